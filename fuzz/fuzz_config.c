@@ -1,6 +1,33 @@
 /* config.json of a model. What is accepted keeps the limits that the rest of the loader relies on. */
+#include <math.h>
+
 #include "fuzz/fuzz.h"
 #include "model/store/config.h"
+
+static void check_rope(const qkv_rope *rope) {
+    FUZZ_CHECK(rope->type >= QKV_ROPE_DEFAULT && rope->type <= QKV_ROPE_YARN);
+    FUZZ_CHECK(rope->theta > 1 && isfinite(rope->theta));
+    FUZZ_CHECK(rope->factor >= 1 && isfinite(rope->factor) && rope->original_len >= 1);
+    FUZZ_CHECK(rope->attention_factor > 0 && isfinite(rope->attention_factor));
+    if (rope->type == QKV_ROPE_LLAMA3) FUZZ_CHECK(rope->high_freq_factor > rope->low_freq_factor);
+    if (rope->type == QKV_ROPE_YARN) FUZZ_CHECK(rope->beta_fast > 0 && rope->beta_slow > 0);
+}
+
+/* Llama and its kin, and ModernBERT: heads may be wider than hidden / n_heads. */
+static void check_rotary(const qkv_model_info *info) {
+    FUZZ_CHECK(info->head_dim > 0 && info->head_dim <= 65536 && info->head_dim % 2 == 0);
+    FUZZ_CHECK(info->n_kv_heads > 0 && info->n_heads % info->n_kv_heads == 0);
+    FUZZ_CHECK(info->window_left >= -1 && info->window_right >= -1);
+    for (int64_t l = 0; l < info->n_layers; l++) {
+        FUZZ_CHECK(info->layer_kinds[l] <= (QKV_LAYER_SLIDES | QKV_LAYER_UNROTATED));
+        FUZZ_CHECK(!(info->layer_kinds[l] & QKV_LAYER_SLIDES) || info->window_left >= 0);
+    }
+    check_rope(&info->rope[0]);
+    check_rope(&info->rope[1]);
+    FUZZ_CHECK(isfinite(info->score_scale) && info->score_scale >= 0);
+    FUZZ_CHECK(isfinite(info->score_cap) && info->score_cap >= 0);
+    FUZZ_CHECK(isfinite(info->logit_cap) && info->logit_cap >= 0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     qkv_model_info info;
@@ -8,7 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     if (!fuzz_accepted(qkvi_config_read("x", bytes, n_bytes, &info, &error), &error)) return 0;
     FUZZ_CHECK(info.n_layers > 0 && info.n_layers <= 1024);
     FUZZ_CHECK(info.n_heads > 0 && info.hidden > 0 && info.hidden <= 65536);
-    FUZZ_CHECK(info.head_dim * info.n_heads == info.hidden);
+    if (info.rope[0].theta > 0)
+        check_rotary(&info);
+    else
+        FUZZ_CHECK(info.head_dim * info.n_heads == info.hidden);
     FUZZ_CHECK(info.intermediate > 0 && info.intermediate <= 1 << 20);
     FUZZ_CHECK(info.vocab_size > 0 && info.vocab_size <= 1 << 24);
     FUZZ_CHECK(info.max_len > 0 && info.max_len <= 1 << 20);

@@ -1,7 +1,7 @@
 /*
- * The weights of a model whose config.json and vocabulary are ours: a BERT of one layer with two
- * channels. What opens is run on a pair; whatever the weights are, it gives as many numbers as it
- * promised.
+ * The weights of a model whose config.json and vocabulary are ours: one layer with two channels, of
+ * the family whose name of a tensor the file has, else of BERT. What opens is run on a pair; whatever
+ * the weights are, it gives as many numbers as it promised.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,34 @@
 
 #include "qkv/model.h"
 
-static const char config[] =
-    "{\"model_type\":\"bert\",\"num_hidden_layers\":1,\"hidden_size\":2,\"num_attention_heads\":1,"
-    "\"intermediate_size\":3,\"vocab_size\":6,\"max_position_embeddings\":7}";
+#define SIZES                                                                                      \
+    "\"num_hidden_layers\":1,\"hidden_size\":2,\"num_attention_heads\":1,\"intermediate_size\":3," \
+    "\"vocab_size\":6,\"max_position_embeddings\":7}"
+
+/* Which families have tensors of such a name: first those with more names than llama. */
+static const struct {
+    const char *name, *config;
+} families[] = {
+    { "feedforward_layernorm",
+      "{\"model_type\":\"gemma3_text\",\"num_key_value_heads\":1,\"head_dim\":4,\"sliding_window\":2,"
+      "\"final_logit_softcapping\":3.5," SIZES },
+    { "qkv_proj", "{\"model_type\":\"phi3\",\"pad_token_id\":0," SIZES },
+    { "Wqkv", "{\"model_type\":\"modernbert\",\"attention_bias\":true," SIZES },
+    { "q_norm", "{\"model_type\":\"qwen3\",\"num_key_value_heads\":1,\"head_dim\":2," SIZES },
+    { "model.layers.", "{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\","
+                       "\"factor\":2}," SIZES },
+    { "", "{\"model_type\":\"bert\"," SIZES },
+};
 static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+
+static const char *config_for(const uint8_t *bytes, size_t n_bytes) {
+    for (size_t f = 0;; f++) {
+        const size_t n = strlen(families[f].name);
+        for (size_t at = 0; at + n <= n_bytes; at++)
+            if (memcmp(bytes + at, families[f].name, n) == 0) return families[f].config;
+        if (n == 0) return families[f].config; /* an empty input */
+    }
+}
 
 static void use(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run) {
     const qkv_model_info *const info = qkv_model_get_info(model);
@@ -21,11 +45,12 @@ static void use(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run) {
     float *const weights = fuzz_alloc(6 * 6 * sizeof *weights);
     qkv_candidate *const words = fuzz_alloc(3 * sizeof *words);
     float nsp[2];
+    const qkv_word_head head = info->kind == QKV_MODEL_DECODER ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
     qkv_error error;
-    fuzz_accepted(qkv_model_logits(ctx, model, run, QKV_HEAD_MASKED, 0, 1, logits, &error), &error);
+    fuzz_accepted(qkv_model_logits(ctx, model, run, head, 0, 1, logits, &error), &error);
     fuzz_accepted(qkv_model_nsp(ctx, model, run, 0, nsp, &error), &error);
-    const qkv_status status = qkv_model_candidates(ctx, model, run, QKV_HEAD_MASKED, 0, 2, 3, words,
-                                                   sizeof(qkv_candidate), &error);
+    const qkv_status status =
+        qkv_model_candidates(ctx, model, run, head, 0, 2, 3, words, sizeof(qkv_candidate), &error);
     for (int i = 0; fuzz_accepted(status, &error) && i < 3; i++)
         FUZZ_CHECK(words[i].id >= 0 && words[i].id < info->vocab_size);
     FUZZ_CHECK(qkv_run_weights(run, QKV_SELF, 0, 0, 0, weights, &error) == QKV_OK);
@@ -56,8 +81,9 @@ static void run(const qkv_model *model) {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     qkv_model *model;
     qkv_error error;
-    const qkv_status status = qkv_model_open_memory(
-        config, sizeof config - 1, vocab, sizeof vocab - 1, bytes, n_bytes, NULL, &model, &error);
+    const char *const config = config_for(bytes, n_bytes);
+    const qkv_status status = qkv_model_open_memory(config, strlen(config), vocab, sizeof vocab - 1,
+                                                    bytes, n_bytes, NULL, &model, &error);
     if (!fuzz_accepted(status, &error)) {
         FUZZ_CHECK(!model);
         return 0;

@@ -66,16 +66,21 @@ void predictions_free(struct predictions *predictions) {
     free(predictions->candidates);
 }
 
-static void print_line(const struct session *session, int32_t id, double probability,
-                       struct term *term) {
-    char *token = session_token(session, id);
+/* A name, which may be NULL, and how likely it is. */
+static void print_bar(const char *name, double probability, struct term *term) {
     int bar = term->width - 30;
     if (bar > 40) bar = 40;
     fputs("  ", term->out);
-    term_put(term, token ? token : "", 18, false);
+    term_put(term, name ? name : "", 18, false);
     fprintf(term->out, " %.4f ", probability);
     if (bar > 0) term_bar(term, probability, bar);
     term_newline(term);
+}
+
+static void print_line(const struct session *session, int32_t id, double probability,
+                       struct term *term) {
+    char *token = session_token(session, id);
+    print_bar(token, probability, term);
     free(token);
 }
 
@@ -119,6 +124,77 @@ json_t *predictions_json(const struct session *session, const struct predictions
                                               (json_int_t)predictions->positions[m], "candidates",
                                               candidates));
     }
+    return list;
+}
+
+/* ---- Classes --------------------------------------------------------------------------------- */
+
+/* What logits mean, by the kind of labels. */
+static void read_logits(qkv_label_kind kind, const float *logits, int64_t n, double *p) {
+    double largest = (double)logits[0], sum = 0;
+    for (int64_t l = 1; l < n; l++)
+        if ((double)logits[l] > largest) largest = (double)logits[l];
+    for (int64_t l = 0; l < n; l++) {
+        const double x = (double)logits[l];
+        p[l] = kind == QKV_LABELS_VALUES ? x
+               : kind == QKV_LABELS_EACH ? 1 / (1 + exp(-x))
+                                         : exp(x - largest);
+        sum += p[l];
+    }
+    for (int64_t l = 0; kind == QKV_LABELS_ONE && l < n; l++) p[l] /= sum;
+}
+
+qkv_status labels_make(const struct session *session, const qkv_run *run, double **labels,
+                       qkv_error *error) {
+    const int64_t n = session->info->n_labels;
+    *labels = NULL;
+    if (n == 0) return QKV_OK;
+    float *logits = calloc((size_t)n, sizeof *logits);
+    *labels = calloc((size_t)n, sizeof **labels);
+    const qkv_status status =
+        logits && *labels ? qkv_model_classify(session->ctx, session->model, run, 0, logits, error)
+                          : text_no_memory(error);
+    if (status == QKV_OK) read_logits(session->info->label_kind, logits, n, *labels);
+    free(logits);
+    return status;
+}
+
+/* The model's name of a label, or its number. */
+static const char *label_name(const struct session *session, int64_t label, char number[24]) {
+    const char *const name = qkv_model_label(session->model, label);
+    snprintf(number, 24, "%" PRId64, label);
+    return name ? name : number;
+}
+
+void labels_print(const struct session *session, const double *labels, int64_t top,
+                  struct term *term) {
+    double last = INFINITY; /* of equal ones the first comes first */
+    int64_t last_at = -1;
+    char number[24];
+    term_styled(term, STYLE_BOLD, "Label");
+    term_newline(term);
+    for (int64_t n = 0; n < top; n++) {
+        int64_t best = -1;
+        for (int64_t l = 0; l < session->info->n_labels; l++) {
+            const bool told = labels[l] > last || (labels[l] == last && l <= last_at);
+            if (!told && (best < 0 || labels[l] > labels[best])) best = l;
+        }
+        if (best < 0) return;
+        print_bar(label_name(session, best, number), labels[best], term);
+        last = labels[best];
+        last_at = best;
+    }
+}
+
+json_t *labels_json(const struct session *session, const double *labels) {
+    const char *const key =
+        session->info->label_kind == QKV_LABELS_VALUES ? "value" : "probability";
+    json_t *list = json_array();
+    char number[24];
+    for (int64_t l = 0; l < session->info->n_labels; l++)
+        json_array_append_new(list, json_pack("{s:o, s:o}", "label",
+                                              json_text(label_name(session, l, number)), key,
+                                              json_number(labels[l])));
     return list;
 }
 

@@ -34,6 +34,18 @@ void predictions_print(const struct session *session, const struct predictions *
 json_t *predictions_json(const struct session *session, const struct predictions *predictions);
 
 /*
+ * What a classifier says of a text: [n_labels] probabilities or values, as the model's labels are, to
+ * be freed by free(); NULL for a model without a classifier.
+ */
+qkv_status labels_make(const struct session *session, const qkv_run *run, double **labels,
+                       qkv_error *error);
+/* The largest `top` of them. */
+void labels_print(const struct session *session, const double *labels, int64_t top,
+                  struct term *term);
+/* [{label, probability or value}] in the order of the model; a label without a name is its number. */
+json_t *labels_json(const struct session *session, const double *labels);
+
+/*
  * ELECTRA's judgement: how likely each token is to stand in place of another one, [n] numbers to be
  * freed by free(); NULL for a model without such a head.
  */

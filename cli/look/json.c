@@ -69,6 +69,8 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
     }
     if (look->replaced)
         json_set(object, "replaced:o", replaced_json(text->input, look->replaced));
+    else if (look->labels)
+        json_set(object, "labels:o", labels_json(session, look->labels));
     else if (!session->info->has_mlm && !look->log_p)
         json_set(object, "note:s", "the model has no MLM head, so it predicts nothing");
     json_set(object, "heads:o sharpest:o", heads_json(look), sharpest_json(&look->choice));

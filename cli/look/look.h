@@ -44,6 +44,7 @@ struct look {
     double *log_p; /* [n_rows - 1] or, of a pair, [n_rows]: of the tokens that come next; NULL */
     struct predictions predictions;
     struct predictions before;    /* where something is asked: those of the model as it is */
+    double *labels;               /* [n_labels], of a classifier; NULL */
     double *replaced;             /* [n], of a model that judges tokens; NULL */
     struct windows *windows;      /* of --slide */
     bool given;                   /* a head was named */

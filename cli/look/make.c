@@ -87,6 +87,7 @@ qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error 
     if (status == QKV_OK) status = make_expected(look, text->run, error);
     if (status == QKV_OK)
         status = replaced_make(text->session, text->run, text->input, &look->replaced, error);
+    if (status == QKV_OK) status = labels_make(text->session, text->run, &look->labels, error);
     look->choice.struct_size = sizeof look->choice; /* a head that was given stays */
     if (status == QKV_OK)
         status = qkv_heads_choose(text->heads, look->given ? look_chosen(look) : -1, &look->choice,
@@ -96,6 +97,7 @@ qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error 
 }
 
 void look_free(struct look *look) {
+    free(look->labels);
     free(look->replaced);
     free(look->log_p);
     look_align_free(look->alignment);

@@ -40,6 +40,8 @@ static void print_predictions(const struct look *look, struct term *term) {
     print_badge(look, term);
     if (look->replaced) {
         replaced_print(session, look->text.input, look->replaced, look_top(look), term);
+    } else if (look->labels) {
+        labels_print(session, look->labels, look_top(look), term);
     } else if (look->predictions.n_masks > 0) {
         predictions_print(session, &look->predictions, term);
     } else if (session->info->kind == QKV_MODEL_PAIR && !look->log_p) {

@@ -109,6 +109,16 @@ static void add_rotary(json_t *object, const qkv_model_info *info) {
     json_object_set_new(object, "logit_cap", json_real(info->logit_cap));
 }
 
+/* An entry of a label: its name, or null. */
+static json_t *labels_json(const qkv_model *model) {
+    json_t *const list = json_array();
+    for (int64_t l = 0; l < qkv_model_get_info(model)->n_labels; l++) {
+        const char *const name = qkv_model_label(model, l);
+        json_array_append_new(list, name ? json_text(name) : json_null());
+    }
+    return list;
+}
+
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
     json_t *object = json_pack(
@@ -128,6 +138,7 @@ static json_t *model_json(const qkv_model *model) {
     if (object) add_prompts(object, model);
     if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
     if (object && info->has_lm) add_decoder(object, info);
+    if (object && info->n_labels > 0) json_object_set_new(object, "labels", labels_json(model));
     return object;
 }
 
@@ -163,6 +174,21 @@ static void print_decoder(const qkv_model_info *info) {
     print_token("eos", info->eos_id);
     print_token("pad", info->pad_id);
     print_token("start", info->start_id);
+    putchar('\n');
+}
+
+/* Of a classifier; those without a name by their number. */
+static void print_labels(const qkv_model *model) {
+    const int64_t n = qkv_model_get_info(model)->n_labels;
+    printf("classifier    %" PRId64 " label%s:", n, n == 1 ? "" : "s");
+    for (int64_t l = 0; l < n; l++) {
+        const char *const name = qkv_model_label(model, l);
+        printf("%s ", l ? " |" : "");
+        if (name)
+            fputs(name, stdout);
+        else
+            printf("%" PRId64, l);
+    }
     putchar('\n');
 }
 
@@ -245,6 +271,7 @@ static void print_model(const qkv_model *model, bool verbose) {
         printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm),
                yes(info->has_nsp), yes(info->has_pooler),
                info->has_discriminator ? ", replaced tokens yes" : "");
+    if (info->n_labels > 0) print_labels(model);
     if (info->untied)
         printf("untied       %s%s%s\n", info->untied & QKV_UNTIED_HEAD ? " head" : "",
                info->untied & QKV_UNTIED_ENCODER ? " encoder" : "",

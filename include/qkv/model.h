@@ -137,6 +137,16 @@ enum {
     QKV_BIAS_MLP = 4
 };
 
+/** What logits of a classifier mean, by problem_type and the number of labels. */
+typedef enum qkv_label_kind {
+    /** A text has one label: softmax makes them probabilities. */
+    QKV_LABELS_ONE,
+    /** Each label may hold, or there is but one: sigmoid makes them probabilities. */
+    QKV_LABELS_EACH,
+    /** They are values (regression). */
+    QKV_LABELS_VALUES
+} qkv_label_kind;
+
 /** The library allocates it, and it may grow at its end. */
 typedef struct qkv_model_info {
     /** model_type of config.json: "bert", "gpt2", "bart" … */
@@ -225,6 +235,12 @@ typedef struct qkv_model_info {
     double score_cap, logit_cap;
     /** Vectors of words are multiplied by it. */
     double word_scale;
+    /** Classes that a text may have; 0: there is no classifier on top. */
+    int64_t n_labels;
+    /** What the classifier reads: QKV_POOLING_CLS, the first token, or QKV_POOLING_MEAN. */
+    qkv_pooling label_pooling;
+    /** What its logits mean. */
+    qkv_label_kind label_kind;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -522,6 +538,28 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *mo
 QKV_API QKV_NODISCARD qkv_status qkv_model_discriminate(qkv_ctx *ctx, const qkv_model *model,
                                                         const qkv_run *run, int64_t b,
                                                         float *logits, qkv_error *error);
+
+/**
+ * Computes logits [n_labels] of the classes of input b, by the classifier of BERT or ModernBERT.
+ * With x the first token's last hidden state, or the mean of all, special tokens among them:
+ *
+ *     BERT        W tanh(Wp x + bp) + b
+ *     ModernBERT  W norm(gelu(Wt x)) + b
+ *
+ * qkv_model_info.label_kind says what they mean. The mean is a sum in double, in the order of
+ * tokens, rounded once.
+ *
+ * @return QKV_OK; QKV_ERR_UNSUPPORTED without a classifier; the errors of qkv_model_nsp.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model,
+                                                    const qkv_run *run, int64_t b, float *logits,
+                                                    qkv_error *error);
+
+/**
+ * Returns what config.json calls a class (id2label), escaped for printing; NULL past the last, or
+ * where the file has no name for it. It lives as long as the model.
+ */
+QKV_API const char *qkv_model_label(const qkv_model *model, int64_t label);
 
 /* ---- Vectors of texts ------------------------------------------------------------------------ */
 

@@ -80,12 +80,24 @@ static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, q
     return status;
 }
 
+/* Names of classes, whether or not the weights will have a classifier. */
+static qkv_status read_labels(const char *config_name, const void *config, size_t config_bytes,
+                              qkv_model *model, qkv_error *error) {
+    const int64_t n = model->info.n_labels;
+    if (n == 0) return QKV_OK;
+    model->labels = calloc((size_t)n, sizeof *model->labels);
+    if (!model->labels) return qkvi_no_memory(error, "names of classes");
+    model->n_label_names = n;
+    return qkvi_config_labels(config_name, config, config_bytes, n, model->labels, error);
+}
+
 /* A model with its config read and nothing else. */
 static qkv_status start(const char *source, const char *config_name, const void *config,
                         size_t config_bytes, qkv_model **model, qkv_error *error) {
     *model = calloc(1, sizeof **model);
     if (!*model) return qkvi_no_memory(error, "a model");
     QKV_TRY(qkvi_config_read(config_name, config, config_bytes, &(*model)->info, error));
+    QKV_TRY(read_labels(config_name, config, config_bytes, *model, error));
     (*model)->source = strdup(QKVI_PRINTABLE(1024, source));
     if (!(*model)->source) return qkvi_no_memory(error, "a name");
     (*model)->info.source = (*model)->source;
@@ -274,6 +286,8 @@ void qkv_model_free(qkv_model *model) {
     qkvi_params_free(&model->params);
     for (int64_t u = 0; u < model->n_unused; u++) free(model->unused[u]);
     free(model->unused);
+    for (int64_t l = 0; l < model->n_label_names; l++) free(model->labels[l]);
+    free(model->labels);
     for (int64_t f = 0; f < model->n_files; f++) free(model->files[f]);
     free(model->files);
     for (int w = 0; w < model->n_warnings; w++) free(model->warnings[w]);

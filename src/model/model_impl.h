@@ -36,6 +36,9 @@ struct qkv_model {
     int is_to_train;
     char **unused; /* escaped names of stored tensors that nobody asked for */
     int64_t n_unused;
+    char *
+        *labels; /* [info.n_labels as config.json has them], escaped; NULL where there is no name */
+    int64_t n_label_names;
     char **files; /* escaped names of the files that the weights came from; none from memory */
     int64_t n_files;
     char *warnings[QKVI_MODEL_WARNINGS]; /* one of each kind at most */

@@ -9,6 +9,15 @@
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
+/* In double, in the order of rows. */
+static void mean_of_rows(int64_t n, int64_t dim, const float *x, float *mean) {
+    for (int64_t c = 0; c < dim; c++) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += (double)x[i * dim + c];
+        mean[c] = (float)(sum / (double)n);
+    }
+}
+
 /* The last hidden state of a token, if all that a head needs is there. */
 static qkv_status last_hidden(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
                               int64_t b, int64_t position, const float *logits,
@@ -69,6 +78,24 @@ qkv_status qkv_model_discriminate(qkv_ctx *ctx, const qkv_model *model, const qk
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
     return qkvi_net_discriminate(ctx, model->net, run->lengths[b], hidden, logits, error);
+}
+
+qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                              float *logits, qkv_error *error) {
+    const float *hidden = NULL;
+    QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
+    if (model->info.n_labels == 0 || model->info.label_pooling == QKV_POOLING_CLS)
+        return qkvi_net_classify(ctx, model->net, hidden, logits, error);
+    float *const mean = qkvi_aligned_array((size_t)run->hidden, sizeof *mean);
+    if (!mean) return qkvi_no_memory(error, "a mean");
+    mean_of_rows(run->lengths[b], run->hidden, hidden, mean);
+    const qkv_status status = qkvi_net_classify(ctx, model->net, mean, logits, error);
+    free(mean);
+    return status;
+}
+
+const char *qkv_model_label(const qkv_model *model, int64_t label) {
+    return model && label >= 0 && label < model->info.n_labels ? model->labels[label] : NULL;
 }
 
 /* The best so far. */

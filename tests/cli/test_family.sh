@@ -41,6 +41,25 @@ run explain --model "$family/electra_1" "the man left the dog."
 code 1
 err_like 'embeddings (12 channels) are not as wide as their blocks (20)'
 
+# ---- Classifiers ----------------------------------------------------------------------------------------
+
+classify=$here/../golden/classify
+run look --model "$classify/modernbert_mean" "the door opened." --json
+code 0
+sum=$(sed 's/.*"labels":\[\([^]]*\)\].*/\1/' "$folder/out" | tr '{' '\n' | sed -n 's/.*"probability":\([0-9.e-]*\).*/\1/p' |
+    awk '{ sum += $1 } END { printf "%d %.6f", NR, sum }')
+check "three probabilities that sum to 1" test "$sum" = "3 1.000000"
+run look --model "$classify/bert" "the door opened." --top 2
+code 0
+out_like '^Label$'
+check "two labels" test "$(sed -n '/^Label$/,/^$/p' "$folder/out" | grep -c '^  ')" -eq 2
+run look --model "$classify/modernbert_cls" "the door opened." --json
+out_like '"labels":\[{"label":"LABEL_0","probability":0'
+run info "$classify/modernbert_mean"
+out_like '^classifier    3 labels: NEGATIVE | neutral, or none | POSITIVE$'
+run info "$classify/modernbert_mean" --json
+out_like '"labels":\["NEGATIVE","neutral, or none","POSITIVE"\]'
+
 # ---- DistilBERT -----------------------------------------------------------------------------------------
 
 run fill --model "$family/distilbert_1" "the man left the [MASK]." --pair "it fell."

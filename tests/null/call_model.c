@@ -14,9 +14,9 @@ qkv_model *null_bert;
 qkv_encoding *null_tokens;
 qkv_run *null_run;
 qkv_run *null_pair_run;
-static qkv_model *gpt2, *bart, *electra;
+static qkv_model *gpt2, *bart, *electra, *classifier;
 static const qkv_tokenizer *tokenizer;
-static qkv_run *gpt2_run, *electra_run;
+static qkv_run *gpt2_run, *electra_run, *classifier_run;
 static const qkv_encoding *inputs[1];
 static int32_t ids[] = { 5, 6, 7, 8 };
 static const qkv_encoding numbers = { .n = 4, .ids = ids };
@@ -28,6 +28,7 @@ void null_model_begin(void) {
     null_must(qkv_model_open(GOLDEN "decoder/gpt2_1/mild", NULL, &gpt2, &null_error));
     null_must(qkv_model_open(GOLDEN "decoder/bart_1/mild", NULL, &bart, &null_error));
     null_must(qkv_model_open(GOLDEN "family/electra_1", NULL, &electra, &null_error));
+    null_must(qkv_model_open(GOLDEN "classify/modernbert_mean", NULL, &classifier, &null_error));
     tokenizer = qkv_model_tokenizer(null_bert, QKV_SOURCE);
     null_must(qkv_tokenizer_encode(tokenizer, text, strlen(text), text, strlen(text), &null_tokens,
                                    &null_error));
@@ -38,6 +39,8 @@ void null_model_begin(void) {
                             &null_error));
     null_must(
         qkv_model_run(null_ctx, electra, 1, number_inputs, 0, NULL, &electra_run, &null_error));
+    null_must(qkv_model_run(null_ctx, classifier, 1, number_inputs, 0, NULL, &classifier_run,
+                            &null_error));
     qkv_run_options pairs = qkv_run_options_init();
     pairs.targets = number_inputs;
     null_must(qkv_model_run(null_ctx, bart, 1, number_inputs, QKV_RUN_CAPTURE, &pairs,
@@ -214,6 +217,11 @@ static qkv_status discriminate(void) {
     return qkv_model_discriminate(P(0, null_ctx), P(1, electra), P(2, electra_run), 0, P(3, logits),
                                   P(4, &null_error));
 }
+static qkv_status classify(void) {
+    return qkv_model_classify(P(0, null_ctx), P(1, classifier), P(2, classifier_run), 0,
+                              P(3, logits), P(4, &null_error));
+}
+static qkv_status label(void) { return some(qkv_model_label(P(0, classifier), 0) != NULL); }
 static qkv_status embed(void) {
     const qkv_embed_options options = qkv_embed_options_init();
     return qkv_model_embed(P(0, null_ctx), P(1, null_bert), 1, P(2, inputs), P(3, &options),
@@ -334,6 +342,8 @@ const null_call null_model[] = {
     { "qkv_model_logits: next", lm, "rrrrn" },
     { "qkv_model_nsp", nsp, "rrrrn" },
     { "qkv_model_discriminate", discriminate, "rrrrn" },
+    { "qkv_model_classify", classify, "rrrrn" },
+    { "qkv_model_label", label, "-" },
     { "qkv_model_embed", embed, "rrrnrn" },
     { "qkv_model_candidates", fill, "rrrrn" },
     { "qkv_model_candidates: next", next, "rrrrn" },

@@ -136,6 +136,37 @@ static qkv_status fine_tune(qkv_error *error) {
     return qkv_train(ctx, &options, error);
 }
 
+/* RMSNorm, turns, gates and shared keys. */
+static qkv_status train_llama(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.kind = QKV_MODEL_DECODER;
+    options.architecture = "llama";
+    options.n_kv_heads = 1;
+    options.text = text_path;
+    options.vocab_size = 262;
+    return qkv_train(ctx, &options, error);
+}
+
+/* From tiny models of the families; they have a vocab.txt. */
+static qkv_status tune(const char *from, qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.from = from;
+    options.text = text_path;
+    return qkv_train(ctx, &options, error);
+}
+static qkv_status tune_gemma2(qkv_error *error) {
+    return tune(QKV_TEST_DATA "/golden/llama/gemma2_1", error);
+}
+static qkv_status tune_phi3(qkv_error *error) {
+    return tune(QKV_TEST_DATA "/golden/llama/phi3_1", error);
+}
+static qkv_status tune_olmo2(qkv_error *error) {
+    return tune(QKV_TEST_DATA "/golden/llama/olmo2_1", error);
+}
+static qkv_status tune_modernbert(qkv_error *error) {
+    return tune(QKV_TEST_DATA "/golden/llama/modernbert_1", error);
+}
+
 /* A run that was stopped after its first step. */
 static void put_stopped(void) {
     qkv_train_options options = small_run();
@@ -288,6 +319,13 @@ static const oom_call calls[] = {
       100 },
     { "qkv_train", "in bf16", put_empty_folder, train_in_half, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from a model", put_empty_folder, fine_tune, take_out, drop_out, FLAGS, 100 },
+    { "qkv_train", "a Llama", put_old_model, train_llama, take_out, drop_out, FLAGS, 100 },
+    { "qkv_train", "from a Gemma 2", put_empty_folder, tune_gemma2, take_out, drop_out, FLAGS,
+      100 },
+    { "qkv_train", "from a Phi 3", put_empty_folder, tune_phi3, take_out, drop_out, FLAGS, 100 },
+    { "qkv_train", "from an OLMo 2", put_empty_folder, tune_olmo2, take_out, drop_out, FLAGS, 100 },
+    { "qkv_train", "from a ModernBERT", put_empty_folder, tune_modernbert, take_out, drop_out,
+      FLAGS, 100 },
     { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "finished before", put_finished, resume, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "stopped", put_empty_folder, train_until_stopped, take_out, drop_out, FLAGS,

@@ -15,12 +15,12 @@
 #include "oom/calls.h"
 #include "oom/fail_alloc.h"
 
-enum { MAX_CALLS = 64 };
+enum { MAX_CALLS = 96 };
 
 static const oom_group *const groups[] = { &oom_attention, &oom_columns,  &oom_kv,    &oom_onnx,
                                            &oom_layers,    &oom_text,     &oom_store, &oom_model,
                                            &oom_pairs,     &oom_generate, &oom_heads, &oom_inspect,
-                                           &oom_patterns,  &oom_train,    &oom_view };
+                                           &oom_patterns,  &oom_train,    &oom_view,  &oom_rotary };
 static const oom_group *group;
 static uint64_t seed = 1;
 

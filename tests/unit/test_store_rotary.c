@@ -48,7 +48,7 @@ static void test_absent_fields(void **state) {
           1e-6 },
         { "olmo2", 50304, 4096, 11008, 32, 32, 32, 128, 2048, 0, -1, 50279, 1, 0, 1e4, 1e-5 },
         { "phi3", 32064, 3072, 8192, 32, 32, 32, 96, 4096, 0, 1, 32000, 32000, 0, 1e4, 1e-5 },
-        { "modernbert", 50368, 768, 1152, 22, 12, 12, 64, 8192, 65, 50281, 50282, 50283, 1, 160000,
+        { "modernbert", 50368, 768, 1152, 22, 12, 12, 64, 8192, 65, -1, -1, 50283, 1, 160000,
           1e-5 },
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
@@ -276,6 +276,13 @@ static void test_refused(void **state) {
           "rope_scaling beside rope_parameters.full_attention is not supported" },
         { BARE("modernbert", ",\"norm_bias\":true"), QKV_ERR_UNSUPPORTED,
           "norm_bias 'true' is not supported" },
+        { BARE("modernbert", ",\"classifier_pooling\":\"max\""), QKV_ERR_UNSUPPORTED,
+          "classifier_pooling 'max' is not supported" },
+        { BARE("modernbert", ",\"problem_type\":\"ranking\""), QKV_ERR_UNSUPPORTED,
+          "problem_type 'ranking' is not supported" },
+        { BARE("modernbert", ",\"num_labels\":0"), QKV_ERR_SHAPE, "num_labels = 0 is less than 1" },
+        { BARE("modernbert", ",\"id2label\":[\"a\"]"), QKV_ERR_FORMAT,
+          "id2label is an array, must be an object" },
         { BARE("modernbert", ",\"decoder_bias\":false"), QKV_ERR_UNSUPPORTED,
           "decoder_bias 'false' is not supported" },
         { BARE("modernbert", ",\"head_dim\":10"), QKV_ERR_SHAPE,

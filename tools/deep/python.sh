@@ -1,5 +1,5 @@
 # The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
-# tests with every other Python that is found. NumPy, onnx, mypy and ruff come from PyPI.
+# tests with every other Python that is found; the conversion of GGUF files. NumPy, onnx, mypy, ruff and gguf come from PyPI.
 . tools/deep/lib.sh
 ./dev wheel
 wheel=$(echo build/wheel/*"$(uname -m).whl")
@@ -20,13 +20,15 @@ environment_of() {
     "$with" -m venv "$environment"
     "$environment/bin/python" -m pip install -q --disable-pip-version-check "$wheel" "$@"
 }
-environment_of python3 $folder/environment onnx nbclient ipykernel mypy ruff
+environment_of python3 $folder/environment onnx nbclient ipykernel mypy ruff gguf
 python=$PWD/$folder/environment/bin/python
 cd python/tests
 "$python" -m unittest -v 2>&1 | tee ../../build/deep/python.cases
 cd ../..
 n_cases=$((n_cases + $(sed -n 's/^Ran \([0-9]*\) tests in .*/\1/p' build/deep/python.cases)))
 grep -q '^OK' build/deep/python.cases
+"$python" tests/tools/test_gguf.py
+n_cases=$((n_cases + 1))
 "$python" -m ruff check python
 # A copy of what was installed, with its made modules: within site-packages mypy would take that folder for a source of its own.
 mkdir -p $folder/types

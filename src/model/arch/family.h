@@ -145,7 +145,8 @@ typedef struct qkvi_model_family {
     const char *fused_up; /* tensor of gate and up */
     bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;
-    const char *head; /* that tells words: its weights, unless it is tied */
+    const char *classifier; /* over the pooler, or without one over the transform of the MLM head */
+    const char *head;       /* that tells words: its weights, unless it is tied */
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
     const char *discriminator, *discriminator_out;         /* replaced or not */
     const char *lm_bias;                                   /* a buffer [1][words]; or nowhere */

@@ -1,10 +1,12 @@
 /*
  * What stands on the encoder: the masked-word head and the next-sentence head, forward for a run,
- * and forward and backward with the losses for training; and ELECTRA's discriminator, for a run.
+ * and forward and backward with the losses for training; and for a run ELECTRA's discriminator, and
+ * the classifiers of BERT and ModernBERT.
  *
  *     MLM    logits = norm(act(x Wtᵀ + bt)) Eᵀ + b        E: the word embeddings, where they are tied
  *     NSP    logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn          x0: hidden states of first tokens
  *     discriminator  logit  = act(x Wdᵀ + bd) wᵀ + b
+ *     classifier     logits = tanh(x Wpᵀ + bp) Wcᵀ + bc, or norm(act(x Wtᵀ)) Wcᵀ + bc without a pooler
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
@@ -69,6 +71,29 @@ qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_ro
     qkvi_linear_forward(ctx, &net->discriminator, n_rows, hidden, work);
     qkvi_act_forward(ctx, net->stacks[0].blocks[0].act, n_rows, net->stacks[0].hidden, work, work);
     qkvi_linear_forward(ctx, &net->discriminator_out, n_rows, work, logits);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
+qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, const float *x, float *logits,
+                             qkv_error *error) {
+    const int64_t h = net->stacks[0].hidden;
+    if (net->n_labels == 0) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no classifier");
+    float *work = qkvi_aligned_array(2 * (size_t)h + 2, sizeof(float));
+    if (!work) return qkvi_no_memory(error, "the classifier");
+    float *const y = work + h, *const stats = work + 2 * h;
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    if (net->has_pooler) {
+        qkvi_linear_forward(ctx, &net->pooler, 1, x, y);
+        qkvi_tanh_forward(ctx, 1, h, y, y);
+    } else {
+        qkvi_linear_forward(ctx, &net->transform, 1, x, work);
+        qkvi_act_forward(ctx, net->head_act, 1, h, work, work);
+        qkvi_layernorm_forward(ctx, &net->transform_norm, net->stacks[0].eps, 1, NULL, work, y,
+                               stats);
+    }
+    qkvi_linear_forward(ctx, &net->classifier, 1, y, logits);
     qkvi_fpstate_leave(saved);
     free(work);
     return QKV_OK;
@@ -156,6 +181,7 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
         nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->stacks[0].scratch.mha);
     else if (p->has_pooler)
         zero_linear(&grads->pooler);
+    if (p->n_labels > 0) zero_linear(&grads->classifier);
     if (!p->has_discriminator) return;
     zero_linear(&grads->discriminator);
     zero_linear(&grads->discriminator_out);

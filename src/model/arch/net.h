@@ -38,10 +38,17 @@ typedef struct qkvi_net {
     qkvi_act head_act;                           /* after transform */
     qkvi_layernorm transform_norm;
     qkvi_linear discriminator, discriminator_out;
+    int64_t n_labels; /* 0: no classifier */
+    qkvi_linear classifier;
     qkvi_linear lm;  /* over the last stack; weight mostly its words', bias NULL or no parameter */
     float logit_cap; /* c of c tanh(logit / c), of lm; 0: none */
     float *packed;   /* owned; of a net that is trained */
 } qkvi_net;
+
+/* Whether there is a transform: below the words of the MLM head, or below a classifier without a pooler. */
+static inline bool qkvi_net_transforms(const qkvi_net *net) {
+    return net->has_mlm || (net->n_labels > 0 && !net->has_pooler);
+}
 
 /* The stack that heads read. */
 static inline const qkvi_stack *qkvi_net_last(const qkvi_net *net) {
@@ -141,6 +148,9 @@ qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
 /* Logits [n_rows] of "this token is not the one that was written". */
 qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
                                  const float *hidden, float *logits, qkv_error *error);
+/* Logits [n_labels] of the classes of a text, from its pooled hidden state. */
+qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, const float *x, float *logits,
+                             qkv_error *error);
 /* Logits [n_rows][vocab_size] of the tokens that follow. */
 qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                        float *logits, qkv_error *error);

@@ -162,6 +162,7 @@ static void bind_heads(const binder *b, qkvi_net *net) {
     net->nsp = bind_linear(b, f->nsp, 2, h);
     net->discriminator = bind_linear(b, f->discriminator, h, h);
     net->discriminator_out = bind_linear(b, f->discriminator_out, 1, h);
+    net->classifier = bind_linear(b, f->classifier, net->n_labels, h);
     net->lm = bind_weight(b, head, last->vocab_size, h);
     net->logit_cap = (float)b->info->logit_cap;
 }
@@ -224,6 +225,7 @@ static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_
     net->has_nsp = info->has_nsp;
     net->has_discriminator = info->has_discriminator;
     net->has_lm = info->has_lm;
+    net->n_labels = info->n_labels;
     net->head_act = b->family->head_is_gelu ? QKVI_GELU : b->act;
     for (int stack = 0; stack < net->n_stacks; stack++)
         QKV_TRY(bind_stack(b, stack, packed, &net->stacks[stack], error));

@@ -256,12 +256,14 @@ static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
     if (info->has_mlm || info->has_lm)
         QKV_TRY(add_words(table, info, f, qkvi_head_name(info, f), n_words, size, e));
     if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
-    if (info->has_mlm) {
+    if (info->has_mlm)
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
+    if (info->has_mlm || (info->n_labels > 0 && !info->has_pooler)) {
         QKV_TRY(add_part(table, f, !f->norm_bias, f->transform, size, h, e));
         QKV_TRY(add_norm(table, f, f->transform_norm, size, e));
     }
     if (info->has_nsp) QKV_TRY(add_linear(table, f->nsp, 2, h, e));
+    if (info->n_labels > 0) QKV_TRY(add_linear(table, f->classifier, info->n_labels, h, e));
     if (!info->has_discriminator) return QKV_OK;
     QKV_TRY(add_linear(table, f->discriminator, h, h, e));
     return add_linear(table, f->discriminator_out, 1, h, e);

@@ -266,6 +266,7 @@ static qkv_status read_any(const qkvi_json_reader *reader, json_t *root, qkv_mod
     QKV_TRY(rename_sizes(reader, root, &family->config));
     QKV_TRY(read_switches(reader, family, info));
     QKV_TRY(read_sizes(reader, family, info));
+    if (family->classifier) QKV_TRY(qkvi_config_classes(reader, info));
     return read_ids(reader, family, info);
 }
 

@@ -21,7 +21,18 @@ qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
 qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, double dropout,
                              qkv_error *error);
 
+/**
+ * What config.json calls the n classes of a classifier, escaped for printing: names [n], to be freed
+ * one by one; NULL where it has no name. MEMORY, FORMAT.
+ */
+qkv_status qkvi_config_labels(const char *file, const void *bytes, size_t n_bytes, int64_t n,
+                              char **names, qkv_error *error);
+
+/* Sets n_labels and label_pooling; 0 labels where `architectures` names another task. */
+qkv_status qkvi_config_classes(const qkvi_json_reader *reader, qkv_model_info *info);
+
 enum {
+    QKVI_MAX_LABELS = 65536,
     QKVI_MAX_LAYERS = QKV_MAX_LAYERS,
     QKVI_MAX_HIDDEN = 65536,
     QKVI_MAX_INTERMEDIATE = 1 << 20,

@@ -47,7 +47,7 @@ typedef struct kind {
         "AutoModel.from_pretrained(\"", "\", from_flax=True).save_pretrained(NEW)"
 #define GGUF                                                                                       \
     "which is llama.cpp's (GGUF). Take the model as it was published, or convert it: ",            \
-        "transformers.AutoModel.from_pretrained(\"", "\", gguf_file=FILE).save_pretrained(NEW)"
+        "python3 tools/gguf2safetensors.py ", "/FILE.gguf NEW"
 #define ONNX "which is ONNX. Take the model that it was exported from", NULL, NULL
 
 static const kind kinds[] = {

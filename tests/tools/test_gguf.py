@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""gguf2safetensors.py on tiny files that this test writes with PyPI gguf as llama.cpp writes them: python3 test_gguf.py [QKV]
+
+Weights come back bit for bit, config.json and tokenizer.json are what the family needs, and what a folder cannot say is refused by name.
+With the tool QKV each folder is opened and tokenizes a text. Exit status 77: gguf or numpy is not installed.
+"""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import gguf
+    import numpy as np
+except ImportError as missing:
+    print(missing)
+    sys.exit(77)
+
+from gguf_files import DIM, FFN, KV, LAYERS, WIDTH, WORDS, gemma, llama, modern_bert, olmo2, phi3, qwen
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOL = None
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    n = struct.unpack("<Q", data[:8])[0]
+    types = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
+    out = {}
+    for name, field in json.loads(data[8:8 + n]).items():
+        if name != "__metadata__":
+            first, end = field["data_offsets"]
+            out[name] = np.frombuffer(data[8 + n + first:8 + n + end], types[field["dtype"]]).reshape(field["shape"])
+    return out
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def run_converter(self, made):
+        path = made.write(self.folder)
+        return subprocess.run([sys.executable, ROOT / "tools/gguf2safetensors.py", path, self.folder / "out"], capture_output=True, text=True)
+
+    def converted(self, made, **fields):
+        done = self.run_converter(made)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = self.folder / "out"
+        config = json.loads((out / "config.json").read_text())
+        for name, value in fields.items():
+            self.assertEqual(config.get(name), value, name)
+        weights = read_safetensors(out / "model.safetensors")
+        self.assertEqual(weights.keys(), made.weights.keys())
+        for name, data in made.weights.items():
+            shifted = made.arch.startswith("gemma") and name.endswith("norm.weight")
+            want = (data + np.float32(1)) - np.float32(1) if shifted else data
+            np.testing.assert_array_equal(weights[name], want, name)
+        self.open(out)
+        return out
+
+    def open(self, out, text="he said: hehe 12"):
+        if TOOL is None:
+            return
+        info = subprocess.run([TOOL, "info", out, "-v"], capture_output=True, text=True)
+        self.assertEqual(info.returncode, 0, info.stderr)
+        self.assertNotIn("unused", info.stdout + info.stderr)
+        ids = subprocess.run([TOOL, "tokenize", text, "--model", out], capture_output=True, text=True)
+        self.assertEqual(ids.returncode, 0, ids.stderr)
+
+    def refused(self, made, *words):
+        done = self.run_converter(made)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        self.assertFalse((self.folder / "out/model.safetensors").exists())
+
+
+class Families(Files):
+    def test_llama(self):
+        out = self.converted(llama(), model_type="llama", head_dim=DIM, num_key_value_heads=KV, rope_theta=5000.0, rms_norm_eps=1e-5,
+                             tie_word_embeddings=True, attention_bias=True, mlp_bias=False, vocab_size=WORDS, eos_token_id=257)
+        made = json.loads((out / "tokenizer.json").read_text())
+        self.assertEqual([t["content"] for t in made["added_tokens"]], ["<end>", "<user>"])
+        self.assertEqual([t["special"] for t in made["added_tokens"]], [True, False])
+        self.assertEqual(len(made["model"]["vocab"]), 259)
+        self.assertEqual(json.loads((out / "generation_config.json").read_text()), {"eos_token_id": 257})
+
+    def test_llama3_positions(self):
+        made = llama(theta=5e5)
+        wavelength = 2 * np.pi * 5e5 ** (np.arange(0, DIM, 2) / DIM)
+        smooth = [min(max((8192 / w - 1) / 3, 0), 1) for w in wavelength]
+        made.out.add_tensor("rope_freqs.weight", np.array([1 / ((1 - s) / 8 + s) for s in smooth], np.float32))
+        self.converted(made, rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                           "original_max_position_embeddings": 8192})
+
+    def test_yarn(self):
+        made = llama()
+        made.out.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        made.out.add_rope_scaling_factor(4.0)
+        made.out.add_rope_scaling_orig_ctx_len(16)
+        made.out.add_rope_scaling_yarn_beta_fast(16.0)
+        self.converted(made, rope_scaling={"rope_type": "yarn", "factor": 4.0, "beta_fast": 16.0, "original_max_position_embeddings": 16})
+
+    def test_smollm3(self):
+        self.converted(llama("smollm3", bias=()), model_type="smollm3", attention_bias=False, no_rope_layer_interval=4)
+
+    def test_qwen(self):
+        for arch in ("qwen2", "qwen3"):
+            with self.subTest(arch):
+                self.setUp()
+                self.converted(qwen(arch), model_type=arch, tie_word_embeddings=False, use_sliding_window=False)
+
+    def test_gemma(self):
+        slides = ["sliding_attention", "full_attention"]
+        for arch, fields in (("gemma", {"hidden_act": "gelu_pytorch_tanh", "rope_theta": 5000.0}),
+                             ("gemma2", {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4,
+                                         "layer_types": (slides * 2)[:LAYERS], "query_pre_attn_scalar": DIM}),
+                             ("gemma3", {"model_type": "gemma3_text", "layer_types": [slides[0]] * LAYERS, "rope_local_base_freq": 10000.0})):
+            with self.subTest(arch):
+                self.setUp()
+                out = self.converted(gemma(arch), **fields)
+                made = json.loads((out / "tokenizer.json").read_text())["model"]
+                self.assertEqual(made["merges"], [["▁", "he"], ["h", "e"]])
+
+    def test_olmo2(self):
+        self.converted(olmo2(), model_type="olmo2", tie_word_embeddings=False)
+
+    def test_phi3(self):
+        self.converted(phi3(), model_type="phi3", sliding_window=7)
+
+    def test_modern_bert(self):
+        self.converted(modern_bert(), model_type="modernbert", local_attention=6, global_rope_theta=160000.0, local_rope_theta=10000.0,
+                       layer_types=["full_attention", "sliding_attention", "sliding_attention"])
+
+    def test_types_and_dequantisation(self):
+        made = llama(bias=())
+        wide = made.random.standard_normal((FFN, WIDTH)).astype(np.float16)
+        made.store("blk.0.ffn_up.weight", wide, gguf.GGMLQuantizationType.F16)
+        made.weights["model.layers.0.mlp.up_proj.weight"] = wide
+        half = (made.random.standard_normal((FFN, WIDTH)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        made.store("blk.1.ffn_up.weight", half.view(np.uint8), gguf.GGMLQuantizationType.BF16)
+        made.weights["model.layers.1.mlp.up_proj.weight"] = half
+        exact = made.weights.pop("model.layers.0.mlp.down_proj.weight")
+        made.store("blk.0.ffn_down.weight", gguf.quants.quantize(exact, gguf.GGMLQuantizationType.Q8_0), gguf.GGMLQuantizationType.Q8_0)
+        done = self.run_converter(made)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        weights = read_safetensors(self.folder / "out/model.safetensors")
+        down = weights.pop("model.layers.0.mlp.down_proj.weight")
+        self.assertEqual(down.dtype, np.float32)
+        # Q8_0: half a step of max / 127, and a step that is rounded to f16
+        self.assertLess(np.max(np.abs(down - exact) / np.abs(exact).max(1, keepdims=True)), (0.5 + 127 / 2048) / 127)
+        self.assertEqual({n: (w.dtype, w.tobytes()) for n, w in weights.items()},
+                         {n: (w.dtype, w.tobytes()) for n, w in made.weights.items()})
+        self.open(self.folder / "out")
+
+
+class Refusals(Files):
+    def test_architecture(self):
+        made = llama()
+        made.out = gguf.GGUFWriter(None, "mamba")
+        self.refused(made, "general.architecture is 'mamba'", "'llama'")
+
+    def test_key(self):
+        made = llama()
+        made.out.add_logit_scale(2.0)
+        self.refused(made, "llama.logit_scale is not known")
+
+    def test_experts(self):
+        made = llama()
+        made.out.add_expert_count(8)
+        self.refused(made, "llama.expert_count is 8")
+
+    def test_tensors(self):
+        made = llama()
+        made.out.add_tensor("blk.0.attn_sinks.weight", np.zeros(4, np.float32))
+        self.refused(made, "'blk.0.attn_sinks.weight' is not known in architecture 'llama'")
+
+    def test_missing(self):
+        made = llama()
+        del made.out.tensors[0]["blk.1.ffn_up.weight"]
+        self.refused(made, "'blk.1.ffn_up.weight' is missing")
+
+    def test_rotation_of_a_part(self):
+        made = qwen("qwen2")
+        made.out.add_rope_dimension_count(4)
+        self.refused(made, "qwen2.rope.dimension_count is 4, but heads have 8 channels")
+
+    def test_positions(self):
+        made = llama()
+        made.out.add_tensor("rope_freqs.weight", np.array([1, 1, 2, 2], np.float32))
+        self.refused(made, "rope_freqs.weight")
+
+    def test_words(self):
+        made = qwen("qwen2")
+        made.out.add_tokenizer_pre("tekken")
+        self.refused(made, "tokenizer.ggml.pre is 'tekken'")
+
+    def test_not_gguf(self):
+        path = self.folder / "x.gguf"
+        path.write_bytes(b"PK\x03\x04" + bytes(100))
+        done = subprocess.run([sys.executable, ROOT / "tools/gguf2safetensors.py", path, self.folder / "out"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("x.gguf", done.stderr)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        TOOL = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Makes the goldens of classifiers: tiny random models of BERT and ModernBERT for sequences, run by transformers in float64.
+
+    python3 tools/classify_cases.py tests/golden/classify   needs torch, transformers, safetensors
+
+Each folder is a model, and expected.safetensors: lengths and ids of a batch, one sequence after another, and logits [sequences][labels].
+Sequences run alone, without padding. The tests need no Python; versions are in the files' metadata.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+import transformers as t
+from safetensors.torch import save_file
+
+from fixtures import randomize, vocabulary
+from llama_cases import F32, LENGTHS, SIZES, double
+
+SHAPE = {k: v for k, v in SIZES.items() if k != "num_key_value_heads"}
+MODERN = dict(cls_token_id=1, sep_token_id=2, local_attention=4, num_hidden_layers=4)
+NAMES = {0: "NEGATIVE", 1: "neutral, or none", 2: "POSITIVE"}
+MODELS = {
+    "bert": (t.BertForSequenceClassification, t.BertConfig(**SHAPE, id2label=NAMES, layer_norm_eps=1e-5)),
+    "modernbert_cls": (t.ModernBertForSequenceClassification, t.ModernBertConfig(**(SHAPE | MODERN), num_labels=1)),
+    "modernbert_mean": (t.ModernBertForSequenceClassification, t.ModernBertConfig(
+        **(SHAPE | MODERN), id2label=NAMES, classifier_pooling="mean", attention_bias=True, mlp_bias=True)),
+}
+
+
+def make_model(kind, config, generator):
+    config._attn_implementation = "eager"
+    torch.set_default_dtype(torch.float64)
+    model = kind(config).double().eval()
+    torch.set_default_dtype(F32)
+    randomize(model, generator, norms=("norm.weight", "LayerNorm.weight"), tables=("embed",), gain=1.0)
+    return model
+
+
+def save(folder, name, model, config, made):
+    save_file({k: v.to(F32).contiguous() for k, v in model.state_dict().items() if "position_ids" not in k},
+              folder / "model.safetensors", metadata={"format": "pt"})
+    config.architectures = [type(model).__name__]
+    saved = json.loads(config.to_json_string(use_diff=False))
+    wanted = config.to_diff_dict().keys() | SHAPE.keys() | {"id2label", "architectures", "classifier_pooling"}
+    saved = {k: v for k, v in saved.items() if k in wanted} | {"dtype": "float32"}
+    (folder / "config.json").write_text(json.dumps(saved, indent=2, sort_keys=True) + "\n")
+    (folder / "vocab.txt").write_text("\n".join(vocabulary(config.vocab_size)) + "\n")
+    save_file(made, folder / "expected.safetensors", metadata={"made_with": f"torch {torch.__version__}, transformers {t.__version__}"})
+
+
+def main(root):
+    t.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    for name, (kind, config) in MODELS.items():
+        generator = torch.Generator().manual_seed(sum(map(ord, name)))
+        folder = pathlib.Path(root) / name
+        folder.mkdir(parents=True, exist_ok=True)
+        with double(), torch.no_grad():
+            model = make_model(kind, config, generator)
+            batch = [torch.randint(1, config.vocab_size - 1, (n,), generator=generator) for n in LENGTHS]
+            logits = torch.cat([model(input_ids=ids[None]).logits for ids in batch])
+            assert logits.dtype == torch.float64
+        save(folder, name, model, config, {"lengths": torch.tensor(LENGTHS).int(), "ids": torch.cat(batch).int(), "logits": logits.to(F32)})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
