@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+import models_llama
 import models_load
 import peers
 
@@ -118,6 +119,10 @@ def open_library(path):
         ("model_run", ctypes.c_char_p, [pointer, word, word, pointer]),
         ("model_hidden", pointer, [pointer, word]),
         ("model_decode", ctypes.c_int, [pointer, word, word, pointer]),
+        ("model_begin", ctypes.c_int, [pointer, word]),
+        ("model_prompt", ctypes.c_int, [pointer, word, pointer]),
+        ("model_steps", ctypes.c_int, [pointer, word, pointer]),
+        ("model_logits", pointer, [pointer]),
         ("weights_open", pointer, [ctypes.c_char_p, ctypes.c_int]),
         ("weights_close", None, [pointer]),
         ("train_open", pointer, [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]),
@@ -306,17 +311,41 @@ def markdown(results):
 # ---- Command line ------------------------------------------------------------------------------
 
 
+def table_of(result):
+    """What prints results of its kind."""
+    kinds = {"memory": models_load.markdown, "graph": models_llama.markdown, "megabytes": models_llama.markdown_memory}
+    return next((table for key, table in kinds.items() if key in result), markdown)
+
+
 def tell(results, result, n_threads):
     result["threads"] = n_threads
     results.append(result)
     for note in result["notes"]:
         print(f"{result['case']}: {note}", file=sys.stderr)
-    print((models_load if "memory" in result else sys.modules[__name__]).markdown([result]).split("\n")[-1], file=sys.stderr, flush=True)
+    print(table_of(result)([result]).split("\n")[-1], file=sys.stderr, flush=True)
+
+
+def run_llama(options, n_threads):
+    """Of each shape and kind; memory with the first number of threads alone."""
+    results = []
+    for name in options.shapes.split(","):
+        folder = pathlib.Path(options.models) / name.lower()
+        models_llama.make(folder, name)
+        for kind in options.kinds.split(","):
+            options.opened = open_library(options.library)
+            for result in models_llama.measure(options, folder, name, kind, n_threads, summary, in_turn):
+                tell(results, result, n_threads)
+            if n_threads == 1:
+                who = results[-2]["seconds"]
+                tell(results, models_llama.memories(options, folder, name, kind, n_threads, who), n_threads)
+    return results
 
 
 def run_one(options, n_threads):
     """All cases with one number of threads, in this process."""
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
+    if options.what == "llama":
+        return run_llama(options, n_threads)
     library, results = open_library(options.library), []
     bert, gpt2 = (pathlib.Path(options.models) / name for name in ("bert-base", "gpt2-small"))
     make_bert(bert)
@@ -347,7 +376,9 @@ def main():
     parser.add_argument("--models", default="build/peers-models", help="where the random models are made")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, one process for each (1,2)")
     parser.add_argument("--kinds", default="f32,bf16")
-    parser.add_argument("--what", default="loading,encoder,training,decoding")
+    parser.add_argument("--what", default="loading,encoder,training,decoding",
+                        help="of these, or llama alone: bench/models_llama.py")
+    parser.add_argument("--shapes", default=",".join(models_llama.SHAPES), help="of --what llama")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--json", help="where the results go")
@@ -364,12 +395,15 @@ def main():
         with open(options.json, "w") as file:
             json.dump({"versions": told, "results": results}, file, indent=1)
     print(", ".join(f"{key} {value}" for key, value in told.items()))
-    opened = [r for r in results if "memory" in r]
-    if opened:
-        print("\n" + models_load.markdown(opened))
-    for n in threads:
-        timed = [r for r in results if r["threads"] == n and r not in opened]
-        print(f"\n{n} thread{'s' if n > 1 else ''}: time and GFLOP/s, or tokens/s\n\n" + markdown(timed))
+    for table in (models_load.markdown, models_llama.markdown_memory):
+        of_it = [r for r in results if table_of(r) is table]
+        if of_it:
+            print("\n" + table(of_it))
+    for table, units in ((markdown, "time and GFLOP/s, or tokens/s"), (models_llama.markdown, "tokens/s")):
+        for n in threads:
+            timed = [r for r in results if r["threads"] == n and table_of(r) is table]
+            if timed:
+                print(f"\n{n} thread{'s' if n > 1 else ''}: {units}\n\n" + table(timed))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ void model_close(struct shim *shim) {
     peak_close(&shim->product);
     peak_close(&shim->read);
     qkv_run_free(shim->run);
+    model_end(shim);
     qkv_model_free(shim->model);
     qkv_ctx_destroy(shim->ctx);
     free(shim);

@@ -6,10 +6,14 @@
 
 #include "cli/bench/peak.h"
 
+struct qkvi_decoder;
+
 struct shim {
     qkv_ctx *ctx;
     qkv_model *model;
     qkv_run *run;
+    struct qkvi_decoder *decoder;
+    float *logits; /* of the decoder's last token */
     struct peak product, read;
     qkv_error error;
 };
@@ -22,6 +26,13 @@ void model_close(struct shim *shim);
 const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
 const float *model_hidden(const struct shim *shim, int64_t b);
 double model_peak(const struct shim *shim, int read, double seconds);
+
+/* Decoding, token after token: models_steps.c. */
+int model_begin(struct shim *shim, int64_t max_len);
+int model_prompt(struct shim *shim, int64_t n, const int32_t *ids);
+int model_steps(struct shim *shim, int64_t n, const int32_t *ids);
+const float *model_logits(const struct shim *shim);
+void model_end(struct shim *shim);
 int model_decode(struct shim *shim, int64_t n, int64_t n_new, int32_t *ids);
 
 /* A model and nothing else; NULL: it cannot be opened. */

@@ -94,6 +94,41 @@ double train_step(struct train *s, int64_t n, int64_t len, const int32_t *ids) {
     return status == QKV_OK ? losses.mlm : -1;
 }
 
+/* ---- Decoding -------------------------------------------------------------------------------- */
+
+/* An empty sequence for at most max_len tokens in place of the one before; false: something failed. */
+int model_begin(struct shim *shim, int64_t max_len) {
+    const int64_t vocab = qkv_model_get_info(shim->model)->vocab_size;
+    qkvi_decoder_free(shim->decoder);
+    shim->decoder = NULL;
+    if (!shim->logits) shim->logits = qkvi_aligned_array((size_t)vocab, sizeof *shim->logits);
+    return shim->logits && qkvi_decoder_make(shim->ctx, shim->model->net, 1, max_len, 0, NULL,
+                                             &shim->decoder, &shim->error) == QKV_OK;
+}
+
+/* n tokens at once; model_logits has what follows them. */
+int model_prompt(struct shim *shim, int64_t n, const int32_t *ids) {
+    return qkvi_decoder_prompt(shim->ctx, shim->decoder, 0, n, ids, shim->logits, &shim->error) ==
+           QKV_OK;
+}
+
+/* n tokens one after the other. */
+int model_steps(struct shim *shim, int64_t n, const int32_t *ids) {
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; i < n && status == QKV_OK; i++)
+        status =
+            qkvi_decoder_step(shim->ctx, shim->decoder, 1, ids + i, shim->logits, &shim->error);
+    return status == QKV_OK;
+}
+
+/* [vocab] */
+const float *model_logits(const struct shim *shim) { return shim->logits; }
+
+void model_end(struct shim *shim) {
+    qkvi_decoder_free(shim->decoder);
+    free(shim->logits);
+}
+
 static int32_t greatest(const float *logits, int64_t n) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++)
@@ -104,19 +139,10 @@ static int32_t greatest(const float *logits, int64_t n) {
 /* Appends n_new tokens to the n of ids, which has room for them; false: something failed. */
 int model_decode(struct shim *shim, int64_t n, int64_t n_new, int32_t *ids) {
     const int64_t vocab = qkv_model_get_info(shim->model)->vocab_size;
-    float *const logits = qkvi_aligned_array((size_t)vocab, sizeof *logits);
-    qkvi_decoder *decoder = NULL;
-    qkv_status status = logits ? qkvi_decoder_make(shim->ctx, shim->model->net, 1, n + n_new, 0,
-                                                   NULL, &decoder, &shim->error)
-                               : QKV_ERR_MEMORY;
-    if (status == QKV_OK)
-        status = qkvi_decoder_prompt(shim->ctx, decoder, 0, n, ids, logits, &shim->error);
-    for (int64_t i = 0; i < n_new && status == QKV_OK; i++) {
-        ids[n + i] = greatest(logits, vocab);
-        if (i + 1 < n_new)
-            status = qkvi_decoder_step(shim->ctx, decoder, 1, &ids[n + i], logits, &shim->error);
+    int worked = model_begin(shim, n + n_new) && model_prompt(shim, n, ids);
+    for (int64_t i = 0; i < n_new && worked; i++) {
+        ids[n + i] = greatest(shim->logits, vocab);
+        if (i + 1 < n_new) worked = model_steps(shim, 1, &ids[n + i]);
     }
-    qkvi_decoder_free(decoder);
-    free(logits);
-    return status == QKV_OK;
+    return worked;
 }

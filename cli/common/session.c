@@ -44,7 +44,9 @@ static bool is_folder(const char *name) {
 
 qkv_model_open_options session_weights(const struct cli_common *common) {
     qkv_model_open_options options = qkv_model_open_options_init();
-    options.weights = common->weights.value ? QKV_WEIGHTS_BF16 : QKV_WEIGHTS_F32;
+    static const qkv_model_weights kinds[] = { QKV_WEIGHTS_F32, QKV_WEIGHTS_BF16,
+                                               QKV_WEIGHTS_INT8 };
+    options.weights = kinds[common->weights.value];
     return options;
 }
 

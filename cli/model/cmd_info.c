@@ -34,11 +34,18 @@ static void add_decoder(json_t *object, const qkv_model_info *info) {
     json_decref(more);
 }
 
+/* As --weights names them. */
+static const char *weights_type(qkv_model_weights weights) {
+    if (weights == QKV_WEIGHTS_INT8) return "int8";
+    return weights == QKV_WEIGHTS_F32 ? "f32" : "bf16";
+}
+
 /* How they are kept: by --weights, not as the file has them. */
 static const char *weights_name(const qkv_model_info *info) {
     switch (info->weights) {
     case QKV_WEIGHTS_BF16_DP: return "bf16 (class dp)";
     case QKV_WEIGHTS_BF16_AMX: return "bf16 (class amx)";
+    case QKV_WEIGHTS_INT8: return "int8";
     default: return "f32";
     }
 }
@@ -133,7 +140,7 @@ static json_t *model_json(const qkv_model *model) {
         JSON_INT(info, embedding_size), JSON_INT(info, sentence_len), "files",
         texts_json(model, qkv_model_file), "unused", texts_json(model, qkv_model_unused),
         "warnings", texts_json(model, qkv_model_warning), "weights",
-        info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16", JSON_INT(info, weights_bytes), "untied",
+        weights_type(info->weights), JSON_INT(info, weights_bytes), "untied",
         untied_json(info), JSON_FIELD(info, activation), JSON_INT(info, sentence_dim));
     if (object) add_prompts(object, model);
     if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);

@@ -71,7 +71,9 @@ typedef enum qkv_model_weights {
     /** Weights and inputs are rounded to bf16. Sums are f32, in the order of VDPBF16PS. */
     QKV_WEIGHTS_BF16_DP,
     /** The same, in the order of TDPBF16PS. */
-    QKV_WEIGHTS_BF16_AMX
+    QKV_WEIGHTS_BF16_AMX,
+    /** Weights and inputs are rounded to 8-bit integers, in groups of 64 with a scale each. */
+    QKV_WEIGHTS_INT8
 } qkv_model_weights;
 
 /**
@@ -201,7 +203,7 @@ typedef struct qkv_model_info {
      */
     int64_t bos_id, eos_id, pad_id, start_id;
 
-    /** F32, BF16_DP or BF16_AMX. */
+    /** F32, BF16_DP, BF16_AMX or INT8. */
     qkv_model_weights weights;
     /** Memory that all parameters take as they are kept. */
     int64_t weights_bytes;
@@ -266,6 +268,12 @@ QKV_DEFINE_INIT(qkv_model_open_options)
  *            Layers), and b and y are f32. An encoder also attends in bf16, and a decoder in f32.
  *            A layer's result differs from that in f32 by at most 2^-7 sum |x| |W| (first order).
  *            A class has the same bits everywhere; without its instruction it is slow.
+ *   int8     Each of these layers rounds 64 neighbours of a row of x, and of a row of W, to scale q:
+ *            scale = max|x| / 127, q a whole number of -127 to 127 nearest to x / scale. Sums of 64
+ *            products are exact. They are scaled and added as f32 (docs/numerics.md, Layers). b, y and
+ *            attention are f32. The bits are the same everywhere. Weights take 17/64 of the memory
+ *            of f32. Groups that hold a NaN or an infinity become NaN; below 2^-100 they are zeros.
+ *            Such a model is not trained.
  *
  * @param options  NULL: the defaults.
  * @return QKV_OK; the errors of the files; QKV_ERR_ARGUMENT; QKV_ERR_VERSION for struct_size;
@@ -332,7 +340,7 @@ QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
 /**
  * Copies the vector [embedding_size] of a token: a row of the table of words, the encoder's if
  * there are two. Values are those of the file as f32. They are rounded to bf16 where the weights
- * are kept so and a head shares the table.
+ * are kept so and a head shares the table, and to int8 likewise.
  * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, or an id that is not in 0 … vocab_size - 1.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_word_vector(const qkv_model *model, int32_t id,

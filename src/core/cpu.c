@@ -45,8 +45,9 @@ uint32_t qkvi_cpu_features(void) {
     if (fma && has(b, bit_AVX2) && has(state, 0x06)) features |= QKVI_CPU_AVX2;
     if (features && has(state, 0xE6) &&
         has(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) {
+        const bool vnni = has(c, bit_AVX512VNNI);
         features |= QKVI_CPU_AVX512;
-        if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16))
+        if (vnni && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16))
             features |= QKVI_CPU_AVX512BF16 | (is_amd() ? QKVI_CPU_FAST_DP : 0);
     }
     return features;

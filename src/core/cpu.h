@@ -15,7 +15,7 @@
 enum {
     QKVI_CPU_AVX2 = 1u << 0,       /* AVX2, FMA, F16C */
     QKVI_CPU_AVX512 = 1u << 1,     /* AVX-512 F, BW, VL, DQ, and all of QKVI_CPU_AVX2 */
-    QKVI_CPU_AVX512BF16 = 1u << 2, /* VDPBF16PS, and all of QKVI_CPU_AVX512 */
+    QKVI_CPU_AVX512BF16 = 1u << 2, /* VDPBF16PS, VPDPBUSD, and all of QKVI_CPU_AVX512 */
     /* VDPBF16PS does the work of two FMAs in the time of one: on AMD, measured on Zen 5. */
     QKVI_CPU_FAST_DP = 1u << 3,
     QKVI_CPU_NEON = 1u << 8 /* AArch64: Advanced SIMD */

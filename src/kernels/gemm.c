@@ -38,6 +38,7 @@ enum {
     TASKS_PER_THREAD = 8    /* so that uneven threads end together */
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
+#define WAIT_ROWS    8         /* fewer rows wait for B as long as so many compute */
 
 /* ---- Packing --------------------------------------------------------------------------------- */
 
@@ -208,7 +209,8 @@ static void gemm_task(void *argument, int index) {
 /* Blocks that suit the cache; fewer columns in each if those are too few for the threads. */
 static int choose_blocks(struct gemm_job *job, int n_threads) {
     const int64_t n_panels = qkvi_ceil_div(job->n, QKVI_PANEL), mr = job->kernels->mr;
-    const int64_t work = job->m * job->n * job->k / WORTH_A_TASK;
+    const int64_t rows = qkvi_max_i64(job->m, WAIT_ROWS);
+    const int64_t work = rows * job->n * job->k / WORTH_A_TASK;
     const int64_t n_wanted = n_threads == 1 ? 1 : qkvi_min_i64(n_threads * TASKS_PER_THREAD, work);
     const int64_t n_row_blocks = qkvi_ceil_div(job->m, ROWS_MOST);
     int64_t n_col_blocks = qkvi_ceil_div(n_panels, PANELS_MOST);

@@ -20,6 +20,7 @@
 #include "kernels/attend_bwd.h"
 #include "kernels/columns.h"
 #include "kernels/decode.h"
+#include "kernels/int8.h"
 #include "kernels/layer.h"
 #include "kernels/tsne.h"
 
@@ -47,6 +48,18 @@ typedef struct qkvi_kernels {
      */
     void (*half_tile[QKVI_N_CLASSES])(int n_rows, int n_cols, int64_t n, const uint16_t *a,
                                       int64_t a_row, const uint32_t *b, float *c, int64_t c_row);
+
+    /*
+     * By 8-bit integers (int8.h). round: n_rows of n floats as groups, rows of them y_row apart. tile:
+     * C[n_rows][n_cols] of products over n_groups, added to what C had if add; then C += bias[n_cols], if there is
+     * one. 1 <= n_rows <= mr, 1 <= n_cols <= 32; rows of a are a_row groups apart; b: one packed
+     * panel. ahead as in gemm_tile, a step for every 4 of k.
+     */
+    void (*int8_round)(int64_t n_rows, int64_t n, const float *x, int64_t x_row, qkvi_int8_group *y,
+                       int64_t y_row);
+    void (*int8_tile)(int n_rows, int n_cols, int64_t n_groups, const qkvi_int8_group *a,
+                      int64_t a_row, const qkvi_int8_panel *b, float *c, int64_t c_row, int add,
+                      const float *bias, const void *ahead, int64_t ahead_step);
 
     /* The forward pass of a block of queries: attend.h. */
     void (*attend_block)(const qkvi_attend *a);

@@ -1,7 +1,7 @@
 /*
  * Linear layer, forward and backward: see linear.h.
  *
- * All three products run on the same kernel, of floats or of bf16. Weights and x are packed; d_y and x
+ * All three products run on the same kernel, of floats or of bf16; forward also on that of int8. Weights and x are packed; d_y and x
  * as left factors are only broadcast, or rounded, so d_yᵀ is a matter of strides.
  */
 #include "layer/linear.h"
@@ -29,6 +29,9 @@ void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     if (layer->half) pack_half(ctx, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->half_backward)
         pack_half(ctx, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
+    if (layer->int8)
+        qkvi_int8_pack_b(ctx ? ctx->kernels : NULL, pool, n_in, n_out, layer->weight, 1, n_in,
+                         layer->int8);
 }
 
 int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n) {
@@ -112,9 +115,50 @@ static qkvi_gemm_bf16_job forward_job(const qkvi_linear *layer, int64_t n_rows, 
                                  .bias = layer->bias };
 }
 
+/* A in int8, in the same memory. */
+typedef struct int8_space {
+    bool mine;
+    qkvi_int8_group *rows;
+} int8_space;
+
+static int8_space enter_int8(qkv_ctx *ctx, int64_t n_rows, int64_t n_in) {
+    int8_space s = { .mine = !atomic_exchange(&ctx->inputs_taken, true) };
+    const size_t n = qkvi_int8_groups(n_rows, n_in);
+    if (s.mine && n != SIZE_MAX)
+        s.rows = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, n * sizeof *s.rows);
+    return s;
+}
+
+static void run_int8(qkv_ctx *ctx, const int8_space *s, const qkvi_linear *layer, int64_t n_rows,
+                     const float *x, float *y, bool filled, qkvi_gemm_map *map, float *mapped) {
+    const qkvi_gemm_int8_job job = { .kernels = ctx->kernels,
+                                     .m = n_rows,
+                                     .n = layer->n_out,
+                                     .k = layer->n_in,
+                                     .a = x,
+                                     .packed_b = layer->int8,
+                                     .c = y,
+                                     .bias = layer->bias,
+                                     .map = map,
+                                     .mapped = mapped,
+                                     .rows = s->rows,
+                                     .rows_filled = filled };
+    qkvi_gemm_int8(ctx->pool, &job);
+}
+
+static void leave_int8(qkv_ctx *ctx, const int8_space *s) {
+    if (s->mine) atomic_store(&ctx->inputs_taken, false);
+}
+
 static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                     float *y, qkvi_gemm_map *map, float *mapped) {
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (layer->int8) {
+        const int8_space space = enter_int8(ctx, n_rows, n_in);
+        run_int8(ctx, &space, layer, n_rows, x, y, false, map, mapped);
+        leave_int8(ctx, &space);
+        return;
+    }
     if (!layer->half) {
         qkvi_gemm_mapped(ctx->pool, ctx->kernels, n_rows, n_out, n_in, x, n_in, 1, layer->forward,
                          y, n_out, layer->bias, false, map, mapped);
@@ -137,6 +181,13 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
 
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half) {
+    if (layers[0]->int8) {
+        const int8_space space = enter_int8(ctx, n_rows, layers[0]->n_in);
+        for (int l = 0; l < n_layers; l++)
+            run_int8(ctx, &space, layers[l], n_rows, x, y[l], l > 0, NULL, NULL);
+        leave_int8(ctx, &space);
+        return;
+    }
     if (!layers[0]->half) {
         for (int l = 0; l < n_layers; l++) forward(ctx, layers[l], n_rows, x, y[l], NULL, NULL);
         return;

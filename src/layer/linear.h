@@ -33,11 +33,12 @@ typedef struct qkvi_linear {
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
     uint32_t *half, *half_backward; /* the same in bf16 instead: kernels/gemm_bf16.h */
     qkv_class half_class;           /* of those */
+    qkvi_int8_panel *int8; /* panels of Wᵀ in int8 instead: kernels/gemm_int8.h; only runs */
 } qkvi_linear;
 
 /* W, in whatever form the layer has it. */
 static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
-    return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half };
+    return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half, layer->int8 };
 }
 
 /* Fills those packed forms that are not NULL, of a layer with weight. ctx may be NULL: one thread. */
@@ -59,7 +60,7 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
                              const float *x, float *y, float *g);
 
 /*
- * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 x is
+ * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 and int8 x is
  * rounded once. half, only for layers in bf16, and nullable: half[l] [n_rows][n_out] becomes y[l]
  * rounded to bf16, and what y[l] holds afterwards means nothing.
  */

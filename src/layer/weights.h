@@ -1,24 +1,28 @@
 /*
  * The weights W [n_out][n_in] of a linear layer in the one form that they are kept in: floats, to be
- * trained, or what the layer multiplies with, panels of Wᵀ in f32 (kernels/gemm.h) or in bf16
- * (kernels/gemm_bf16.h). Whoever wants a weight, or a row (of words: a word's vector), asks here.
+ * trained, or what the layer multiplies with, panels of Wᵀ in f32 (kernels/gemm.h), in bf16
+ * (kernels/gemm_bf16.h) or in int8 (kernels/gemm_int8.h). Whoever wants a weight, or a row (of words: a
+ * word's vector), asks here.
  */
 #ifndef QKVI_LAYER_WEIGHTS_H
 #define QKVI_LAYER_WEIGHTS_H
 
 #include "kernels/gemm_bf16.h"
+#include "kernels/gemm_int8.h"
 
 typedef struct qkvi_weights {
     int64_t n_in;
-    const float *floats, *panels; /* all but one of the three are NULL */
+    const float *floats, *panels; /* all but one of the four are NULL */
     const uint32_t *half;
+    const qkvi_int8_panel *int8;
 } qkvi_weights;
 
 /* W[out][in] */
 static inline float qkvi_weight_at(const qkvi_weights *w, int64_t out, int64_t in) {
     if (w->floats) return w->floats[out * w->n_in + in];
-    return w->panels ? w->panels[qkvi_gemm_packed_at(w->n_in, in, out)]
-                     : qkvi_bf16_packed_at(w->n_in, in, out, w->half);
+    if (w->panels) return w->panels[qkvi_gemm_packed_at(w->n_in, in, out)];
+    return w->half ? qkvi_bf16_packed_at(w->n_in, in, out, w->half)
+                   : qkvi_int8_packed_at(w->n_in, in, out, w->int8);
 }
 
 /* W[out][…]: n_in floats. */

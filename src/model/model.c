@@ -21,10 +21,9 @@ enum { MAX_CONFIG = 1 << 20 };
 
 /* Memory for the parameters in the form that they are kept in, filled. */
 static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_error *error) {
-    const bool is_f32 = model->info.weights == QKV_WEIGHTS_F32;
     qkvi_param_table *const table = &model->params;
     if (!model->is_to_train)
-        QKV_TRY(qkvi_params_pack(table, is_f32 ? QKVI_PARAM_PANELS : QKVI_PARAM_HALF, error));
+        QKV_TRY(qkvi_params_pack(table, qkvi_weights_param(model->info.weights), error));
     model->arena = qkvi_params_room(table);
     if (!model->arena)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",

@@ -30,10 +30,15 @@ static qkv_status too_large(const qkvi_param *row, qkv_error *error) {
                           (long long)row->shape[0], (long long)row->shape[1]);
 }
 
+static size_t int8_words(size_t n_panels) {
+    return n_panels == SIZE_MAX ? SIZE_MAX : n_panels * (sizeof(qkvi_int8_panel) / sizeof(float));
+}
+
 size_t qkvi_param_words(const qkvi_param *row) {
     switch (row->form) {
     case QKVI_PARAM_PANELS: return qkvi_gemm_packed_elems(row->shape[1], row->shape[0]);
     case QKVI_PARAM_HALF: return qkvi_bf16_packed_words(row->shape[1], row->shape[0]);
+    case QKVI_PARAM_INT8: return int8_words(qkvi_int8_packed_panels(row->shape[1], row->shape[0]));
     default: return row->n_elems;
     }
 }
@@ -91,7 +96,9 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena) {
     return (qkvi_weights){ .n_in = row->shape[1],
                            .floats = row->form == QKVI_PARAM_FLOATS ? at : NULL,
                            .panels = row->form == QKVI_PARAM_PANELS ? at : NULL,
-                           .half = row->form == QKVI_PARAM_HALF ? (const uint32_t *)at : NULL };
+                           .half = row->form == QKVI_PARAM_HALF ? (const uint32_t *)at : NULL,
+                           .int8 = row->form == QKVI_PARAM_INT8 ? (const qkvi_int8_panel *)at
+                                                                : NULL };
 }
 
 /* ---- As files have them ----------------------------------------------------------------------- */
@@ -175,6 +182,9 @@ void qkvi_param_from_stored(const qkvi_param *row, const qkvi_stored_rows *store
     case QKVI_PARAM_PANELS: qkvi_gemm_pack_piece(n_in, n_out, piece, values); break;
     case QKVI_PARAM_HALF:
         qkvi_bf16_pack_piece(stored->kernels, n_in, piece, (uint32_t *)values);
+        break;
+    case QKVI_PARAM_INT8:
+        qkvi_int8_pack_piece(stored->kernels, n_in, piece, (qkvi_int8_panel *)values);
         break;
     }
 }

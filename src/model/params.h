@@ -8,8 +8,8 @@
  * a name of ours.
  *
  * The arena is made of 32-bit words. To be trained, every parameter is a matrix of floats in it. A model that
- * only runs has the weights of its linear layers there as the panels that these multiply with, in f32
- * or in bf16 (qkvi_params_pack), and nowhere else.
+ * only runs has the weights of its linear layers there as the panels that these multiply with, in f32, bf16
+ * or int8 (qkvi_params_pack), and nowhere else.
  */
 #ifndef QKVI_MODEL_PARAMS_H
 #define QKVI_MODEL_PARAMS_H
@@ -20,7 +20,8 @@
 typedef enum qkvi_param_form {
     QKVI_PARAM_FLOATS, /* [shape[0]][shape[1]] */
     QKVI_PARAM_PANELS, /* transposed: qkvi_gemm_pack_b */
-    QKVI_PARAM_HALF    /* transposed: qkvi_bf16_pack_b */
+    QKVI_PARAM_HALF,   /* transposed: qkvi_bf16_pack_b */
+    QKVI_PARAM_INT8    /* transposed: qkvi_int8_pack_b */
 } qkvi_param_form;
 
 typedef struct qkvi_param {
@@ -83,11 +84,11 @@ void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]);
 /** The stored tensor as a matrix; of rank 1: one row. */
 void qkvi_param_stored_matrix(const qkvi_param *row, int64_t *n_rows, int64_t *n_cols);
 
-/** Rows first … first + n - 1 of it. first is a multiple of 32, and n is unless they are the last. */
+/** Rows first … first + n - 1 of it. first is a multiple of 64, and n is unless they are the last. */
 typedef struct qkvi_stored_rows {
     int64_t first, n;
     const float *values;
-    const struct qkvi_kernels *kernels; /* by which bf16 is packed; all pack the same bits */
+    const struct qkvi_kernels *kernels; /* by which bf16 and int8 are packed; all pack the same bits */
 } qkvi_stored_rows;
 
 /** What the rows have of the parameter, to its place in the arena, in its form. */

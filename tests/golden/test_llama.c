@@ -224,7 +224,7 @@ static void test_bits(void **state) {
     enum { N = 19 };
     static const char *const isas[] = { "avx2", "avx512", "avx512bf16", "neon" };
     int32_t ids[N];
-    for (int weights = QKV_WEIGHTS_F32; weights <= QKV_WEIGHTS_BF16_AMX; weights++) {
+    for (int weights = QKV_WEIGHTS_F32; weights <= QKV_WEIGHTS_INT8; weights++) {
         if (weights == QKV_WEIGHTS_BF16) continue;
         qkv_model *const model = open_model(*state, (qkv_model_weights)weights);
         const int64_t n_layers = model->info.n_layers, n = N * model->info.hidden;
@@ -248,12 +248,12 @@ static void test_bits(void **state) {
     }
 }
 
-static void test_bf16_is_near(void **state) {
+static void check_near(const char *name, qkv_model_weights weights) {
     enum { N = 19 };
     int32_t ids[N];
     qkv_ctx *const ctx = open_ctx(NULL, 1);
-    qkv_model *const full = open_model(*state, QKV_WEIGHTS_F32), *const half = open_model(
-                                                                     *state, QKV_WEIGHTS_BF16_DP);
+    qkv_model *const full = open_model(name, QKV_WEIGHTS_F32);
+    qkv_model *const half = open_model(name, weights);
     make_ids(full, N, ids);
     qkv_run *const a = run_ids(ctx, full, N, ids), *const b = run_ids(ctx, half, N, ids);
     const int64_t n_layers = full->info.n_layers, n = N * full->info.hidden;
@@ -265,7 +265,7 @@ static void test_bf16_is_near(void **state) {
         apart += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
     }
     if (!(apart > 0 && sqrt(apart) < 0.03 * sqrt(size)))
-        fail_msg("%s: bf16 is off by %g of %g", (char *)*state, sqrt(apart), sqrt(size));
+        fail_msg("%s: weights %d are off by %g of %g", name, weights, sqrt(apart), sqrt(size));
     qkv_run_free(a);
     qkv_run_free(b);
     qkv_model_free(full);
@@ -273,9 +273,14 @@ static void test_bf16_is_near(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
+static void test_rounded_is_near(void **state) {
+    check_near(*state, QKV_WEIGHTS_BF16_DP);
+    check_near(*state, QKV_WEIGHTS_INT8);
+}
+
 int main(void) {
     static void (*const kinds[])(void **) = { test_kept, test_steps, test_heads, test_bits,
-                                              test_bf16_is_near };
+                                              test_rounded_is_near };
     enum { N_KINDS = sizeof kinds / sizeof *kinds };
     struct CMUnitTest tests[N_KINDS * N_MODELS];
     for (int k = 0; k < N_KINDS; k++)

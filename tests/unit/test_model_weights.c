@@ -1,5 +1,5 @@
 /*
- * Models whose weights are bf16: each class has the same bits on every instruction set (with AMX or
+ * Models whose weights are bf16 or int8: each class has the same bits on every instruction set (with AMX or
  * without, that is), on any number of threads and in any batch, and is about as far from f32 as
  * rounding to 8 bits takes it; how a model is opened so.
  */
@@ -65,7 +65,7 @@ static void compute(const qkv_model *model, const char *isa, int n_threads, int 
 static void same_bits_everywhere(void **state) {
     static states first, other;
     (void)state;
-    for (int class = QKV_WEIGHTS_BF16_DP; class <= QKV_WEIGHTS_BF16_AMX; class ++) {
+    for (int class = QKV_WEIGHTS_BF16_DP; class <= QKV_WEIGHTS_INT8; class ++) {
         qkv_model *const model = open_as((qkv_model_weights) class);
         const char *isa;
         assert_int_equal(qkv_model_get_info(model)->weights, class);
@@ -83,7 +83,7 @@ static void close_to_f32(void **state) {
     qkv_model *const model = open_as(QKV_WEIGHTS_F32);
     (void)state;
     compute(model, NULL, 1, 1, &exact);
-    for (int class = QKV_WEIGHTS_BF16_DP; class <= QKV_WEIGHTS_BF16_AMX; class ++) {
+    for (int class = QKV_WEIGHTS_BF16_DP; class <= QKV_WEIGHTS_INT8; class ++) {
         qkv_model *const half = open_as((qkv_model_weights) class);
         double most = 0, sum = 0;
         compute(half, NULL, 1, 1, &rounded);
@@ -152,6 +152,14 @@ static void how_it_is_opened(void **state) {
     model = open_as(QKV_WEIGHTS_BF16); /* what is fast here */
     const qkv_model_weights became = qkv_model_get_info(model)->weights;
     assert_true(became == QKV_WEIGHTS_BF16_DP || became == QKV_WEIGHTS_BF16_AMX);
+    qkv_model_free(model);
+
+    model = open_as(QKV_WEIGHTS_F32);
+    const int64_t all = qkv_model_get_info(model)->weights_bytes;
+    qkv_model_free(model);
+    model = open_as(QKV_WEIGHTS_INT8);
+    assert_int_equal(qkv_model_get_info(model)->weights, QKV_WEIGHTS_INT8);
+    assert_true(qkv_model_get_info(model)->weights_bytes < all / 2);
     qkv_model_free(model);
 
     options.weights = (qkv_model_weights)7;

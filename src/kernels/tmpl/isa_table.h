@@ -9,6 +9,7 @@
 #include "kernels/tmpl/amx.h"
 #include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/gemm_tile.h"
+#include "kernels/tmpl/int8.h"
 #include "kernels/tmpl/pack.h"
 #include "kernels/tmpl/pack_dp.h"
 
@@ -35,6 +36,8 @@ const qkvi_kernels ISA_TABLE = {
     .half_tile = { [QKVI_CLASS_DP] = dp_tile,
                    [QKVI_CLASS_AMX] = amx_tile,
                    [QKVI_CLASS_AMX_TILES] = amx_tile },
+    .int8_round = int8_round,
+    .int8_tile = int8_tile,
     .attend_block = attend_block,
     .attend_small = attend_small,
     .columns_block = columns_block,

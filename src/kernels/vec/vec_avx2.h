@@ -136,6 +136,21 @@ V_INLINE vi vi_loadu(const int32_t *p) {
     return (vi){ _mm256_loadu_si256((const __m256i *)p),
                  _mm256_loadu_si256((const __m256i *)(p + 8)) };
 }
+V_INLINE void vi_storeu_i8(int8_t *p, vi a) {
+    const __m256i x = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.l, a.h), 0xD8);
+    _mm_storeu_si128((__m128i *)p,
+                     _mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
+}
+/* Even and odd bytes apart, as 16-bit integers. */
+V_INLINE __m256i v_dot4_half(__m256i c, __m256i a, __m256i b) {
+    const __m256i even = _mm256_madd_epi16(_mm256_and_si256(a, _mm256_set1_epi32(0x00FF00FF)),
+                                           _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+    const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8));
+    return _mm256_add_epi32(c, _mm256_add_epi32(even, odd));
+}
+V_INLINE vi v_dot4(vi c, vi a, vi b) {
+    return (vi){ v_dot4_half(c.l, a.l, b.l), v_dot4_half(c.h, a.h, b.h) };
+}
 #define V_INTEGER(name, op)                                                                        \
     V_INLINE vi name(vi a, vi b) { return (vi){ op(a.l, b.l), op(a.h, b.h) }; }
 V_INTEGER(vi_add, _mm256_add_epi32)

@@ -108,6 +108,24 @@ V_INLINE vf vi_as_vf(vi a) { return _mm512_castsi512_ps(a); }
 V_INLINE vf vi_to_vf(vi a) { return _mm512_cvtepi32_ps(a); }
 V_INLINE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
 V_INLINE vi vi_loadu(const int32_t *p) { return _mm512_loadu_si512(p); }
+V_INLINE void vi_storeu_i8(int8_t *p, vi a) {
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a));
+}
+#ifdef __AVX512VNNI__
+/* Of the intrinsic gcc 12 copies c for each product: 83 instead of 162 products a nanosecond. */
+V_INLINE vi v_dot4(vi c, vi a, vi b) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+#else
+/* Even and odd bytes apart, as 16-bit integers. */
+V_INLINE vi v_dot4(vi c, vi a, vi b) {
+    const __m512i even = _mm512_madd_epi16(_mm512_and_si512(a, _mm512_set1_epi32(0x00FF00FF)),
+                                           _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
+    const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(a, 8), _mm512_srai_epi16(b, 8));
+    return _mm512_add_epi32(c, _mm512_add_epi32(even, odd));
+}
+#endif
 V_INLINE vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 V_INLINE vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 V_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }

@@ -176,6 +176,28 @@ V_INLINE vi vi_set1(int32_t x) {
 V_INLINE vi vi_loadu(const int32_t *p) {
     return (vi){ vld1q_s32(p), vld1q_s32(p + 4), vld1q_s32(p + 8), vld1q_s32(p + 12) };
 }
+V_INLINE void vi_storeu_i8(int8_t *p, vi x) {
+    const int16x8_t low = vcombine_s16(vmovn_s32(x.a), vmovn_s32(x.b));
+    const int16x8_t high = vcombine_s16(vmovn_s32(x.c), vmovn_s32(x.d));
+    vst1q_s8(p, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+}
+/* Bytes as 16-bit integers, whose products are added to neighbours twice. */
+V_INLINE int32x4_t v_dot4_quarter(int32x4_t c, int32x4_t a, int32x4_t b) {
+    const uint8x16_t x = vreinterpretq_u8_s32(a);
+    const int8x16_t y = vreinterpretq_s8_s32(b);
+    const int16x8_t x0 = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x)));
+    const int16x8_t x1 = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(x)));
+    const int16x8_t y0 = vmovl_s8(vget_low_s8(y)), y1 = vmovl_s8(vget_high_s8(y));
+    const int32x4_t low = vpaddq_s32(vmull_s16(vget_low_s16(x0), vget_low_s16(y0)),
+                                     vmull_s16(vget_high_s16(x0), vget_high_s16(y0)));
+    const int32x4_t high = vpaddq_s32(vmull_s16(vget_low_s16(x1), vget_low_s16(y1)),
+                                      vmull_s16(vget_high_s16(x1), vget_high_s16(y1)));
+    return vaddq_s32(c, vpaddq_s32(low, high));
+}
+V_INLINE vi v_dot4(vi c, vi x, vi y) {
+    return (vi){ v_dot4_quarter(c.a, x.a, y.a), v_dot4_quarter(c.b, x.b, y.b),
+                 v_dot4_quarter(c.c, x.c, y.c), v_dot4_quarter(c.d, x.d, y.d) };
+}
 V_BINARY(vi, vi_add, vi, vaddq_s32)
 V_BINARY(vi, vi_sub, vi, vsubq_s32)
 V_BINARY(vi, vi_and, vi, vandq_s32)

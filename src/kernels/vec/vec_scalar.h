@@ -148,6 +148,18 @@ V_INLINE vi vi_loadu(const int32_t *p) {
     memcpy(r.i, p, sizeof r.i);
     return r;
 }
+V_INLINE void vi_storeu_i8(int8_t *p, vi a) { /* 16 small integers */
+    V_EACH p[e] = (int8_t)a.i[e];
+}
+/* c + the products of the lane's four bytes: of a unsigned, of b signed */
+V_INLINE vi v_dot4(vi c, vi a, vi b) {
+    uint8_t x[64];
+    int8_t y[64];
+    memcpy(x, a.i, sizeof x);
+    memcpy(y, b.i, sizeof y);
+    for (int e = 0; e < 64; e++) c.i[e / 4] += x[e] * y[e];
+    return c;
+}
 #define V_INTEGER(name, expression)                                                                \
     V_INLINE vi name(vi a, vi b) {                                                                 \
         V_EACH a.i[e] = (int32_t)(expression);                                                     \

@@ -117,9 +117,9 @@ static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mh
                               int64_t layer, const float *x, const qkvi_mha_acts *acts) {
     qkv_kv_cache *const cache = d->caches[layer];
     const int64_t n = d->pass.rows.n_rows;
-    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
-    qkvi_linear_forward(ctx, &mha->key, n, x, acts->k);
-    qkvi_linear_forward(ctx, &mha->value, n, x, acts->v);
+    const qkvi_linear *const maps[3] = { &mha->query, &mha->key, &mha->value };
+    float *const results[3] = { acts->q, acts->k, acts->v };
+    qkvi_linears_forward(ctx, 3, maps, n, x, results, NULL);
     qkvi_mha_place(ctx, mha, n, n, qkvi_stack_turns(&d->pass, layer), acts);
     if (d->prompted < 0) return step(ctx, d, mha, cache, acts);
     return qkv_kv_cache_len(cache, d->bank + d->prompted) == 0

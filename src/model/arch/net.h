@@ -63,7 +63,8 @@ qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, q
 
 /*
  * Which packed forms of the weights to keep: none for gradients, FORWARD to run, BACKWARD, too, to
- * train; in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h). Of a table
+ * train; in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h); INT8 instead of
+ * FORWARD, without BACKWARD. Of a table
  * whose rows are packed (qkvi_params_pack) the forms say how these are multiplied with, and take no
  * memory.
  */
@@ -71,13 +72,16 @@ enum {
     QKVI_NET_FORWARD = 1u << 0,
     QKVI_NET_BACKWARD = 1u << 1,
     QKVI_NET_HALF_DP = 1u << 2,
-    QKVI_NET_HALF_AMX = 1u << 3
+    QKVI_NET_HALF_AMX = 1u << 3,
+    QKVI_NET_INT8 = 1u << 4
 };
 
 /* What QKV_WEIGHTS_BF16 is on this processor, others are themselves; false for what is none of them. */
 bool qkvi_weights_resolve(int given, qkv_model_weights *weights);
-/* The form for which layers compute so: FORWARD, or one of HALF. */
+/* The form for which layers compute so: FORWARD, one of HALF, or INT8. */
 unsigned qkvi_weights_form(qkv_model_weights resolved);
+/* That in which the arena of a model that only runs has them. */
+qkvi_param_form qkvi_weights_param(qkv_model_weights resolved);
 
 /*
  * Pointers into arena (not owned), and memory for packed weights, which qkvi_net_pack must fill

@@ -40,6 +40,7 @@ static qkvi_linear bind_weight(const binder *b, const char *name, int64_t n_out,
     case QKVI_PARAM_FLOATS: layer.weight = at; break;
     case QKVI_PARAM_PANELS: layer.forward = at; break;
     case QKVI_PARAM_HALF: layer.half = (uint32_t *)at; break;
+    case QKVI_PARAM_INT8: layer.int8 = (qkvi_int8_panel *)at; break;
     }
     return layer;
 }

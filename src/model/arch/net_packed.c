@@ -9,13 +9,24 @@ bool qkvi_weights_resolve(int given, qkv_model_weights *weights) {
     *weights = (qkv_model_weights)given;
     if (given == QKV_WEIGHTS_BF16)
         *weights = qkvi_cpu_amx() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
-    return given >= QKV_WEIGHTS_F32 && given <= QKV_WEIGHTS_BF16_AMX;
+    return given >= QKV_WEIGHTS_F32 && given <= QKV_WEIGHTS_INT8;
 }
 
 unsigned qkvi_weights_form(qkv_model_weights resolved) {
-    return resolved == QKV_WEIGHTS_BF16_AMX  ? QKVI_NET_HALF_AMX
-           : resolved == QKV_WEIGHTS_BF16_DP ? QKVI_NET_HALF_DP
-                                             : QKVI_NET_FORWARD;
+    switch (resolved) {
+    case QKV_WEIGHTS_BF16_AMX: return QKVI_NET_HALF_AMX;
+    case QKV_WEIGHTS_BF16_DP: return QKVI_NET_HALF_DP;
+    case QKV_WEIGHTS_INT8: return QKVI_NET_INT8;
+    default: return QKVI_NET_FORWARD;
+    }
+}
+
+qkvi_param_form qkvi_weights_param(qkv_model_weights resolved) {
+    switch (resolved) {
+    case QKV_WEIGHTS_F32: return QKVI_PARAM_PANELS;
+    case QKV_WEIGHTS_INT8: return QKVI_PARAM_INT8;
+    default: return QKVI_PARAM_HALF;
+    }
 }
 
 typedef void linear_visitor(void *argument, qkvi_linear *layer);
@@ -74,6 +85,11 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     const bool in_half = c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX);
     if (in_half) layer->half_class = c->half_class;
     if (!layer->weight) return; /* the arena has what it runs with */
+    if (c->forms & QKVI_NET_INT8) {
+        const size_t panels = qkvi_int8_packed_panels(layer->n_in, layer->n_out);
+        layer->int8 = qkvi_cut(&c->cutter, (int64_t)panels, sizeof *layer->int8);
+        return;
+    }
     if (in_half) {
         cut_half(c, layer);
         return;

@@ -10,7 +10,7 @@ enum {
     MAX_COMPARED = 4096,
     N_NEAREST = 3,
     N_IGNORED = 2,
-    PIECE_ROWS = 32, /* params.h: qkvi_stored_rows */
+    PIECE_ROWS = 64, /* params.h: qkvi_stored_rows */
     PIECE_ELEMS = 1 << 18
 };
 
@@ -190,7 +190,7 @@ static qkv_status reserve(const qkvi_resolver *resolver, size_t n_elems, row_buf
                           resolver->file->source.name);
 }
 
-/* So many rows at a time that they stay in the second-level cache; a multiple of 32, or all. */
+/* So many rows at a time that they stay in the second-level cache; a multiple of 64, or all. */
 static int64_t rows_at_once(int64_t n_rows, int64_t n_cols) {
     const int64_t fit = PIECE_ELEMS / PIECE_ROWS / (n_cols > 0 ? n_cols : 1) * PIECE_ROWS;
     const int64_t step = fit > PIECE_ROWS ? fit : PIECE_ROWS;
