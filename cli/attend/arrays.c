@@ -6,6 +6,7 @@
 
 #include "attend/attend.h"
 #include "common/input.h"
+#include "common/rows.h"
 
 const char *attend_shape_text(const qkv_array *array, char text[200]) {
     *text = '\0';
@@ -26,15 +27,23 @@ int64_t attend_size(const qkv_array *array, int dimension) {
 
 int attend_read_array(const char *option, const char *path, qkv_array_type type,
                       qkv_array **array) {
-    static const char *const what[] = { [QKV_ARRAY_F32] = "floating-point numbers",
+    static const char *const what[] = { [QKV_ARRAY_F32] = "numbers",
                                         [QKV_ARRAY_I64] = "integers",
                                         [QKV_ARRAY_BOOL] = "booleans" };
     qkv_error error;
     if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
         return cli_fail("%s", error.message);
+    if (type == QKV_ARRAY_F32) rows_to_floats(*array);
     if ((*array)->type != type)
         return cli_fail("%s %s: does not hold %s", option, path, what[type]);
     return EXIT_OK;
+}
+
+void attend_as_list(const char *path, qkv_array *array) {
+    const bool is_text = text_ends(path, ".csv") || text_ends(path, ".tsv");
+    if (!is_text || array->rank != 2 || (array->shape[0] != 1 && array->shape[1] != 1)) return;
+    array->shape[0] = array->n_elems;
+    array->rank = 1;
 }
 
 static bool fits(const qkv_array *array, const struct attend_fit *fit, int dimension) {

@@ -41,6 +41,7 @@ struct attend_problem {
     int64_t *block_offsets;
     int32_t *block_index;
     int rank; /* of the arrays: 2, 3 or 4 */
+    bool q_is_vector, v_is_vector; /* [D], one query; [Lk], one number a key */
 };
 
 /*
@@ -111,6 +112,9 @@ int64_t attend_size(const qkv_array *array, int dimension);
 /* An array whose elements are of `type`: floats, integers or booleans. */
 int attend_read_array(const char *option, const char *path, qkv_array_type type, qkv_array **array);
 
+/* Arrays as text have two dimensions: one line or one column of them becomes a list. */
+void attend_as_list(const char *path, qkv_array *array);
+
 /* What an array, aligned on the right, has to cover. */
 struct attend_fit {
     int64_t full[4];
@@ -135,6 +139,15 @@ int attend_stats_ask(const struct attend_problem *problem, struct attend_stats *
 int attend_stats_json(const struct attend_options *options, const struct attend_problem *problem,
                       const float *lse, struct attend_stats *stats);
 void attend_stats_free(struct attend_stats *stats);
+
+/*
+ * Without -o and --explain small results are printed, or added to json if it is not NULL (print.c):
+ * are they, and are they few enough?
+ */
+bool attend_prints(const struct attend_options *options);
+int attend_print_check(const struct attend_options *options, const struct attend_problem *problem);
+int attend_print(qkv_ctx *ctx, const struct attend_problem *problem,
+                 const struct attend_results *results, json_t *json);
 
 /* Before the computation: can all files be written? What can be known now should not cost an hour. */
 int attend_outputs_check(const struct attend_options *options);

@@ -26,20 +26,30 @@ static json_t *problem_json(const qkv_ctx *ctx, const qkv_attention_desc *d) {
                      qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx));
 }
 
-/* What is asked for: --explain, -o, or both. */
+/* The results, in files and, where -o names none, printed. */
+static int deliver(const struct attend_options *options, qkv_ctx *ctx,
+                   const struct attend_problem *problem, const struct attend_results *results,
+                   json_t *json) {
+    const int code = attend_outputs_write(options, problem, results);
+    if (code || !attend_prints(options)) return code;
+    return attend_print(ctx, problem, results, json);
+}
+
+/* What is asked for: --explain, the results, or both. */
 static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
                           const struct attend_problem *problem) {
     struct attend_results results = { 0 };
     json_t *json = options->common.json ? problem_json(ctx, &problem->desc) : NULL;
     int code = options->explain ? attend_explain(ctx, problem, json) : EXIT_OK;
-    if (!code && options->o) {
-        code = attend_results_alloc(options, problem, &results);
+    if (!code && (options->o || attend_prints(options))) {
+        code = attend_print_check(options, problem);
+        if (!code) code = attend_results_alloc(options, problem, &results);
         if (!code) code = attend_outputs_check(options);
         if (!code && attend_compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
             code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
         if (!code && results.stats)
             code = attend_stats_json(options, problem, results.lse, results.stats);
-        if (!code) code = attend_outputs_write(options, problem, &results);
+        if (!code) code = deliver(options, ctx, problem, &results, json);
         if (!code) report(options, ctx, problem, &results);
         if (json) json_object_set_new(json, "seconds", json_real(results.seconds));
         attend_results_free(&results);
@@ -66,7 +76,7 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     return code;
 }
 
-#define IN_FILE  ".npy .npz .safetensors"
+#define IN_FILE  ".npy .npz .safetensors .csv .tsv"
 #define OUT_FILE ".npy .npz"
 #define FILE_OPTION(option_name, field_name, is_required, endings)                                 \
     {                                                                                              \

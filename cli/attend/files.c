@@ -3,21 +3,51 @@
  * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "attend/attend.h"
+#include "common/rows.h"
 
-/* Floating-point numbers, rounded to the type that is computed with. */
-static int read_floats(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
+/* Numbers, rounded to the type that is computed with. Integers become f32 alone. */
+static int read_numbers(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
     qkv_error error;
     if (qkv_array_read(path, attend_array_type(dtype), array, &error) != QKV_OK)
         return cli_fail("%s", error.message);
-    if ((*array)->type != attend_array_type(dtype))
-        return cli_fail("%s %s: holds %s, not floating-point numbers", option, path,
-                        (*array)->type == QKV_ARRAY_BOOL ? "booleans" : "integers");
-    if ((*array)->rank < 2 || (*array)->rank > 4) {
+    if ((*array)->type == QKV_ARRAY_BOOL)
+        return cli_fail("%s %s: holds booleans, not numbers", option, path);
+    if ((*array)->type == QKV_ARRAY_I64 && dtype != QKV_F32)
+        return cli_fail("%s %s: holds integers, which are read with --dtype f32", option, path);
+    rows_to_floats(*array);
+    return EXIT_OK;
+}
+
+/* q of one dimension is one query, v of one dimension a number for each key. */
+static void take_vectors(struct attend_problem *problem) {
+    qkv_array *const q = problem->q, *const v = problem->v;
+    problem->q_is_vector = q->rank == 1;
+    problem->v_is_vector = v->rank == 1;
+    if (problem->q_is_vector) {
+        q->shape[1] = q->shape[0];
+        q->shape[0] = 1;
+        q->rank = 2;
+    }
+    if (problem->v_is_vector) {
+        v->shape[1] = 1;
+        v->rank = 2;
+    }
+}
+
+static int read_input(const char *option, const char *path, qkv_dtype dtype, int least,
+                      qkv_array **array) {
+    const int code = read_numbers(option, path, dtype, array);
+    if (code) return code;
+    if ((*array)->rank < least || (*array)->rank > 4) {
         char shape[200];
-        return cli_fail("%s %s: shape %s is none of [B,H,L,D], [H,L,D], [L,D]", option, path,
-                        attend_shape_text(*array, shape));
+        return cli_fail("%s %s: shape %s is none of [B,H,L,D], [H,L,D], [L,D]%s", option, path,
+                        attend_shape_text(*array, shape),
+                        least > 1                    ? ""
+                        : strcmp(option, "--q") == 0 ? ", [D]"
+                                                     : ", [L]");
     }
     return EXIT_OK;
 }
@@ -94,24 +124,30 @@ static int apply_mask(const char *path, struct attend_problem *problem) {
 
 static int read_gradient(const char *path, struct attend_problem *problem) {
     if (!path) return EXIT_OK;
-    const int code = read_floats("--grad-out", path, problem->desc.dtype, &problem->grad_out);
+    const int code = read_numbers("--grad-out", path, problem->desc.dtype, &problem->grad_out);
     if (code) return code;
     const qkv_array *grad = problem->grad_out, *q = problem->q;
-    for (int d = 0; d < 4; d++)
-        if (grad->rank != q->rank ||
-            attend_size(grad, d) != (d < 3 ? attend_size(q, d) : attend_size(problem->v, 3)))
-            return mismatch("--grad-out", grad, "--q", q,
-                            "it must have the shape of the output, that of q with v's last size");
-    return EXIT_OK;
+    int rank = 0;
+    bool same = true;
+    for (int d = 4 - problem->rank; d < 4; d++) {
+        if ((d == 2 && problem->q_is_vector) || (d == 3 && problem->v_is_vector)) continue;
+        same = same && rank < grad->rank &&
+               grad->shape[rank] == (d < 3 ? attend_size(q, d) : attend_size(problem->v, 3));
+        rank++;
+    }
+    if (same && rank == grad->rank) return EXIT_OK;
+    return mismatch("--grad-out", grad, "--q", q,
+                    "it must have the shape of the output, that of q with v's last size");
 }
 
 int attend_problem_read(const struct attend_options *options, struct attend_rules *rules,
                         struct attend_problem *problem) {
     *problem = (struct attend_problem){ 0 };
     const qkv_dtype dtype = (qkv_dtype)options->dtype.value;
-    int code = read_floats("--q", options->q, dtype, &problem->q);
-    if (!code) code = read_floats("--k", options->k, dtype, &problem->k);
-    if (!code) code = read_floats("--v", options->v, dtype, &problem->v);
+    int code = read_input("--q", options->q, dtype, 1, &problem->q);
+    if (!code) code = read_input("--k", options->k, dtype, 2, &problem->k);
+    if (!code) code = read_input("--v", options->v, dtype, 1, &problem->v);
+    if (!code) take_vectors(problem);
     if (!code) code = check_shapes(problem->q, problem->k, problem->v);
     if (code) return code;
     const qkv_array *q = problem->q, *k = problem->k, *v = problem->v;

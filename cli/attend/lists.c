@@ -16,6 +16,7 @@ static int read_starts(const char *option, const char *path, int64_t rows, qkv_a
     char shape[200];
     const int code = attend_read_array(option, path, QKV_ARRAY_I64, array);
     if (code) return code;
+    attend_as_list(path, *array);
     if ((*array)->rank != 1 || (*array)->shape[0] < 1)
         return cli_fail("%s %s: shape %s is not [N + 1]", option, path,
                         attend_shape_text(*array, shape));

@@ -8,13 +8,14 @@
 
 #include "attend/attend.h"
 
-/* One number for each head. */
+/* One number for each head; of a text, as a line or as a column. */
 static int read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
                          const float **values) {
     if (!path) return EXIT_OK;
     const int code = attend_read_array(option, path, QKV_ARRAY_F32, array);
     if (code) return code;
     char shape[200];
+    attend_as_list(path, *array);
     if ((*array)->rank != 1 || (*array)->shape[0] != n_heads)
         return cli_fail("%s %s: shape %s is not [H], H = %" PRId64, option, path,
                         attend_shape_text(*array, shape), n_heads);
@@ -101,7 +102,7 @@ static int read_grad_lse(const char *path, struct attend_problem *problem) {
     const qkv_array *grad = problem->grad_lse;
     const qkv_array *q = problem->q;
     const int64_t full[3] = { attend_size(q, 0), attend_size(q, 1), attend_size(q, 2) };
-    bool fits = grad->rank == problem->rank - 1;
+    bool fits = grad->rank == problem->rank - 1 - (problem->q_is_vector ? 1 : 0);
     for (int n = 0; fits && n < grad->rank; n++) fits = grad->shape[n] == full[3 - grad->rank + n];
     char shape[200];
     return fits ? EXIT_OK

@@ -1,4 +1,5 @@
 /* The files that `qkv attend` writes: all that were asked for, or none. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ struct output {
     qkv_array_type type;
     int64_t heads, length, last; /* last < 0: without a channel; length < 0: heads alone */
     const qkv_array *like;       /* an input that has the shape, or NULL: that of the three */
+    bool no_row, no_column;      /* an input is a vector, so that these dimensions are not there */
 };
 
 /* F.npy, or the F.npz of F.npz:NAME. */
@@ -51,6 +53,7 @@ static qkv_array array_of(const struct attend_problem *problem, const struct out
         return array;
     }
     for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
+        if ((d == 2 && output->no_row) || (d == 3 && output->no_column)) continue;
         array.shape[array.rank++] = shape[d];
         array.n_elems *= shape[d];
     }
@@ -62,14 +65,17 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
     const qkv_attention_desc *d = &problem->desc;
     const int64_t rows_q = attend_size(problem->q, 2), rows_k = attend_size(problem->k, 2);
     const qkv_array_type type = attend_array_type(d->dtype);
+    const bool no_row = problem->q_is_vector, no_column = problem->v_is_vector;
     const struct output outputs[] = {
-        { options->o, results->o, type, d->n_heads, rows_q, d->head_dim_v, NULL },
-        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, rows_q, -1, NULL },
-        { options->dq, results->dq, type, d->n_heads, rows_q, d->head_dim, NULL },
-        { options->dk, results->dk, type, d->n_kv_heads, rows_k, d->head_dim, NULL },
-        { options->dv, results->dv, type, d->n_kv_heads, rows_k, d->head_dim_v, NULL },
-        { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL },
-        { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask },
+        { options->o, results->o, type, d->n_heads, rows_q, d->head_dim_v, NULL, no_row,
+          no_column },
+        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, rows_q, -1, NULL, no_row, false },
+        { options->dq, results->dq, type, d->n_heads, rows_q, d->head_dim, NULL, no_row, false },
+        { options->dk, results->dk, type, d->n_kv_heads, rows_k, d->head_dim, NULL, false, false },
+        { options->dv, results->dv, type, d->n_kv_heads, rows_k, d->head_dim_v, NULL, false,
+          no_column },
+        { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL, false, false },
+        { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask, false, false },
     };
     enum { MOST = CLI_COUNT(outputs) + 1 };
     qkv_array arrays[MOST];

@@ -37,10 +37,9 @@ static int check_files(const struct cli_command *command, const struct attend_op
                     { "--dq", options->dq },      { "--dk", options->dk },
                     { "--dv", options->dv },      { "--dsink", options->dsink },
                     { "--dmask", options->dmask } };
-    if (!options->o && !options->explain) return cli_usage(command, "-o F is missing");
     for (int i = 0; i < CLI_COUNT(outputs); i++) {
         const char *path = outputs[i].path;
-        if (path && !options->o)
+        if (path && !options->o && options->explain)
             return cli_usage(command, "%s needs -o: --explain alone computes nothing",
                              outputs[i].name);
         if (path && !is_array_file(path))
@@ -58,7 +57,7 @@ static int check_files(const struct cli_command *command, const struct attend_op
         const char *what;
     } rules[] = {
         { gradients && !o->grad_out, "--dq, --dk, --dv, --dsink and --dmask need --grad-out" },
-        { !gradients && o->grad_out && o->o,
+        { !gradients && o->grad_out && (o->o || !o->explain),
           "--grad-out needs one of --dq, --dk, --dv, --dsink, --dmask" },
         { o->grad_lse && !o->grad_out, "--grad-lse needs --grad-out" },
         { o->dsink && !o->sink, "--dsink needs --sink" },

@@ -244,11 +244,21 @@ static int parse_option(const struct cli_command *command, char **argv, int left
     return store(command, option, value, options);
 }
 
+/* What may have been meant by a word too many: a second text, or a text without its quotes. */
+static const char *word_hint(const struct cli_command *command, int n_words, char **words) {
+    if (command->max_words == 0) return "";
+    const struct cli_option *option;
+    bool quoted = command->max_words == 1 && n_words == 2 && strchr(words[0], ' ');
+    for (int i = 0; quoted && (option = args_option(command, i)); i++)
+        if (strcmp(option->name, "--pair") == 0) return " (a second text is --pair TEXT)";
+    return " (put a text in quotes)";
+}
+
 static int check_complete(const struct cli_command *command, uint64_t seen, int n_words,
                           char **words) {
     if (n_words > command->max_words)
         return cli_usage(command, "unexpected argument '%s'%s", words[command->max_words],
-                         command->max_words ? " (put a text in quotes)" : "");
+                         word_hint(command, n_words, words));
     const struct cli_option *option;
     for (int i = 0; (option = args_option(command, i)); i++)
         if (option->required && !(seen >> i & 1))

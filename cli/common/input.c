@@ -2,7 +2,7 @@
  * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
  * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
-#include "common/lines.h"
+#include "common/hints.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -118,6 +118,10 @@ static qkv_status answer(struct text_job *job, const struct text *text, const st
             qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
                                  pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
     free(whole.bytes);
+    const struct cli_common *common = job->session.common;
+    if (status == QKV_OK && !common->quiet && !common->jsonl && !job->before &&
+        job->session.command != &cmd_tokenize)
+        hints_say(&job->session, encoding, text, pair);
     if (status == QKV_OK) status = fit(job, encoding, error);
     if (status == QKV_OK) status = job->answer(job, encoding, json, error);
     qkv_encoding_free(encoding);

@@ -3,18 +3,41 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/input.h"
 
-qkv_status rows_read(const char *path, const char *channels, qkv_array **array, int64_t shape[2],
-                     qkv_error *error) {
+void rows_to_floats(qkv_array *array) {
+    if (array->type != QKV_ARRAY_I64) return;
+    char *const data = array->data;
+    for (int64_t i = 0; i < array->n_elems; i++) {
+        int64_t whole; /* a float is half as wide, so it overwrites what was read */
+        memcpy(&whole, data + (size_t)i * sizeof whole, sizeof whole);
+        const float rounded = (float)whole;
+        memcpy(data + (size_t)i * sizeof rounded, &rounded, sizeof rounded);
+    }
+    array->type = QKV_ARRAY_F32;
+}
+
+/* A vector as a row or a column. */
+static void make_rows(qkv_array *array, enum rows_vector vector) {
+    if (array->rank != 1 || vector == VECTOR_IS_WRONG) return;
+    array->shape[1] = vector == VECTOR_IS_ROW ? array->shape[0] : 1;
+    array->shape[0] = vector == VECTOR_IS_ROW ? 1 : array->shape[0];
+    array->rank = 2;
+}
+
+qkv_status rows_read(const char *path, const char *channels, enum rows_vector vector,
+                     qkv_array **array, int64_t shape[2], qkv_error *error) {
     const qkv_status status = qkv_array_read(path, QKV_ARRAY_F32, array, error);
     if (status != QKV_OK) return status;
+    rows_to_floats(*array);
+    make_rows(*array, vector);
     const qkv_array *a = *array;
     bool rows = a->type == QKV_ARRAY_F32 && a->rank >= 2;
     for (int i = 0; i < a->rank - 2; i++) rows = rows && a->shape[i] == 1;
     if (!rows)
-        return text_error(error, QKV_ERR_SHAPE, "%s: not an array of floats of [n, %s]", path,
+        return text_error(error, QKV_ERR_SHAPE, "%s: not an array of numbers of [n, %s]", path,
                           channels);
     shape[0] = a->shape[a->rank - 2];
     shape[1] = a->shape[a->rank - 1];

@@ -4,12 +4,18 @@
 
 #include <qkv/files.h>
 
+/* What an array of one dimension is. */
+enum rows_vector { VECTOR_IS_WRONG, VECTOR_IS_ROW, VECTOR_IS_COLUMN };
+
 /*
- * Reads an array of floats of [n][channels], with dimensions of 1 before it at most: n and channels into
- * shape. channels: what an error calls them. *array is to be freed after an error, too.
+ * Reads an array of floats or integers of [n][channels], with dimensions of 1 before it at most: n and
+ * channels into shape. channels: what an error calls them. *array is to be freed after an error, too.
  */
-qkv_status rows_read(const char *path, const char *channels, qkv_array **array, int64_t shape[2],
-                     qkv_error *error);
+qkv_status rows_read(const char *path, const char *channels, enum rows_vector vector,
+                     qkv_array **array, int64_t shape[2], qkv_error *error);
+
+/* Integers become floats, rounded once, in place. What is none of both stays. */
+void rows_to_floats(qkv_array *array);
 
 /* The product of two vectors, in double precision. */
 double rows_product(const float *a, const float *b, int64_t n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
+#include "common/rows.h"
 #include "look/look.h"
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -65,10 +66,10 @@ static int read_array(const char *option, const char *path, qkv_array **array) {
     char shape[200];
     if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
         return cli_fail("%s %s", option, error.message);
+    rows_to_floats(*array);
     const qkv_array *a = *array;
     if (a->type != QKV_ARRAY_F32)
-        return cli_fail("%s %s: holds %s, not floating-point numbers", option, path,
-                        a->type == QKV_ARRAY_BOOL ? "booleans" : "integers");
+        return cli_fail("%s %s: holds booleans, not numbers", option, path);
     if (a->rank < 2 || a->rank > 4 || (a->rank == 4 && a->shape[0] != 1))
         return cli_fail("%s %s: shape %s is none of [L,D], [H,L,D], [1,H,L,D]", option, path,
                         attend_shape_text(a, shape));
@@ -144,23 +145,22 @@ static int read_all(struct arrays *arrays) {
         a->list = arrays->names;
         a->n_list = arrays->n_shown;
     }
-    code = arrays_tokens_read(arrays);
+    const struct array_tokens tokens = { options->tokens, options->q_tokens, a->n_keys,
+                                         a->n_queries, "" };
+    qkv_error error;
+    code = cli_status(
+        array_names_read(&tokens, arrays->self, &arrays->keys, &arrays->queries, &error), &error);
     a->keys = (const char *const *)arrays->keys.tokens;
     a->queries = (const char *const *)arrays->queries.tokens;
     a->two_texts = arrays->queries.tokens && !a->causal && !arrays->window;
     return code;
 }
 
-static void free_names(struct array_names *names, int64_t n) {
-    session_labels_free(names->tokens, n);
-    session_labels_free(names->labels, n);
-}
-
 static void free_all(struct arrays *arrays) {
     rules_free(&arrays->rules);
     free(arrays->names);
-    free_names(&arrays->keys, arrays->given.n_keys);
-    free_names(&arrays->queries, arrays->given.n_queries);
+    array_names_free(&arrays->keys, arrays->given.n_keys);
+    array_names_free(&arrays->queries, arrays->given.n_queries);
     qkv_array_free(arrays->q);
     qkv_array_free(arrays->k);
 }

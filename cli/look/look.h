@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_LOOK_H
 #define QKV_CLI_LOOK_H
 
+#include "common/array_names.h"
 #include "common/attended.h"
 #include "common/predict.h"
 #include "common/rules.h"
@@ -195,12 +196,6 @@ int64_t windows_page_room(const struct look *look, int64_t n);
 
 /* ---- --q and --k: queries and keys of any model, at any length (arrays.c) -------------------- */
 
-/* Names of queries, or of keys. */
-struct array_names {
-    char **tokens; /* of --tokens or --q-tokens; NULL: numbers */
-    char **labels; /* escaped */
-};
-
 /* Nothing here stores queries x keys unless a file of that size was asked for. */
 struct arrays {
     const struct look_options *options;
@@ -217,9 +212,8 @@ struct arrays {
     int64_t *names;  /* … and which: places in the array, unless that has one head only */
 };
 
-/* Exit codes, having said what is wrong. Names of tokens are in arrays_tokens.c. */
+/* An exit code, having said what is wrong. */
 int look_arrays(const struct cli_command *command, const struct look_options *options);
-int arrays_tokens_read(struct arrays *arrays);
 /* The largest weight of one head. */
 qkv_status arrays_sharpest(const struct look *look, int64_t index, qkv_sharpest *found,
                            qkv_error *error);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/array_names.h"
 #include "common/rows.h"
 #include "map/map.h"
 
@@ -88,6 +89,18 @@ int map_texts(const struct cli_command *command, const struct map_options *optio
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
+/* As many queries as keys are of the same tokens, unless the queries' have a file of their own. */
+static qkv_status name_arrays(struct map *map, struct array_names names[2], qkv_error *error) {
+    const struct map_options *options = map->options;
+    const struct array_tokens tokens = { options->tokens, options->q_tokens, map->n_keys,
+                                         map->n_queries, "k" };
+    const bool self =
+        options->tokens && !options->q_tokens && map->n_queries == map->n_keys;
+    const qkv_status status = array_names_read(&tokens, self, &names[1], &names[0], error);
+    if (status != QKV_OK) return status;
+    return take_labels(map, self ? names[1].labels : names[0].labels, names[1].labels, error);
+}
+
 /* The heads of the query that lines come from: the weights of no other are asked for. */
 static qkv_status open_query(qkv_ctx *ctx, struct map *map, qkv_error *error) {
     const char *query = map->options->query;
@@ -109,8 +122,8 @@ static qkv_status open_query(qkv_ctx *ctx, struct map *map, qkv_error *error) {
 static qkv_status read_arrays(struct map *map, qkv_array **q, qkv_array **k, qkv_error *error) {
     const struct map_options *options = map->options;
     int64_t q_shape[2], k_shape[2];
-    qkv_status status = rows_read(options->q, "head_dim", q, q_shape, error);
-    if (status == QKV_OK) status = rows_read(options->k, "head_dim", k, k_shape, error);
+    qkv_status status = rows_read(options->q, "head_dim", VECTOR_IS_ROW, q, q_shape, error);
+    if (status == QKV_OK) status = rows_read(options->k, "head_dim", VECTOR_IS_WRONG, k, k_shape, error);
     if (status != QKV_OK) return status;
     if (q_shape[1] != k_shape[1])
         return text_error(error, QKV_ERR_SHAPE,
@@ -128,15 +141,15 @@ static qkv_status answer_arrays(qkv_ctx *ctx, struct map *map, qkv_error *error)
     qkv_array *q = NULL, *k = NULL;
     json_t *json = NULL;
     qkv_status status = read_arrays(map, &q, &k, error);
-    char **queries = rows_labels("q", map->n_queries, 1), **keys = rows_labels("k", map->n_keys, 1);
-    if (status == QKV_OK) status = take_labels(map, queries, keys, error);
+    struct array_names names[2] = { { NULL, NULL }, { NULL, NULL } }; /* of queries, of keys */
+    if (status == QKV_OK) status = name_arrays(map, names, error);
     if (status == QKV_OK) status = open_query(ctx, map, error);
     if (status == QKV_OK)
         status = map_answer(ctx, map, map->options->common.json ? &json : NULL, error);
     if (status == QKV_OK && json && !json_print(stdout, json))
         status = text_error(error, QKV_ERR_IO, "standard output");
-    session_labels_free(queries, map->n_queries);
-    session_labels_free(keys, map->n_keys);
+    array_names_free(&names[0], map->n_queries);
+    array_names_free(&names[1], map->n_keys);
     qkv_array_free(q);
     qkv_array_free(k);
     return status;

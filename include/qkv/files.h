@@ -1,5 +1,5 @@
 /**
- * qkv files: arrays (.npy, .npz, .safetensors), tables of keys and values, whole-file writes,
+ * qkv files: arrays (.npy, .npz, .safetensors, .csv), tables of keys and values, whole-file writes,
  * the list of tensors in a file, and an audit of it.
  *
  *     qkv_array *q = NULL;
@@ -8,7 +8,7 @@
  *     qkv_array_free(q);
  *
  * Every byte of a file is checked. Messages name the file, the field, the value and the rule.
- * Tables may be read from pipes. All other files must be regular.
+ * Tables and arrays as text may be read from pipes. All other files must be regular.
  * Every object is freed by its own function, which accepts NULL.
  */
 #ifndef QKV_FILES_H
@@ -48,6 +48,11 @@ typedef struct qkv_array {
 /**
  * Reads F.npy, F.safetensors:NAME or F.npz:NAME, the array that numpy's load knows as NAME.
  * A zip may be stored or deflated. It is checked whole, and so is the checksum of what is read.
+ *
+ * F.csv and F.tsv are arrays [lines, fields] of text, with separators, quotes and limits as
+ * those of a qkv_table. Fields are numbers, with inf and nan, or all of them are true or false. If
+ * all numbers are whole, without a point and at most 2^53, they are integers. A first line without
+ * any value has the names of the columns, and is skipped.
  *
  * @param floats  QKV_ARRAY_F32, QKV_ARRAY_BF16 or QKV_ARRAY_F16: what floats of every width become.
  *                They are rounded once, to nearest even, where they do not fit. An .npy of the type

@@ -214,9 +214,7 @@ broken "--q has shape [2,2,7,8], --k has [2,4,5,8]: the heads of q are no multip
     --q "$data/k.npy" --k "$data/q.npy" --v "$data/q.npy"
 broken "--q has shape [5,8], --k has [2,2,7,8]: the ranks differ" \
     --q "$data/q_half.npy" --k "$data/k.npy" --v "$data/v.npy"
-broken "--q $data/integers.npy: holds integers, not floating-point numbers" \
-    --q "$data/integers.npy" --k "$data/k.npy" --v "$data/v.npy"
-broken "--q $data/boolean.npy: holds booleans, not floating-point numbers" \
+broken "--q $data/boolean.npy: holds booleans, not numbers" \
     --q "$data/boolean.npy" --k "$data/k.npy" --v "$data/v.npy"
 broken "--mask $data/integers.npy: holds integers, neither booleans nor floating-point numbers" \
     $qkv_arrays --mask "$data/integers.npy"
@@ -243,8 +241,8 @@ broken "--segments $data/sink.npy: does not hold integers" $qkv_arrays --segment
 broken "--mask-bits $data/segments_k.npy: shape [2,7] does not broadcast to [2,4,5,1], the last of them bytes of 8 keys" \
     $qkv_arrays --mask-bits "$data/segments_k.npy"
 broken "--alibi $data/additive.npy: shape [5,7] is not [H], H = 4" $qkv_arrays --alibi "$data/additive.npy"
-broken "--sink $data/segments.npy: does not hold floating-point numbers" \
-    $qkv_arrays --sink "$data/segments.npy"
+broken "--sink $data/boolean.npy: does not hold numbers" \
+    $qkv_arrays --sink "$data/boolean.npy"
 broken "--grad-lse $data/sink.npy: shape [4] is not that of lse, q's without the last" \
     $qkv_arrays --grad-out "$data/grad.npy" --grad-lse "$data/sink.npy" --dq "$folder/dq.npy"
 broken "--prefix: 8 is more than the array's length, 7" $qkv_arrays --causal 0 --prefix 8
@@ -255,6 +253,84 @@ broken "--grad-out has shape [2,4,5,8], --q has [2,4,5,8]: it must have the shap
 run attend --q "$folder/none.npy" --k "$data/k.npy" --v "$data/v.npy" -o "$o"
 code 1
 err_like '^qkv: .*none.npy.*No such file'
+# Arrays as text, integers and vectors: the same numbers from each form; small results are printed.
+printf 'size,sweet\n1,0\n0,1\n' >"$folder/q.csv"
+printf '1\t0\n0\t1\n1\t1\n' >"$folder/k.tsv"
+printf '10.5\n20\n30\n' >"$folder/v.csv"
+text="--q $folder/q.csv --k $folder/k.tsv --v $folder/v.csv"
+run attend $text
+code 0
+no_err
+out 'weights [2,3]
+    0.401112    0.197776    0.401112
+    0.197776    0.401112    0.401112
+output [2,1]
+     20.2006
+     22.1323'
+run attend $text --causal 0 --json
+code 0
+out_like '"weights":\[\[1.0,0.0,0.0\],\[0.330238432,0.669761539,0.0\]\],"o":\[\[10.5\],\[16.8627338\]\],"lse":\[0.707106769,1.10794032\],"seconds":'
+run attend $text -o "$o"
+code 0
+no_out
+check "shape $(shape "$o")" test "$(shape "$o")" = "'shape':(2,1)"
+run attend $text --lse "$folder/lse.npy"
+code 0
+out_like '^output \[2,1\]$'
+check "no lse" test -s "$folder/lse.npy"
+printf 'true,true,false\ntrue,false,false\n' >"$folder/mask.csv"
+run attend $text --mask "$folder/mask.csv"
+code 0
+out_like '^           1           0           0$'
+printf '0,0,-inf\n0,-inf,-inf\n' >"$folder/mask.csv"
+run attend $text --mask "$folder/mask.csv"
+code 0
+out_like '^           1           0           0$'
+printf '0.5\n' >"$folder/one.csv"
+run attend $text --sink "$folder/one.csv"
+code 0
+run attend $text --dtype f16
+code 1
+err "qkv: --q $folder/q.csv: holds integers, which are read with --dtype f32"
+sed 's/0/0.0/' "$folder/k.tsv" >"$folder/kf.csv"
+run attend --q "$folder/kf.csv" --k "$folder/kf.csv" --v "$folder/v.csv" --dtype f16
+code 0
+out_like '^output \[3,1\]$'
+run attend --q "$folder/q.csv" --k "$folder/k.tsv" --v "$data/q_half.npy"
+code 1
+err "qkv: --k has shape [3,2], --v has [5,8]: the lengths differ"
+broken "--k $data/sink.npy: shape [4] is none of [B,H,L,D], [H,L,D], [L,D]" \
+    --q "$data/q_half.npy" --k "$data/sink.npy" --v "$data/v.npy"
+run attend $qkv_arrays --q-len 1 --causal 0
+code 0
+out_like '^batch 1, head 3$'
+positions=$here/../../models/default/model.safetensors:bert.embeddings.position_embeddings.weight
+run attend --q "$positions" --k "$positions" --v "$positions"
+code 1
+err_like 'numbers, and up to 1024 are printed: -o F.npy writes them$'
+# One query [D] and one number for each key [L], in integers: the output is one number, as numpy has it.
+vector() { # NAME SHAPE NUMBERS...: integers of 64 bits
+    name=$1 shape=$2
+    shift 2
+    {
+        printf '\223NUMPY\001\000\166\000'
+        printf '%-117s\n' "{'descr': '<i8', 'fortran_order': False, 'shape': $shape, }"
+        for number in "$@"; do printf "\\$(printf %03o "$number")\000\000\000\000\000\000\000"; done
+    } >"$folder/$name.npy"
+}
+vector one_q '(2,)' 1 0
+vector one_v '(3,)' 10 20 30
+run attend --q "$folder/one_q.npy" --k "$folder/k.tsv" --v "$folder/one_v.npy" --json
+code 0
+out_like '"weights":\[0.401112109,0.197775826,0.401112109\],"o":20.0,"lse":1.62062109'
+run attend --q "$folder/one_q.npy" --k "$folder/k.tsv" --v "$folder/one_v.npy" -o "$o" --lse "$folder/lse.npy"
+code 0
+check "shape $(shape "$o")" test "$(shape "$o")" = "'shape':()"
+check "shape $(shape "$folder/lse.npy")" test "$(shape "$folder/lse.npy")" = "'shape':()"
+run attend --q "$folder/one_q.npy" --k "$folder/k.tsv" --v "$folder/v.csv" -o "$o"
+code 0
+check "shape $(shape "$o")" test "$(shape "$o")" = "'shape':(1,)"
+
 # --stats: JSON of every head; what it says of weights agrees with itself and with o's files.
 stats=$folder/stats.json
 # lists NAME: the list of that name of the first head, one number a line

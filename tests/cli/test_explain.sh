@@ -102,9 +102,9 @@ out_like 'Largest difference: o [0-9.]*e-0[789], '
 run explain $arrays --v $weights.token_type_embeddings.weight
 code 1
 err_like 'position_embeddings.weight has 48 rows, .*token_type_embeddings.weight has 2$'
-run explain $arrays --v $weights.LayerNorm.weight
+run explain --q $weights.LayerNorm.weight --k $weights.LayerNorm.weight --v $weights.LayerNorm.weight
 code 1
-err_like 'not an array of floats of \[n, channels\]'
+err_like 'not an array of numbers of \[n, channels\]'
 
 # ---- How it is shown ---------------------------------------------------------------------------
 
@@ -207,4 +207,30 @@ err_like 'nowhere/a.html'
 run explain "$long $long $long"
 code 1
 err_like 'the text has .* tokens, the model takes 48: --truncate cuts it'
+
+# Arrays as text, with names for their rows.
+printf '1,0\n0,1\n1,1\n' >"$folder/k.csv"
+printf '10\n20\n30\n' >"$folder/v.csv"
+printf 'door\nkey\nhouse\n' >"$folder/tokens.txt"
+vectors="--q $folder/k.csv --k $folder/k.csv --v $folder/v.csv"
+run explain $vectors --tokens "$folder/tokens.txt" --query key
+code 0
+no_err
+out_like '^    key with key: 0.000·0.000 + 1.000·1.000 = 1.000'
+out_like '^    0  door '
+run explain $vectors --q-tokens "$folder/tokens.txt" --query house
+code 0
+out_like '^    house with k2: '
+run explain $vectors --tokens "$folder/v.csv" --query 1
+code 0
+out_like '^    20 with 20: '
+run explain $vectors --tokens "$here/test_explain.sh"
+code 1
+err "qkv: --tokens $here/test_explain.sh: more than 3 lines, --k has 3 keys"
+run explain $vectors --query key
+code 2
+err_like "^qkv explain: --query: 'key' is no row of "
+run explain --tokens "$folder/tokens.txt"
+code 2
+err_like '^qkv explain: --tokens without --q, --k and --v$'
 finish

@@ -252,7 +252,7 @@ refused "--q has shape [1,4,6,8], --k has [3,9,8]: the heads of q are no multipl
 refused "--q $d/batch.npy: shape [2,1,9,8] is none of [L,D], [H,L,D], [1,H,L,D]" --q "$d/batch.npy" --k "$d/k.npy"
 refused "--k $d/line.npy: shape [72] is none of [L,D], [H,L,D], [1,H,L,D]" --q "$d/q.npy" --k "$d/line.npy"
 refused "--k $d/none.npy: shape [0,8] has nothing to look at" --q "$d/q.npy" --k "$d/none.npy"
-refused "--q $here/data/integers.npy: holds integers, not floating-point numbers" --q "$here/data/integers.npy" --k "$d/k.npy"
+refused "--q $here/data/boolean.npy: holds booleans, not numbers" --q "$here/data/boolean.npy" --k "$d/k.npy"
 refused "there is no head 4: --q has heads 0 to 3" --q "$d/gq.npy" --k "$d/gk.npy" --head 4
 printf 'one\ntwo\n' >"$d/two"
 refused "--q-tokens $d/two: 2 lines, --q has 9 queries" --q "$d/q.npy" --k "$d/k.npy" --q-tokens "$d/two"

@@ -142,7 +142,7 @@ code 1
 err_like 'nothing.npy: cannot open: No such file'
 run map --q "$data/q.npy" --k "$data/k.npy"
 code 1
-err_like 'q.npy: not an array of floats of \[n, head_dim\]$'
+err_like 'q.npy: not an array of numbers of \[n, head_dim\]$'
 printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100\000\000\240\100\000\000\300\100' | array '3, 2' "$d/q.npy"
 printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\300\177' | array '2, 2' "$d/nan.npy"
 printf '\000\000\200\077\000\000\000\100\000\000\100\100' | array '1, 3' "$d/wide.npy"
@@ -221,4 +221,20 @@ code 0
 out_says 'D = (1 - cos)^2'
 check "no sign beyond ASCII" sh -c "! LC_ALL=C grep -q '[^ -~]' \"\$1\"" - "$folder/out"
 
+
+# Names for the rows of arrays.
+printf '1,0\n0,1\n1,1\n2,1\n' >"$folder/k.csv"
+printf 'door\nkey\nhouse\nbox\n' >"$folder/tokens.txt"
+run map --q "$folder/k.csv" --k "$folder/k.csv" --tokens "$folder/tokens.txt" --query house -o "$folder/named.csv"
+code 0
+check "labels" test "$(cut -d, -f3 "$folder/named.csv" | tr '\n' ' ')" = "token door key house box door key house box "
+run map --q "$folder/k.csv" --k "$folder/k.csv" --q-tokens "$folder/tokens.txt" -o "$folder/named.csv"
+code 0
+check "labels" test "$(cut -d, -f3 "$folder/named.csv" | tr '\n' ' ')" = "token door key house box k0 k1 k2 k3 "
+run map "I saw the dog." --tokens "$folder/tokens.txt"
+code 2
+err_like '^qkv map: --tokens without --q and --k$'
+run map --q "$folder/k.csv" --k "$folder/k.csv" --tokens "$folder/none"
+code 1
+err_like '^qkv: --tokens .*none'
 finish

@@ -81,7 +81,6 @@ usage fill "there is no [MASK] in the text" fill "a man" --model "$model"
 usage fill "--jsonl reads texts from standard input, not 'x'" fill x --jsonl --model "$model"
 
 usage attend "--q F is missing" attend --k k --v v -o o.npy
-usage attend "-o F is missing" attend --q q --k k --v v
 usage attend "--lse needs -o: --explain alone computes nothing" attend --q q --k k --v v --explain --lse l.npy
 usage attend "--dq needs -o: --explain alone computes nothing" \
     attend --q q --k k --v v --explain --grad-out g --dq l.npy

@@ -37,6 +37,13 @@ static qkv_status read_tensor(qkv_error *error) {
 
 static qkv_status read_entry(qkv_error *error) { return read(DATA "deflated.npz:f", error); }
 
+static void put_csv(void) {
+    static const char text[] = "a,b\n1.5,-inf\n0,1\n";
+    oom_path(path, "array.csv");
+    oom_put(path, text, sizeof text - 1);
+}
+static qkv_status read_csv(qkv_error *error) { return read(path, error); }
+
 static uint64_t take_array(void) {
     static const size_t width[] = { 4, 1, 8, 2, 2 }; /* by qkv_array_type */
     const size_t bytes = width[array->type];
@@ -229,6 +236,7 @@ static const oom_call calls[] = {
     { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npz, deflated", NULL, read_entry, take_array, drop_array, OOM_IO, 0 },
+    { "qkv_array_read", "csv", put_csv, read_csv, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array, OOM_IO,
       0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },

@@ -3,6 +3,7 @@
  * are asked for, integers i64, booleans bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
  * times what the file holds.
  */
+#include "model/store/csv_array.h"
 #include "model/store/npy.h"
 #include "model/store/safetensors.h"
 #include "model/store/shards.h"
@@ -23,7 +24,7 @@ static qkv_array_type type_of(qkvi_elem_type type, qkv_array_type floats) {
     return qkvi_elem_is_float(type) ? floats : type == QKVI_BOOL ? QKV_ARRAY_BOOL : QKV_ARRAY_I64;
 }
 
-static qkv_status make_array(qkv_array_type type, int rank, const int64_t *shape, size_t n_elems,
+qkv_status qkvi_array_make(qkv_array_type type, int rank, const int64_t *shape, size_t n_elems,
                              qkv_array **array, qkv_error *error) {
     size_t bytes;
     *array = calloc(1, sizeof **array);
@@ -38,8 +39,7 @@ static qkv_status make_array(qkv_array_type type, int rank, const int64_t *shape
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array of %zu elements", n_elems);
 }
 
-/* Stored elements to the array's own. */
-static qkv_status convert(const char *file, qkvi_elem_type type, const void *stored, size_t n,
+qkv_status qkvi_array_convert(const char *file, qkvi_elem_type type, const void *stored, size_t n,
                           qkv_array *array, qkv_error *error) {
     if (array->type == QKV_ARRAY_F32) {
         qkvi_elems_to_f32(type, stored, n, array->data);
@@ -74,7 +74,7 @@ static qkv_status fill_array(const qkvi_npy_bytes *bytes, const stored_elems *st
     qkv_status status = bytes->take(bytes->user, elems, n_bytes, error);
     if (status == QKV_OK && stored->is_swapped) qkvi_elems_swap(stored->type, elems, stored->n);
     if (status == QKV_OK)
-        status = convert(bytes->name, stored->type, elems, stored->n, array, error);
+        status = qkvi_array_convert(bytes->name, stored->type, elems, stored->n, array, error);
     free(elems);
     return status;
 }
@@ -114,7 +114,7 @@ qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type float
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: npy type <V2 is not supported, unless it is said to be bf16",
                               bytes->name);
-    QKV_TRY(make_array(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
+    QKV_TRY(qkvi_array_make(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
     const stored_elems stored = { npy.type, npy.big_endian, npy.n_elems };
     QKV_TRY(fill_array(bytes, &stored, *array, error));
     return npy.fortran_order ? transpose(*array, error) : QKV_OK;
@@ -138,7 +138,7 @@ static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qk
     if (!tensor)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no tensor '%s'",
                               file->source.name, QKVI_PRINTABLE(200, name));
-    QKV_TRY(make_array(type_of(tensor->type, floats), tensor->rank, tensor->shape, tensor->n_elems,
+    QKV_TRY(qkvi_array_make(type_of(tensor->type, floats), tensor->rank, tensor->shape, tensor->n_elems,
                        array, error));
     tensor_bytes from = { file, tensor };
     const qkvi_npy_bytes bytes = { file->source.name, tensor->end - tensor->begin, take_tensor,
@@ -172,7 +172,7 @@ static qkv_status read_named(const char *path, const char *name, const struct co
     return status;
 }
 
-/* FILE:NAME of a container, or else the path of a .npy. */
+/* FILE:NAME of a container, a text, or else the path of a .npy. */
 static qkv_status read_path(const char *path, qkv_array_type floats, qkv_array **array,
                             qkv_error *error) {
     for (size_t c = 0; c < sizeof containers / sizeof *containers; c++) {
@@ -184,6 +184,8 @@ static qkv_status read_path(const char *path, qkv_array_type floats, qkv_array *
                                   "a %.*s file holds many arrays: name one as FILE:NAME", (int)m,
                                   ending);
     }
+    if (qkvi_has_stem(path, ".csv") || qkvi_has_stem(path, ".tsv"))
+        return qkvi_csv_read_array(path, floats, array, error);
     return qkvi_npy_read_array(path, floats, array, error);
 }
 

@@ -58,6 +58,13 @@ enum { QKVI_NPY_HEADER = 512 }; /* room for any that we write: 8 dimensions of 1
 void qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape,
                           char header[QKVI_NPY_HEADER], size_t *n_bytes);
 
+/** An array without values yet; *array is to be freed after a failure. */
+qkv_status qkvi_array_make(qkv_array_type type, int rank, const int64_t *shape, size_t n_elems,
+                           qkv_array **array, qkv_error *error);
+/** Stored elements to the array's own. LIMIT: an integer above 2^63 - 1. */
+qkv_status qkvi_array_convert(const char *file, qkvi_elem_type type, const void *stored, size_t n,
+                              qkv_array *array, qkv_error *error);
+
 /** Bytes of an element in memory. */
 size_t qkvi_array_width(qkv_array_type type);
 

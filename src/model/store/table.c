@@ -14,8 +14,7 @@ enum { MAX_FILE = 1 << 26 };
 
 /* ---- Names of columns ------------------------------------------------------------------------ */
 
-/* A value, if perhaps a broken one, and no name. */
-static bool is_like_number(const qkvi_field *field) {
+bool qkvi_table_like_number(const qkvi_field *field) {
     static const char *const words[] = { "nan", "inf", "infinity" };
     if (field->n == 0) return false;
     for (int i = 0; i < 3; i++)
@@ -28,7 +27,7 @@ static bool is_like_number(const qkvi_field *field) {
 static bool has_names(const qkvi_table_reader *r) {
     bool empty = true;
     for (int i = 1; i < r->n_fields; i++) {
-        if (is_like_number(&r->fields[i])) return false;
+        if (qkvi_table_like_number(&r->fields[i])) return false;
         empty = empty && r->fields[i].n == 0;
     }
     return !empty;
@@ -67,24 +66,23 @@ static qkv_status settle_names(qkvi_table_builder *b, char **names, int64_t n_na
 /* ---- The file -------------------------------------------------------------------------------- */
 
 /* Line and column of a byte of the file. */
-static qkv_status bad_byte(const qkvi_table_builder *b, size_t at, const char *what,
+static qkv_status bad_byte(const qkvi_table_reader *r, size_t at, const char *what,
                            qkv_error *error) {
     int64_t line = 1, column = 1;
     for (size_t i = 0; i < at; i++) {
         column++;
-        if (b->reader.at[i] == '\n') line++, column = 1;
+        if (r->at[i] == '\n') line++, column = 1;
     }
-    return qkvi_table_error(&b->reader, line, column, QKV_ERR_FORMAT, what, error);
+    return qkvi_table_error(r, line, column, QKV_ERR_FORMAT, what, error);
 }
 
-static qkv_status check_bytes(qkvi_table_builder *b, qkv_error *error) {
-    qkvi_table_reader *r = &b->reader;
+qkv_status qkvi_table_check(qkvi_table_reader *r, qkv_error *error) {
     if (r->end - r->at >= 3 && memcmp(r->at, "\xEF\xBB\xBF", 3) == 0) r->at += 3;
     const size_t n = (size_t)(r->end - r->at);
     const size_t valid = qkvi_utf8_valid(r->at, n);
     const char *nul = memchr(r->at, '\0', valid);
-    if (nul) return bad_byte(b, (size_t)(nul - r->at), "a NUL byte", error);
-    return valid == n ? QKV_OK : bad_byte(b, valid, "not valid UTF-8", error);
+    if (nul) return bad_byte(r, (size_t)(nul - r->at), "a NUL byte", error);
+    return valid == n ? QKV_OK : bad_byte(r, valid, "not valid UTF-8", error);
 }
 
 static qkv_status read_rows(qkvi_table_builder *b, qkv_error *error) {
@@ -120,7 +118,7 @@ static qkv_status parse(const char *name, char *bytes, size_t n_bytes, qkv_table
     b->numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     b->table = qkvi_calloc_array(1, sizeof *b->table);
     b->reader.fields = qkvi_malloc_array(QKVI_TABLE_FIELDS, sizeof *b->reader.fields);
-    qkv_status status = b->numbers && b->table && b->reader.fields ? check_bytes(b, error)
+    qkv_status status = b->numbers && b->table && b->reader.fields ? qkvi_table_check(&b->reader, error)
                                                                    : qkvi_table_no_memory(error);
     if (status == QKV_OK) {
         qkvi_table_begin(&b->reader);

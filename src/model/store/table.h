@@ -6,6 +6,7 @@
 #define QKVI_STORE_TABLE_FIELDS_H
 
 #include <locale.h>
+#include <stdbool.h>
 
 #include "model/base.h"
 #include "qkv/files.h"
@@ -27,6 +28,12 @@ typedef struct qkvi_table_reader {
     qkvi_field *fields; /* [QKVI_TABLE_FIELDS]: of the last record */
     int n_fields;
 } qkvi_table_reader;
+
+/** Skips a byte order mark. FORMAT for a NUL, or for what is not UTF-8. Before all else. */
+qkv_status qkvi_table_check(qkvi_table_reader *reader, qkv_error *error);
+
+/** A value, if perhaps a broken one, and no name. */
+bool qkvi_table_like_number(const qkvi_field *field);
 
 /** Starts at the bytes of a file without its byte order mark: finds the separator. */
 void qkvi_table_begin(qkvi_table_reader *reader);

@@ -1,0 +1,102 @@
+/*
+ * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any
+ * bytes: what cannot be shown is escaped, a carriage return before the end of a line belongs to the
+ * end. Without the file tokens are numbers.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array_names.h"
+#include "common/lines.h"
+#include "common/rows.h"
+#include "common/term.h"
+
+enum { LONGEST = 4096 }; /* bytes of a token */
+
+/* A file of tokens, and whose they are. */
+struct names {
+    const char *option, *path, *array, *what; /* "--tokens", …, "--k", "keys" */
+    int64_t n, n_others; /* there are; of the others, whom these may be meant for */
+    struct array_names *made;
+    qkv_error *error;
+};
+
+static qkv_status too_many(const struct names *names) {
+    if (names->n == names->n_others)
+        return text_error(names->error, QKV_ERR_FORMAT, "%s %s: more than %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
+                        names->path, names->n, names->array, names->n, names->what);
+    return text_error(names->error, QKV_ERR_FORMAT, "%s %s: more than %" PRId64 " lines: it names the %s of %s, not the %" PRId64
+                    " %s",
+                    names->option, names->path, names->n, names->what, names->array,
+                    names->n_others, strcmp(names->what, "keys") == 0 ? "queries" : "keys");
+}
+
+/* A token as it is, but for one that holds a NUL: that is escaped, since texts end with one. */
+static qkv_status take(const struct names *names, int64_t j, const char *line, size_t n) {
+    if (n > LONGEST)
+        return text_error(names->error, QKV_ERR_FORMAT, "%s %s: line %" PRId64 " has more than %d bytes", names->option,
+                        names->path, j + 1, LONGEST);
+    names->made->labels[j] = term_escape(line, n);
+    names->made->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
+    return names->made->labels[j] && names->made->tokens[j] ? QKV_OK : text_no_memory(names->error);
+}
+
+/* Whole lines only, of LONGEST bytes at most: a file without an end has no endless line. */
+static qkv_status read_lines(const struct names *names, FILE *file) {
+    char line[LONGEST + 2];
+    size_t n = 0;
+    int64_t j = 0;
+    for (int c = 0; c != EOF;) {
+        c = getc(file);
+        if (c != EOF && c != '\n' && n < sizeof line) line[n++] = (char)c;
+        if ((c == EOF || c != '\n') && n < sizeof line && !(c == EOF && n > 0)) continue;
+        if (n > 0 && line[n - 1] == '\r') n--;
+        if (j == names->n) return too_many(names);
+        const qkv_status status = take(names, j++, line, n);
+        if (status != QKV_OK) return status;
+        n = 0;
+    }
+    if (ferror(file)) return text_error(names->error, QKV_ERR_FORMAT, "%s %s: %s", names->option, names->path, strerror(errno));
+    return j == names->n
+               ? QKV_OK
+               : text_error(names->error, QKV_ERR_FORMAT, "%s %s: %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
+                          names->path, j, names->array, names->n, names->what);
+}
+
+static qkv_status read_names(const struct names *names) {
+    struct array_names *made = names->made;
+    made->tokens = calloc((size_t)names->n, sizeof(char *));
+    made->labels = calloc((size_t)names->n, sizeof(char *));
+    if (!made->tokens || !made->labels) return text_no_memory(names->error);
+    qkv_error error;
+    FILE *file = open_text(names->path, &error);
+    if (!file)
+        return text_error(names->error, error.status, "%s %s", names->option, error.message);
+    const qkv_status status = read_lines(names, file);
+    fclose(file);
+    return status;
+}
+
+static qkv_status make_names(const struct names *names, const char *before) {
+    if (names->path) return read_names(names);
+    names->made->labels = rows_labels(before, names->n, 1);
+    return names->made->labels ? QKV_OK : text_no_memory(names->error);
+}
+
+qkv_status array_names_read(const struct array_tokens *tokens, bool self, struct array_names *keys,
+                            struct array_names *queries, qkv_error *error) {
+    const int64_t n_keys = tokens->n_keys, n_queries = tokens->n_queries;
+    const struct names of_keys = { "--tokens", tokens->keys, "--k", "keys",
+                                   n_keys,     n_queries,    keys, error },
+                       of_queries = { "--q-tokens", tokens->queries, "--q",  "queries",
+                                      n_queries,    n_keys,          queries, error };
+    const qkv_status status = make_names(&of_keys, tokens->before);
+    return status != QKV_OK || self ? status : make_names(&of_queries, "q");
+}
+
+void array_names_free(struct array_names *names, int64_t n) {
+    session_labels_free(names->tokens, n);
+    session_labels_free(names->labels, n);
+}

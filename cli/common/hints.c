@@ -1,0 +1,110 @@
+/* Hints about a text: see hints.h. */
+#include "common/hints.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/term.h"
+
+/* ---- A mask that is none --------------------------------------------------------------------- */
+
+/* The first place where `word` stands in any case, without being `but`; NULL: nowhere. */
+static const char *find_other(const struct text *text, const char *word, const char *but) {
+    const size_t n = strlen(word), m = strlen(but);
+    for (size_t i = 0; i + n <= text->n; i++)
+        if (strncasecmp(text->bytes + i, word, n) == 0 &&
+            !(n == m && memcmp(text->bytes + i, but, m) == 0))
+            return text->bytes + i;
+    return NULL;
+}
+
+static bool wrong_mask_in(const struct session *session, const struct text *text, char hint[HINT_BYTES]) {
+    const int32_t id = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
+    size_t n = 0;
+    const char *token = id < 0 ? NULL : qkv_tokenizer_token(session->tokenizer, id, &n);
+    char *mask = token ? strndup(token, n) : NULL;
+    const char *const words[] = { mask, "[mask]", "<mask>" };
+    bool found = false;
+    for (int i = 0; mask && !found && i < CLI_COUNT(words); i++) {
+        const char *place = find_other(text, words[i], mask);
+        found = place != NULL;
+        if (found)
+            snprintf(hint, HINT_BYTES, "'%.*s' is no mask of this model, which is %s",
+                     (int)strlen(words[i]), place, mask);
+    }
+    free(mask);
+    return found;
+}
+
+/* ---- Words that the embedded model lacks ----------------------------------------------------- */
+
+enum { MOST_WORDS = 4 };
+
+struct unknown {
+    char text[HINT_BYTES];
+    int n;
+};
+
+static void add_word(struct unknown *unknown, const struct text *text, int64_t begin, int64_t end) {
+    if (unknown->n++ >= MOST_WORDS || begin < 0 || (size_t)end > text->n) return;
+    char *word = term_escape(text->bytes + begin, (size_t)(end - begin));
+    text_append(unknown->text, sizeof unknown->text, "%s'%.40s'", unknown->n > 1 ? ", " : "",
+                word ? word : "");
+    free(word);
+}
+
+/* Does the token go on with the word before it: a piece of WordPiece? */
+static bool goes_on(const struct session *session, int32_t id) {
+    size_t n = 0;
+    const char *token = qkv_tokenizer_token(session->tokenizer, id, &n);
+    return token && n > 2 && memcmp(token, "##", 2) == 0;
+}
+
+/* Words of text number `which` that are several tokens, or [UNK]. */
+static void find_unknown(const struct session *session, const qkv_encoding *input, int which,
+                         const struct text *text, struct unknown *unknown) {
+    const int32_t unk = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_UNK);
+    for (int64_t i = 0, end; i < input->n; i = end) {
+        end = i + 1;
+        if (input->types[i] != which || input->special[i]) continue;
+        while (end < input->n && goes_on(session, input->ids[end])) end++;
+        if (end > i + 1 || input->ids[i] == unk)
+            add_word(unknown, text, input->begin[i], input->end[end - 1]);
+    }
+}
+
+static void say_unknown(const struct session *session, const qkv_encoding *input,
+                        const struct text *text, const struct text *pair) {
+    struct unknown unknown = { "", 0 };
+    find_unknown(session, input, 0, text, &unknown);
+    if (pair) find_unknown(session, input, 1, pair, &unknown);
+    if (unknown.n == 0) return;
+    if (unknown.n > MOST_WORDS)
+        text_append(unknown.text, sizeof unknown.text, " and %d more", unknown.n - MOST_WORDS);
+    cli_note(false,
+             "qkv: the embedded model was never shown %s: it reads %s in pieces. It knows the few "
+             "words of its grammar; --model names another",
+             unknown.text, unknown.n > 1 ? "them" : "it");
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static bool is_blank(const struct text *text) {
+    for (size_t i = 0; i < text->n; i++)
+        if (!strchr(" \t\r\n", text->bytes[i])) return false;
+    return true;
+}
+
+void hints_say(const struct session *session, const qkv_encoding *input, const struct text *text,
+               const struct text *pair) {
+    char hint[HINT_BYTES];
+    if (is_blank(text) || (pair && is_blank(pair)))
+        cli_note(false, "qkv: %s text is empty: the model reads only the tokens around it",
+                 !pair ? "the" : is_blank(text) ? "the first" : "the second");
+    const bool wrong_mask =
+        wrong_mask_in(session, text, hint) || (pair && wrong_mask_in(session, pair, hint));
+    if (wrong_mask)
+        cli_note(false, "qkv: %s", hint);
+    else if (session->is_embedded) say_unknown(session, input, text, pair);
+}

@@ -1,0 +1,45 @@
+# Hints about texts that a model reads otherwise than their writer may think: standard error only, and none with --quiet.
+. ./lib.sh
+lacks="It knows the few words of its grammar; --model names another"
+
+run look "I was watching the [MASK] when it opened." --head 1.0
+code 0
+no_err
+run look "The xylophone is a Zither, a dog." --head 1.0
+code 0
+err "qkv: the embedded model was never shown 'xylophone', 'Zither': it reads them in pieces. $lacks"
+run look "The dog." --pair "It quacks." --head 1.0
+code 0
+err "qkv: the embedded model was never shown 'quacks': it reads it in pieces. $lacks"
+run look "a1 b2 c3 d4 e5 f6" --head 1.0
+code 0
+err_like "'a1', 'b2', 'c3', 'd4' and 2 more: "
+run look "The xylophone." --head 1.0 --quiet
+code 0
+no_err
+feed '"The xylophone."' look --jsonl
+code 0
+no_err
+run look "The xylophone." --head 1.0 --model "$model"
+code 0
+no_err
+run tokenize "The xylophone."
+no_err
+run look "" --head 1.0
+code 0
+err "qkv: the text is empty: the model reads only the tokens around it"
+run next "The dog." " "
+code 0
+err "qkv: the second text is empty: the model reads only the tokens around it"
+run fill "I saw the [mask]."
+code 2
+err "qkv: '[mask]' is no mask of this model, which is [MASK]
+qkv fill: there is no [MASK] in the text
+Try 'qkv help fill'."
+run look "I saw the <mask>." --head 1.0
+code 0
+err "qkv: '<mask>' is no mask of this model, which is [MASK]"
+usage look "unexpected argument 'It ran.' (a second text is --pair TEXT)" look "I saw the dog." "It ran."
+usage look "unexpected argument 'saw' (put a text in quotes)" look I saw the dog
+usage tokenize "unexpected argument 'c' (put a text in quotes)" tokenize "a b" c d
+finish
