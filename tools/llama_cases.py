@@ -49,6 +49,9 @@ MODELS = {
     "llama_3": of("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=4, rope_parameters=YARN),
     "llama_4": of("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=1, pad_token_id=None,
                   rope_parameters={**{k: v for k, v in YARN.items() if "mscale" not in k}, "truncate": False}),
+    # Texts of more than 8 tokens turn by other frequencies; kept keys stay as they were turned.
+    "llama_5": of("LlamaForCausalLM", "LlamaConfig", max_position_embeddings=8,
+                  rope_parameters=dict(rope_type="dynamic", rope_theta=50.0, factor=4.0)),
     "mistral_1": of("MistralForCausalLM", "MistralConfig", sliding_window=4, head_dim=8),
     "qwen2_1": of("Qwen2ForCausalLM", "Qwen2Config", sliding_window=4, use_sliding_window=True, max_window_layers=1,
                   rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, factor=2.0)),
@@ -204,8 +207,9 @@ def main(root, *names):
         if "modernbert" in name:
             continue
         model.generation_config = t.GenerationConfig(bos_token_id=1, eos_token_id=2, pad_token_id=0)
+        runs = [dict(options, use_cache=True) for options in RUNS] if name == "llama_5" else RUNS
         with double(), torch.no_grad():
-            short = generated(model, make_prompts(model, 6, generator), RUNS, 16, 2)
+            short = generated(model, make_prompts(model, 6, generator), runs, 16, 2)
         write_json(folder / "generate.json", {"made_with": versions, **short})
 
 

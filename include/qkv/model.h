@@ -94,7 +94,7 @@ typedef enum qkv_rope_type {
     QKV_ROPE_DEFAULT,
     /** w / factor. */
     QKV_ROPE_LINEAR,
-    /** Of texts of at most max_len tokens, which are all that a model takes: as by default. */
+    /** By the length of the text (NTK-aware): as by default up to original_len tokens. */
     QKV_ROPE_DYNAMIC,
     /** By the wavelength: w, w / factor, or a mixture (Llama 3.1). */
     QKV_ROPE_LLAMA3,
@@ -108,6 +108,9 @@ typedef enum qkv_rope_type {
  *
  *     default   w_i = theta^(-2 i / d)
  *     linear    w_i / factor
+ *     dynamic   theta' in place of theta, in a text of n > original_len tokens:
+ *               theta' = theta (factor n / original_len - (factor - 1))^(d / (d - 2)).
+ *               A decoder's kept keys stay as they were turned when n was smaller
  *     llama3    with t = original_len w_i / 2 pi: w_i if t > high_freq_factor, w_i / factor if
  *               t < low_freq_factor, else (1 - s) w_i / factor + s w_i,
  *               s = (t - low) / (high - low)

@@ -148,11 +148,11 @@ static void project(const struct work *w, const struct arrays *a, const qkv_step
         qkvi_step_linear(&mha->key, 0, kv_width, a->read + j * size, k);
         qkvi_step_linear(&mha->value, 0, kv_width, a->read + j * size, w->all_v + j * kv_width);
         memcpy(w->raw + j * kv_width, k, (size_t)kv_width * sizeof *k);
-        qkvi_step_place(mha, &mha->k_norm, rope, j, mha->n_kv_heads, k);
+        qkvi_step_place(mha, &mha->k_norm, rope, j, s->n, mha->n_kv_heads, k);
     }
     qkvi_step_linear(&mha->query, 0, qkvi_mha_width(mha), a->read + s->query * size, w->all_q);
     memcpy(a->q_projected, w->all_q + s->head * d, (size_t)d * sizeof(double));
-    qkvi_step_place(mha, &mha->q_norm, rope, s->query, mha->n_heads, w->all_q);
+    qkvi_step_place(mha, &mha->q_norm, rope, s->query, s->n, mha->n_heads, w->all_q);
 }
 
 /* All heads of the query, that of the steps last, so that its numbers are those that stay. */

@@ -228,10 +228,10 @@ int main(void) {
                          "decoder/bart_1/mild",   "decoder/bart_2/mild",   "decoder/bart_3/mild",
                          "decoder/marian_1/mild", "decoder/marian_2/mild", "decoder/marian_3/mild",
                          "llama/llama_1",         "llama/llama_2",         "llama/llama_3",
-                         "llama/llama_4",         "llama/mistral_1",       "llama/qwen2_1",
-                         "llama/qwen3_1",         "llama/gemma_1",         "llama/gemma2_1",
-                         "llama/gemma3_text_1",   "llama/smollm3_1",       "llama/olmo2_1",
-                         "llama/phi3_1" };
+                         "llama/llama_4",         "llama/llama_5",         "llama/mistral_1",
+                         "llama/qwen2_1",         "llama/qwen3_1",         "llama/gemma_1",
+                         "llama/gemma2_1",        "llama/gemma3_text_1",   "llama/smollm3_1",
+                         "llama/olmo2_1",         "llama/phi3_1" };
     enum { N = sizeof names / sizeof *names };
     struct CMUnitTest tests[3 * N];
     for (int m = 0; m < N; m++) {

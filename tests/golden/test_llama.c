@@ -14,9 +14,10 @@ enum {
     LEN = 60
 }; /* tokens: the models take 64, and rings of 16 and 32 are filled more than once */
 
-static char names[][24] = { "llama_1",   "llama_2", "llama_3", "llama_4",      "mistral_1",
-                            "qwen2_1",   "qwen3_1", "gemma_1", "gemma2_1",     "gemma3_text_1",
-                            "smollm3_1", "olmo2_1", "phi3_1",  "modernbert_1", "modernbert_2" };
+static char names[][24] = { "llama_1", "llama_2",   "llama_3",       "llama_4",
+                            "llama_5", "mistral_1", "qwen2_1",       "qwen3_1",
+                            "gemma_1", "gemma2_1",  "gemma3_text_1", "smollm3_1",
+                            "olmo2_1", "phi3_1",    "modernbert_1",  "modernbert_2" };
 enum { N_MODELS = sizeof names / sizeof *names };
 
 static qkv_model *open_model(const char *name, qkv_model_weights weights) {
@@ -95,7 +96,8 @@ static void test_kept(void **state) {
     static const int counts[] = { 1, 1, 3, 3, 1 };
     qkv_ctx *const ctx = open_ctx(NULL, 2);
     qkv_model *const model = open_model(*state, QKV_WEIGHTS_F32);
-    for (int i = 0; i < 5 && model->info.has_lm; i++)
+    /* llama_5's kept keys differ from those of a run: test_generate_models.c has it */
+    for (int i = 0; i < 5 && model->info.has_lm && model->info.max_len >= LEN; i++)
         check_kept(*state, ctx, model, lists[i], counts[i]);
     qkv_model_free(model);
     qkv_ctx_destroy(ctx);

@@ -62,6 +62,7 @@ static qkv_model_info read_info(const char *name) {
     if (qkvi_config_read(name, config, strlen(config), &info, &error))
         fail_msg("%s", error.message);
     info.has_mlm = !info.has_lm;
+    info.n_labels = 0; /* which the weights decide, as they do about other heads */
     free(config);
     json_decref(cases);
     return info;

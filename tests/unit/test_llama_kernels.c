@@ -236,7 +236,7 @@ static void test_rows(void **state) {
 
 /* ---- Angles ------------------------------------------------------------------------------------ */
 
-static long double frequency(const qkv_rope *s, int64_t d, int64_t i) {
+static long double frequency(const qkv_rope *s, int64_t d, int64_t i, int32_t reach) {
     const long double two_pi = 2 * acosl(-1), w = powl((long double)s->theta, -2.0L * i / d);
     const long double waves = (long double)s->original_len * w / two_pi, f = (long double)s->factor;
     if (s->type == QKV_ROPE_LINEAR) return w / f;
@@ -244,6 +244,10 @@ static long double frequency(const qkv_rope *s, int64_t d, int64_t i) {
         const long double low = s->low_freq_factor, high = s->high_freq_factor;
         const long double mix = (waves - low) / (high - low);
         return waves > high ? w : waves < low ? w / f : w * ((1 - mix) / f + mix);
+    }
+    if (s->type == QKV_ROPE_DYNAMIC && reach > s->original_len) {
+        const long double grown = f * reach / s->original_len - (f - 1);
+        return powl(s->theta * powl(grown, (long double)d / (d - 2)), -2.0L * i / d);
     }
     if (s->type != QKV_ROPE_YARN) return w;
     long double a = d * logl(s->original_len / (two_pi * s->beta_fast)) / (2 * logl(s->theta));
@@ -258,13 +262,14 @@ static long double frequency(const qkv_rope *s, int64_t d, int64_t i) {
 static void check_angles(const qkv_rope *s, int64_t d) {
     enum { N = 7 };
     static const int32_t places[N] = { 0, 1, 17, 1000, 8191, 131071, (1 << 20) - 1 };
+    static const int32_t reaches[N] = { 1, 9000, 18, 8192, 8193, 131072, 1 << 20 };
     float turns[N * 128];
     qkvi_rope rope;
     assert_int_equal(qkvi_rope_make(s, d, &rope, NULL), QKV_OK);
-    qkvi_rope_turns(contexts[0], &rope, N, places, turns);
+    qkvi_rope_turns(contexts[0], &rope, N, places, reaches, turns);
     for (int p = 0; p < N; p++)
         for (int64_t i = 0; i < d / 2; i++) {
-            const long double angle = places[p] * frequency(s, d, i);
+            const long double angle = places[p] * frequency(s, d, i, reaches[p]);
             const long double c = (long double)s->attention_factor * cosl(angle);
             const long double sine = (long double)s->attention_factor * sinl(angle);
             /* half an ulp, and what a double loses of an angle of 2^20 */
@@ -292,6 +297,8 @@ static void test_angles(void **state) {
                            .attention_factor = 1 };
             check_angles(&s, d);
             s.type = QKV_ROPE_LINEAR;
+            check_angles(&s, d);
+            s.type = QKV_ROPE_DYNAMIC;
             check_angles(&s, d);
             s.type = QKV_ROPE_LLAMA3;
             check_angles(&s, d);

@@ -142,6 +142,7 @@ static void test_positions(void **state) {
                 &info);
     assert_int_equal(info.rope[0].type, QKV_ROPE_DYNAMIC);
     assert_true(info.rope[0].theta == 10000);
+    assert_true(info.rope[0].original_len == 64 && info.max_len == 128);
     read_config(MODEL("llama", ",\"rope_parameters\":{\"rope_theta\":7},\"rope_scaling\":{}"),
                 &info);
     assert_true(info.rope[0].theta == 7);

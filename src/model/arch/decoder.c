@@ -37,8 +37,9 @@ static qkv_status begin(qkvi_decoder *d, int64_t n, qkv_error *error) {
     return QKV_OK;
 }
 
-/* Row i is a token at a place of its sequence. */
-static qkv_status put(qkvi_decoder *d, int64_t i, int32_t id, int64_t place, qkv_error *error) {
+/* Row i is a token at a place of its sequence, which has `reach` tokens after the call. */
+static qkv_status put(qkvi_decoder *d, int64_t i, int32_t id, int64_t place, int64_t reach,
+                      qkv_error *error) {
     if (id < 0 || id >= d->stack->vocab_size)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the token %d is none of 0 to %lld", id,
                               (long long)d->stack->vocab_size - 1);
@@ -48,6 +49,7 @@ static qkv_status put(qkvi_decoder *d, int64_t i, int32_t id, int64_t place, qkv
     d->pass.rows.ids[i] = id;
     d->pass.rows.types[i] = 0;
     d->pass.rows.places[i] = (int32_t)(d->stack->first_position + place);
+    d->pass.rows.reaches[i] = (int32_t)reach;
     return QKV_OK;
 }
 
@@ -70,7 +72,7 @@ qkv_status qkvi_decoder_prompt(qkv_ctx *ctx, qkvi_decoder *d, int64_t slot, int6
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%lld tokens for slot %lld", (long long)n,
                               (long long)slot);
     QKV_TRY(begin(d, n, error));
-    for (int64_t i = 0; i < n; i++) QKV_TRY(put(d, i, ids[i], before + i, error));
+    for (int64_t i = 0; i < n; i++) QKV_TRY(put(d, i, ids[i], before + i, before + n, error));
     d->prompted = slot;
     return compute(ctx, d, n - 1, logits, error);
 }
@@ -81,7 +83,10 @@ qkv_status qkvi_decoder_step(qkv_ctx *ctx, qkvi_decoder *d, int64_t n, const int
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "a step of %lld slots of %lld", (long long)n,
                               (long long)d->n_slots);
     QKV_TRY(begin(d, n, error));
-    for (int64_t i = 0; i < n; i++) QKV_TRY(put(d, i, ids[i], qkvi_decoder_len(d, i), error));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t place = qkvi_decoder_len(d, i);
+        QKV_TRY(put(d, i, ids[i], place, place + 1, error));
+    }
     d->prompted = -1;
     return compute(ctx, d, 0, logits, error);
 }

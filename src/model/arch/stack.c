@@ -69,7 +69,7 @@ static void turn_rows(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack_pa
     for (int r = 0; r < 2; r++)
         if (stack->ropes[r].w)
             qkvi_rope_turns(ctx, &stack->ropes[r], pass->rows.n_rows, pass->rows.places,
-                            pass->turns[r]);
+                            pass->rows.reaches, pass->turns[r]);
 }
 
 void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,

@@ -98,6 +98,7 @@ typedef struct qkvi_batch_rows {
     qkvi_group *groups, *cross_groups; /* of equal length; of equal length and equal memory */
     int64_t n_groups, n_cross_groups;
     int32_t *ids, *types, *places; /* [n_rows] */
+    int32_t *reaches;              /* [n_rows]: tokens of the row's text that are known so far */
     uint8_t *seen;                 /* [n_rows]; NULL */
     int32_t *row_of_token;         /* [n_rows]: where a token of the batch went */
     int64_t *first_row;            /* [n_sequences]: the row of a sequence's first token */

@@ -83,6 +83,7 @@ void qkvi_rows_cut(const qkvi_sequences *sequences, int64_t n_rows, bool crosses
     rows->ids = qkvi_cut(cutter, n_rows, sizeof *rows->ids);
     rows->types = qkvi_cut(cutter, n_rows, sizeof *rows->types);
     rows->places = qkvi_cut(cutter, n_rows, sizeof *rows->places);
+    rows->reaches = qkvi_cut(cutter, n_rows, sizeof *rows->reaches);
     if (sequences->seen) rows->seen = qkvi_cut(cutter, n_rows, sizeof *rows->seen);
     rows->row_of_token = qkvi_cut(cutter, n_rows, sizeof *rows->row_of_token);
     rows->first_row = qkvi_cut(cutter, n, sizeof *rows->first_row);
@@ -129,6 +130,7 @@ void qkvi_rows_fill(const qkvi_stack *stack, const qkvi_sequences *sequences,
             rows->ids[first + i] = sequences->ids[token];
             rows->types[first + i] = qkvi_stack_type(stack, sequences->types, token);
             rows->places[first + i] = qkvi_stack_place(stack, sequences->ids + token - i, i);
+            rows->reaches[first + i] = (int32_t)len;
             if (rows->seen) rows->seen[first + i] = sequences->seen[token];
             rows->row_of_token[token] = (int32_t)(first + i);
         }

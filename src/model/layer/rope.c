@@ -53,6 +53,10 @@ qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t head_dim, qkvi_rope 
     rope->w = qkvi_malloc_array((size_t)n, sizeof *rope->w);
     if (!rope->w) return qkvi_no_memory(error, "positions");
     for (int64_t i = 0; i < n; i++) rope->w[i] = frequency(settings, head_dim, i);
+    if (settings->type != QKV_ROPE_DYNAMIC) return QKV_OK;
+    rope->longest = settings->original_len;
+    rope->ln_theta = qkvi_ln(settings->theta);
+    rope->stretch = settings->factor;
     return QKV_OK;
 }
 
@@ -61,11 +65,23 @@ void qkvi_rope_free(qkvi_rope *rope) {
     rope->w = NULL;
 }
 
+/*
+ * Dynamic (NTK-aware scaling by length): theta grows by (f n / M - (f - 1))^(d / (d - 2)), so that the
+ * last wave is stretched as linear positions would be, and w_0 = 1 stays.
+ */
+double qkvi_rope_frequency(const qkvi_rope *rope, int64_t reach, int64_t i) {
+    if (rope->longest == 0 || (double)reach <= rope->longest || i == 0) return rope->w[i];
+    const double d = (double)rope->head_dim, f = rope->stretch;
+    const double grown = f * (double)reach / rope->longest - (f - 1);
+    const double ln_theta = rope->ln_theta + d / (d - 2) * qkvi_ln(grown);
+    return qkvi_exp(-ln_theta * ((double)(2 * i) / d));
+}
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 typedef struct rope_job {
     const qkvi_rope *rope;
-    const int32_t *places;
+    const int32_t *places, *reaches;
     const float *turns;
     float *out; /* turns, or x */
     int64_t head_dim, n_heads;
@@ -78,7 +94,8 @@ static void turn_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     (void)ctx;
     for (int64_t r = rows.first; r < rows.first + rows.count; r++)
         for (int64_t i = 0; i < half; i++) {
-            const double angle = (double)j->places[r] * j->rope->w[i];
+            const double w = qkvi_rope_frequency(j->rope, j->reaches[r], i);
+            const double angle = (double)j->places[r] * w;
             float *const at = j->out + r * j->head_dim + i;
             at[0] = (float)(j->rope->factor * qkvi_sinusoid(angle, 1));
             at[half] = (float)(j->rope->factor * qkvi_sinusoid(angle, 0));
@@ -86,8 +103,10 @@ static void turn_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
 }
 
 void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
-                     float *turns) {
-    rope_job j = { .rope = rope, .places = places, .out = turns, .head_dim = rope->head_dim };
+                     const int32_t *reaches, float *turns) {
+    rope_job j = {
+        .rope = rope, .places = places, .reaches = reaches, .out = turns, .head_dim = rope->head_dim
+    };
     qkvi_rows_run(ctx, n_rows, turn_block, &j);
 }
 

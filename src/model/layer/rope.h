@@ -5,6 +5,9 @@
  *     w_i = theta^(-2i / d), i < d/2, or what a qkv_rope makes of it for texts that are longer than
  *     those that a model learned from (qkv/model.h has the formulas)
  *
+ * Those of a dynamic rope depend on `reach`, how many tokens the text has so far, where that is more than
+ * the model learned from.
+ *
  * Frequencies and angles are doubles, by series without libm: so the same bits everywhere, and the
  * cosines and sines are off by half an ulp of a float at any position.
  */
@@ -18,6 +21,8 @@ typedef struct qkvi_rope {
     int64_t head_dim;
     double factor; /* on cosines and sines */
     double *w;     /* [head_dim / 2], owned; NULL: no rotation */
+    /* Of a dynamic rope: the longest text that w is for, ln theta and the factor. 0: w is for all. */
+    double longest, ln_theta, stretch;
 } qkvi_rope;
 
 /* MEMORY. head_dim is even; settings have been checked (store/config_rope.c). */
@@ -25,9 +30,13 @@ qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t head_dim, qkvi_rope 
                           qkv_error *error);
 void qkvi_rope_free(qkvi_rope *rope);
 
-/* turns [n_rows][head_dim]: a row's cosines, then its sines, at its place, 0 … 2^20 - 1. */
+/* The frequency w_i of a text of `reach` tokens. */
+double qkvi_rope_frequency(const qkvi_rope *rope, int64_t reach, int64_t i);
+
+/* turns [n_rows][head_dim]: a row's cosines, then its sines, at its place, 0 … 2^20 - 1, of a text that
+ * reaches so far. */
 void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
-                     float *turns);
+                     const int32_t *reaches, float *turns);
 
 /* x [n_rows][n_heads][head_dim] in place; back: by the negative angle. */
 void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t n_heads, int64_t n_rows,

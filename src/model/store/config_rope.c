@@ -105,6 +105,8 @@ static qkv_status read_rope(const qkvi_json_reader *reader, const qkv_model_info
         QKV_TRY(
             take_between(reader, "original_max_position_embeddings", 1, 1e9, &rope->original_len));
     QKV_TRY(read_factor(reader, info, rope));
+    /* transformers stretches from max_position_embeddings on, whatever original length is given */
+    if (rope->type == QKV_ROPE_DYNAMIC) rope->original_len = (double)info->max_len;
     if (rope->type == QKV_ROPE_LLAMA3) return read_llama3(reader, rope);
     return rope->type == QKV_ROPE_YARN ? read_yarn(reader, rope) : QKV_OK;
 }
@@ -175,6 +177,16 @@ static qkv_status refuse_nested(const qkvi_json_reader *reader, const json_t *ob
     return QKV_OK;
 }
 
+/* Texts of a model with dynamic positions may be so much longer than those that it learned from. */
+static void stretch(qkv_model_info *info) {
+    const qkv_rope *const dynamic = info->rope[0].type == QKV_ROPE_DYNAMIC   ? &info->rope[0]
+                                    : info->rope[1].type == QKV_ROPE_DYNAMIC ? &info->rope[1]
+                                                                             : NULL;
+    if (!dynamic) return;
+    const double longest = dynamic->factor * (double)info->max_len;
+    info->max_len = longest < QKVI_MAX_POSITIONS ? (int64_t)longest : QKVI_MAX_POSITIONS;
+}
+
 qkv_status qkvi_config_rope(const qkvi_json_reader *reader, const qkvi_model_family *family,
                             qkv_model_info *info) {
     rope_fields fields = { 0 };
@@ -183,7 +195,11 @@ qkv_status qkvi_config_rope(const qkvi_json_reader *reader, const qkvi_model_fam
     QKV_TRY(qkvi_json_take_object(reader, "rope_parameters", &fields.parameters));
     QKV_TRY(refuse_partial(reader));
     QKV_TRY(take_between(reader, "original_max_position_embeddings", 0, 1e9, &fields.original));
-    if (family->theta[1] > 0) return read_two(reader, family, &fields, info);
+    if (family->theta[1] > 0) {
+        QKV_TRY(read_two(reader, family, &fields, info));
+        stretch(info);
+        return QKV_OK;
+    }
     const json_t *object =
         fields.scaling && json_object_size(fields.scaling) > 0 ? fields.scaling : fields.parameters;
     if (object) QKV_TRY(refuse_nested(reader, object));
@@ -192,5 +208,6 @@ qkv_status qkvi_config_rope(const qkvi_json_reader *reader, const qkvi_model_fam
                       object == fields.scaling ? "rope_scaling" : "rope_parameters", theta, info,
                       &info->rope[0]));
     info->rope[1] = info->rope[0];
+    stretch(info);
     return QKV_OK;
 }
