@@ -42,11 +42,11 @@ struct shim *model_open(const char *folder, int n_threads, int weights, char *wh
     qkv_ctx_options options = qkv_ctx_options_init();
     struct shim *shim = calloc(1, sizeof *shim);
     options.n_threads = n_threads;
+    if (shim) shim->n_threads = n_threads;
     how.weights = (qkv_model_weights)weights;
     if (!shim || qkv_ctx_create(&options, &shim->ctx, &shim->error) != QKV_OK ||
         qkv_model_open(folder, &how, &shim->model, &shim->error) != QKV_OK ||
-        !peak_open(&shim->product, product_of(shim->model), n_threads, 0) ||
-        !peak_open(&shim->read, PEAK_READ, n_threads, READ_BYTES))
+        !peak_open(&shim->product, product_of(shim->model), n_threads, 0))
         return refuse(shim, why, why_bytes);
     return shim;
 }
@@ -96,6 +96,9 @@ const float *model_hidden(const struct shim *shim, int64_t b) {
     return qkv_run_hidden(shim->run, QKV_SELF, b, qkv_model_get_info(shim->model)->n_layers);
 }
 
-double model_peak(const struct shim *shim, int read, double seconds) {
+double model_peak(struct shim *shim, int read, double seconds) {
+    if (read && !shim->read.memory &&
+        !peak_open(&shim->read, PEAK_READ, shim->n_threads, READ_BYTES))
+        return 0;
     return peak_measure(read ? &shim->read : &shim->product, seconds);
 }

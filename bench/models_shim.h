@@ -14,7 +14,8 @@ struct shim {
     qkv_run *run;
     struct qkvi_decoder *decoder;
     float *logits; /* of the decoder's last token */
-    struct peak product, read;
+    int n_threads;
+    struct peak product, read; /* read: made when it is first measured */
     qkv_error error;
 };
 
@@ -25,7 +26,7 @@ struct shim *model_open(const char *folder, int n_threads, int weights, char *wh
 void model_close(struct shim *shim);
 const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
 const float *model_hidden(const struct shim *shim, int64_t b);
-double model_peak(const struct shim *shim, int read, double seconds);
+double model_peak(struct shim *shim, int read, double seconds);
 
 /* Decoding, token after token: models_steps.c. */
 int model_begin(struct shim *shim, int64_t max_len);

@@ -139,9 +139,9 @@ static json_t *model_json(const qkv_model *model) {
         JSON_FIELD(info, has_discriminator), JSON_FIELD(info, sinusoidal_positions),
         JSON_INT(info, embedding_size), JSON_INT(info, sentence_len), "files",
         texts_json(model, qkv_model_file), "unused", texts_json(model, qkv_model_unused),
-        "warnings", texts_json(model, qkv_model_warning), "weights",
-        weights_type(info->weights), JSON_INT(info, weights_bytes), "untied",
-        untied_json(info), JSON_FIELD(info, activation), JSON_INT(info, sentence_dim));
+        "warnings", texts_json(model, qkv_model_warning), "weights", weights_type(info->weights),
+        JSON_INT(info, weights_bytes), "untied", untied_json(info), JSON_FIELD(info, activation),
+        JSON_INT(info, sentence_dim));
     if (object) add_prompts(object, model);
     if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
     if (object && info->has_lm) add_decoder(object, info);

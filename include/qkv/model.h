@@ -271,12 +271,12 @@ QKV_DEFINE_INIT(qkv_model_open_options)
  *            Layers), and b and y are f32. An encoder also attends in bf16, and a decoder in f32.
  *            A layer's result differs from that in f32 by at most 2^-7 sum |x| |W| (first order).
  *            A class has the same bits everywhere; without its instruction it is slow.
- *   int8     Each of these layers rounds 64 neighbours of a row of x, and of a row of W, to scale q:
- *            scale = max|x| / 127, q a whole number of -127 to 127 nearest to x / scale. Sums of 64
- *            products are exact. They are scaled and added as f32 (docs/numerics.md, Layers). b, y and
- *            attention are f32. The bits are the same everywhere. Weights take 17/64 of the memory
- *            of f32. Groups that hold a NaN or an infinity become NaN; below 2^-100 they are zeros.
- *            Such a model is not trained.
+ *   int8     Each of these layers rounds groups of 64 neighbours in a row of x, and in a row of W,
+ *            to scale q: scale = max|x| / 127, and q is the integer nearest to x / scale. Sums of
+ *            64 products are exact; they are scaled and added as f32 (docs/numerics.md, Layers).
+ *            b, y and attention are f32. The bits are the same everywhere. Weights take 17/64 of
+ *            the memory of f32. A group that holds a NaN or an infinity becomes NaN, and one below
+ *            2^-100 becomes zeros. Such a model is not trained.
  *
  * @param options  NULL: the defaults.
  * @return QKV_OK; the errors of the files; QKV_ERR_ARGUMENT; QKV_ERR_VERSION for struct_size;

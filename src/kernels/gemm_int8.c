@@ -55,7 +55,8 @@ static void pack_columns(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, 
     memset(columns, 0, sizeof columns);
     for (int i = 0; i < n_cols; i++) {
         const float *const from = p->b + c * p->row_stride + (j + i) * p->col_stride;
-        for (int64_t e = 0; e < n_c; e++) columns[i * QKVI_INT8_GROUP + e] = from[e * p->row_stride];
+        for (int64_t e = 0; e < n_c; e++)
+            columns[i * QKVI_INT8_GROUP + e] = from[e * p->row_stride];
     }
     kernels->int8_round(n_cols, QKVI_INT8_GROUP, columns, QKVI_INT8_GROUP, groups, 1);
     for (int i = 0; i < n_cols; i++) {
@@ -69,8 +70,8 @@ void qkvi_int8_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gem
                           qkvi_int8_panel *packed) {
     const int64_t n_groups = qkvi_ceil_div(k, QKVI_INT8_GROUP);
     for (int64_t j = 0; j < piece->n_j; j += QKVI_INT8_COLUMNS) {
-        qkvi_int8_panel *const panel = packed + (piece->j0 + j) / QKVI_INT8_COLUMNS * n_groups +
-                                       piece->c0 / QKVI_INT8_GROUP;
+        qkvi_int8_panel *const panel =
+            packed + (piece->j0 + j) / QKVI_INT8_COLUMNS * n_groups + piece->c0 / QKVI_INT8_GROUP;
         for (int64_t c = 0; c < piece->n_c; c += QKVI_INT8_GROUP) {
             qkvi_int8_panel *const group = panel + c / QKVI_INT8_GROUP;
             if (piece->n_j - j < QKVI_INT8_COLUMNS) { /* columns of zeros */
@@ -106,8 +107,9 @@ static void pack_panel(void *argument, int index) {
 void qkvi_int8_pack_b(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
                       const float *b, int64_t row_stride, int64_t col_stride,
                       qkvi_int8_panel *packed) {
-    pack_job job = { kernels ? kernels : qkvi_kernels_best(), k, n, row_stride, col_stride, b,
-                     packed };
+    pack_job job = {
+        kernels ? kernels : qkvi_kernels_best(), k, n, row_stride, col_stride, b, packed
+    };
     qkvi_pool_run(pool, (int)qkvi_ceil_div(n, QKVI_INT8_COLUMNS), pack_panel, &job);
 }
 

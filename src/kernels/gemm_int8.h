@@ -40,10 +40,10 @@ typedef struct qkvi_gemm_int8_job {
     int64_t m, n, k;
     const float *a; /* [i][c] lies at a[i * k + c] */
     const qkvi_int8_panel *packed_b;
-    float *c;            /* [m][n] */
-    const float *bias;   /* nullable */
-    qkvi_gemm_map *map;  /* nullable: gemm.h */
-    float *mapped;       /* [m][n] */
+    float *c;              /* [m][n] */
+    const float *bias;     /* nullable */
+    qkvi_gemm_map *map;    /* nullable: gemm.h */
+    float *mapped;         /* [m][n] */
     qkvi_int8_group *rows; /* A rounded: qkvi_int8_groups(m, k); NULL: no memory for it */
     bool rows_filled;      /* by a job with the same A */
 } qkvi_gemm_int8_job;

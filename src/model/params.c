@@ -97,8 +97,8 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena) {
                            .floats = row->form == QKVI_PARAM_FLOATS ? at : NULL,
                            .panels = row->form == QKVI_PARAM_PANELS ? at : NULL,
                            .half = row->form == QKVI_PARAM_HALF ? (const uint32_t *)at : NULL,
-                           .int8 = row->form == QKVI_PARAM_INT8 ? (const qkvi_int8_panel *)at
-                                                                : NULL };
+                           .int8 =
+                               row->form == QKVI_PARAM_INT8 ? (const qkvi_int8_panel *)at : NULL };
 }
 
 /* ---- As files have them ----------------------------------------------------------------------- */

@@ -88,7 +88,8 @@ void qkvi_param_stored_matrix(const qkvi_param *row, int64_t *n_rows, int64_t *n
 typedef struct qkvi_stored_rows {
     int64_t first, n;
     const float *values;
-    const struct qkvi_kernels *kernels; /* by which bf16 and int8 are packed; all pack the same bits */
+    /* By which bf16 and int8 are packed; all pack the same bits. */
+    const struct qkvi_kernels *kernels;
 } qkvi_stored_rows;
 
 /** What the rows have of the parameter, to its place in the arena, in its form. */

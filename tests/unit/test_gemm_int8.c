@@ -29,9 +29,9 @@ typedef struct shape {
     int64_t m, n, k;
 } shape;
 
-static const shape shapes[N_SHAPES] = { { 1, 1, 1 },    { 1, 33, 64 },  { 13, 32, 65 },
-                                        { 3, 70, 130 }, { 12, 31, 63 }, { 97, 65, 576 },
-                                        { 1, 900, 640 }, { 7, 5, 0 },   { 25, 64, 128 } };
+static const shape shapes[N_SHAPES] = { { 1, 1, 1 },     { 1, 33, 64 },  { 13, 32, 65 },
+                                        { 3, 70, 130 },  { 12, 31, 63 }, { 97, 65, 576 },
+                                        { 1, 900, 640 }, { 7, 5, 0 },    { 25, 64, 128 } };
 
 static float *floats(int64_t n) {
     float *const x = qkvi_aligned_array((size_t)n + 1, sizeof *x);
@@ -119,11 +119,11 @@ static void define(const problem *p) {
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++) {
             double exact, size;
-            const float c =
-                element(s, p->a + i * s->k, p->b + j * s->k, p->bias[j], &exact, &size);
+            const float c = element(s, p->a + i * s->k, p->b + j * s->k, p->bias[j], &exact, &size);
             p->wanted[i * s->n + j] = c;
             /* a rounding for each scale and each group's sum */
-            if (!isnan(c)) assert_true(fabs((double)c - exact) <= (double)(s->k + 8) * 0x1p-23 * size);
+            if (!isnan(c))
+                assert_true(fabs((double)c - exact) <= (double)(s->k + 8) * 0x1p-23 * size);
         }
 }
 
@@ -154,8 +154,7 @@ static void compare(const problem *p, const qkvi_kernels *kernels, qkvi_pool *po
         job.a = NULL, job.rows_filled = true, job.map = NULL;
         memset(c, 0, (size_t)(s->m * s->n) * sizeof *c);
         qkvi_gemm_int8(pool, &job);
-        for (int64_t e = 0; e < s->m * s->n; e++)
-            same_float(c[e], p->wanted[e], s, kernels->name);
+        for (int64_t e = 0; e < s->m * s->n; e++) same_float(c[e], p->wanted[e], s, kernels->name);
     }
     free(packed);
     free(rows);
@@ -187,8 +186,8 @@ static void products_are_as_defined(void **state) {
 }
 
 static void odd_values(void **state) {
-    static const float values[] = { NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 0x1p-100f, 0x1p-101f,
-                                    0x1p-140f, -0.0f };
+    static const float values[] = { NAN,       INFINITY,  -INFINITY, 3e38f, -3e38f,
+                                    0x1p-100f, 0x1p-101f, 0x1p-140f, -0.0f };
     const shape s = { 2, 3, 150 };
     qkvi_rng rng = qkvi_rng_make(seed, 1, 0);
     (void)state;
@@ -218,8 +217,9 @@ static void pieces_make_the_whole(void **state) {
         memset(parts, 7, n * sizeof *parts);
         for (int64_t c = 0; c < K; c += GROUP)
             for (int64_t j = 0; j < N; j += 32) {
-                const qkvi_gemm_piece piece = { c, least(GROUP, K - c), j, least(32, N - j),
-                                                b + c * row + j * col, row, col };
+                const qkvi_gemm_piece piece = {
+                    c, least(GROUP, K - c), j, least(32, N - j), b + c * row + j * col, row, col
+                };
                 qkvi_int8_pack_piece(qkvi_kernels_at(0), K, &piece, parts);
             }
         assert_memory_equal(whole, parts, n * sizeof *whole);

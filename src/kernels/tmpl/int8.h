@@ -67,8 +67,9 @@ static void int8_round(int64_t n_rows, int64_t n, const float *x, int64_t x_row,
             for (int e = 0; e < INT8_VECTORS; e++) {
                 const int64_t left = n - c - 16 * e;
                 const float *const from = x + i * x_row + c + 16 * e;
-                v[e] = left >= 16 ? vf_loadu(from) : left > 0 ? vf_load_n(from, (int)left)
-                                                              : vf_set1(0.0f);
+                v[e] = left >= 16 ? vf_loadu(from)
+                       : left > 0 ? vf_load_n(from, (int)left)
+                                  : vf_set1(0.0f);
             }
             int8_round_group(v, y + i * y_row + c / QKVI_INT8_GROUP);
         }
