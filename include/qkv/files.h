@@ -1,6 +1,6 @@
 /**
- * qkv files: arrays (.npy, .npz, .safetensors, .csv), tables of keys and values, whole-file writes,
- * the list of tensors in a file, and an audit of it.
+ * qkv files: arrays (.npy, .npz, .safetensors, .csv), tables of keys and values, and whole-file
+ * writes; tensors of a file: their list, and an audit.
  *
  *     qkv_array *q = NULL;
  *     if (qkv_array_read("q.npy", QKV_ARRAY_F32, &q, &error) == QKV_OK)
