@@ -27,9 +27,9 @@ int64_t attend_size(const qkv_array *array, int dimension) {
 
 int attend_read_array(const char *option, const char *path, qkv_array_type type,
                       qkv_array **array) {
-    static const char *const what[] = { [QKV_ARRAY_F32] = "numbers",
-                                        [QKV_ARRAY_I64] = "integers",
-                                        [QKV_ARRAY_BOOL] = "booleans" };
+    static const char *const what[] = {
+        [QKV_ARRAY_F32] = "numbers", [QKV_ARRAY_I64] = "integers", [QKV_ARRAY_BOOL] = "booleans"
+    };
     qkv_error error;
     if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
         return cli_fail("%s", error.message);

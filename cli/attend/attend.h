@@ -40,7 +40,7 @@ struct attend_problem {
     qkv_array *cu_q, *cu_k; /* cu_k NULL: as cu_q */
     int64_t *block_offsets;
     int32_t *block_index;
-    int rank; /* of the arrays: 2, 3 or 4 */
+    int rank;                      /* of the arrays: 2, 3 or 4 */
     bool q_is_vector, v_is_vector; /* [D], one query; [Lk], one number a key */
 };
 

@@ -11,7 +11,9 @@
 
 enum { MOST_NUMBERS = 1024 }; /* of the output, and of the weights */
 
-bool attend_prints(const struct attend_options *options) { return !options->o && !options->explain; }
+bool attend_prints(const struct attend_options *options) {
+    return !options->o && !options->explain;
+}
 
 int attend_print_check(const struct attend_options *options, const struct attend_problem *problem) {
     const qkv_attention_desc *d = &problem->desc;

@@ -25,19 +25,23 @@ struct names {
 
 static qkv_status too_many(const struct names *names) {
     if (names->n == names->n_others)
-        return text_error(names->error, QKV_ERR_FORMAT, "%s %s: more than %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
-                        names->path, names->n, names->array, names->n, names->what);
-    return text_error(names->error, QKV_ERR_FORMAT, "%s %s: more than %" PRId64 " lines: it names the %s of %s, not the %" PRId64
-                    " %s",
-                    names->option, names->path, names->n, names->what, names->array,
-                    names->n_others, strcmp(names->what, "keys") == 0 ? "queries" : "keys");
+        return text_error(names->error, QKV_ERR_FORMAT,
+                          "%s %s: more than %" PRId64 " lines, %s has %" PRId64 " %s",
+                          names->option, names->path, names->n, names->array, names->n,
+                          names->what);
+    return text_error(names->error, QKV_ERR_FORMAT,
+                      "%s %s: more than %" PRId64 " lines: it names the %s of %s, not the %" PRId64
+                      " %s",
+                      names->option, names->path, names->n, names->what, names->array,
+                      names->n_others, strcmp(names->what, "keys") == 0 ? "queries" : "keys");
 }
 
 /* A token as it is, but for one that holds a NUL: that is escaped, since texts end with one. */
 static qkv_status take(const struct names *names, int64_t j, const char *line, size_t n) {
     if (n > LONGEST)
-        return text_error(names->error, QKV_ERR_FORMAT, "%s %s: line %" PRId64 " has more than %d bytes", names->option,
-                        names->path, j + 1, LONGEST);
+        return text_error(names->error, QKV_ERR_FORMAT,
+                          "%s %s: line %" PRId64 " has more than %d bytes", names->option,
+                          names->path, j + 1, LONGEST);
     names->made->labels[j] = term_escape(line, n);
     names->made->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
     return names->made->labels[j] && names->made->tokens[j] ? QKV_OK : text_no_memory(names->error);
@@ -58,11 +62,14 @@ static qkv_status read_lines(const struct names *names, FILE *file) {
         if (status != QKV_OK) return status;
         n = 0;
     }
-    if (ferror(file)) return text_error(names->error, QKV_ERR_FORMAT, "%s %s: %s", names->option, names->path, strerror(errno));
+    if (ferror(file))
+        return text_error(names->error, QKV_ERR_FORMAT, "%s %s: %s", names->option, names->path,
+                          strerror(errno));
     return j == names->n
                ? QKV_OK
-               : text_error(names->error, QKV_ERR_FORMAT, "%s %s: %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
-                          names->path, j, names->array, names->n, names->what);
+               : text_error(names->error, QKV_ERR_FORMAT,
+                            "%s %s: %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
+                            names->path, j, names->array, names->n, names->what);
 }
 
 static qkv_status read_names(const struct names *names) {
@@ -72,8 +79,7 @@ static qkv_status read_names(const struct names *names) {
     if (!made->tokens || !made->labels) return text_no_memory(names->error);
     qkv_error error;
     FILE *file = open_text(names->path, &error);
-    if (!file)
-        return text_error(names->error, error.status, "%s %s", names->option, error.message);
+    if (!file) return text_error(names->error, error.status, "%s %s", names->option, error.message);
     const qkv_status status = read_lines(names, file);
     fclose(file);
     return status;
@@ -89,8 +95,8 @@ qkv_status array_names_read(const struct array_tokens *tokens, bool self, struct
                             struct array_names *queries, qkv_error *error) {
     const int64_t n_keys = tokens->n_keys, n_queries = tokens->n_queries;
     const struct names of_keys = { "--tokens", tokens->keys, "--k", "keys",
-                                   n_keys,     n_queries,    keys, error },
-                       of_queries = { "--q-tokens", tokens->queries, "--q",  "queries",
+                                   n_keys,     n_queries,    keys,  error },
+                       of_queries = { "--q-tokens", tokens->queries, "--q",   "queries",
                                       n_queries,    n_keys,          queries, error };
     const qkv_status status = make_names(&of_keys, tokens->before);
     return status != QKV_OK || self ? status : make_names(&of_queries, "q");

@@ -19,7 +19,8 @@ static const char *find_other(const struct text *text, const char *word, const c
     return NULL;
 }
 
-static bool wrong_mask_in(const struct session *session, const struct text *text, char hint[HINT_BYTES]) {
+static bool wrong_mask_in(const struct session *session, const struct text *text,
+                          char hint[HINT_BYTES]) {
     const int32_t id = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
     size_t n = 0;
     const char *token = id < 0 ? NULL : qkv_tokenizer_token(session->tokenizer, id, &n);
@@ -101,10 +102,13 @@ void hints_say(const struct session *session, const qkv_encoding *input, const s
     char hint[HINT_BYTES];
     if (is_blank(text) || (pair && is_blank(pair)))
         cli_note(false, "qkv: %s text is empty: the model reads only the tokens around it",
-                 !pair ? "the" : is_blank(text) ? "the first" : "the second");
+                 !pair            ? "the"
+                 : is_blank(text) ? "the first"
+                                  : "the second");
     const bool wrong_mask =
         wrong_mask_in(session, text, hint) || (pair && wrong_mask_in(session, pair, hint));
     if (wrong_mask)
         cli_note(false, "qkv: %s", hint);
-    else if (session->is_embedded) say_unknown(session, input, text, pair);
+    else if (session->is_embedded)
+        say_unknown(session, input, text, pair);
 }

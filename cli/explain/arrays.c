@@ -47,9 +47,9 @@ static qkv_status read_names(const struct explain_options *o, int64_t n_queries,
 }
 
 /* --query: a row of q, or a token; without it the first one. */
-static qkv_status choose_query(const struct explain_options *o, char *const *labels, bool has_tokens,
-                               const float *q, int64_t n_queries, struct vectors *x,
-                               qkv_error *error) {
+static qkv_status choose_query(const struct explain_options *o, char *const *labels,
+                               bool has_tokens, const float *q, int64_t n_queries,
+                               struct vectors *x, qkv_error *error) {
     bool found = !o->query || args_int(o->query, 0, n_queries - 1, &x->query);
     for (int64_t i = 0; !found && has_tokens && i < n_queries; i++)
         if ((found = label_is(labels[i], o->query))) x->query = i;
@@ -89,8 +89,8 @@ qkv_status explain_arrays(struct report *report, const struct explain *e, qkv_er
     const struct array_names *const queries = &names[self ? 0 : 1];
     x.key_labels = names[0].labels;
     if (status == QKV_OK)
-        status = choose_query(e->options, queries->labels, queries->tokens != NULL,
-                              arrays[0]->data, n_queries, &x, error);
+        status = choose_query(e->options, queries->labels, queries->tokens != NULL, arrays[0]->data,
+                              n_queries, &x, error);
     if (status == QKV_OK) status = explain_compute(e->ctx, &x, &made, error);
     if (status == QKV_OK) tell(report, e->options, &x, n_queries, made, e->n_rows);
     array_names_free(&names[0], x.n_keys);

@@ -94,8 +94,7 @@ static qkv_status name_arrays(struct map *map, struct array_names names[2], qkv_
     const struct map_options *options = map->options;
     const struct array_tokens tokens = { options->tokens, options->q_tokens, map->n_keys,
                                          map->n_queries, "k" };
-    const bool self =
-        options->tokens && !options->q_tokens && map->n_queries == map->n_keys;
+    const bool self = options->tokens && !options->q_tokens && map->n_queries == map->n_keys;
     const qkv_status status = array_names_read(&tokens, self, &names[1], &names[0], error);
     if (status != QKV_OK) return status;
     return take_labels(map, self ? names[1].labels : names[0].labels, names[1].labels, error);
@@ -123,7 +122,8 @@ static qkv_status read_arrays(struct map *map, qkv_array **q, qkv_array **k, qkv
     const struct map_options *options = map->options;
     int64_t q_shape[2], k_shape[2];
     qkv_status status = rows_read(options->q, "head_dim", VECTOR_IS_ROW, q, q_shape, error);
-    if (status == QKV_OK) status = rows_read(options->k, "head_dim", VECTOR_IS_WRONG, k, k_shape, error);
+    if (status == QKV_OK)
+        status = rows_read(options->k, "head_dim", VECTOR_IS_WRONG, k, k_shape, error);
     if (status != QKV_OK) return status;
     if (q_shape[1] != k_shape[1])
         return text_error(error, QKV_ERR_SHAPE,

@@ -39,10 +39,9 @@ static void expect(const char *text, qkv_array_type type, int64_t rows, int64_t 
     assert_int_equal(array->shape[0], rows);
     assert_int_equal(array->shape[1], columns);
     for (int64_t i = 0; i < rows * columns; i++) {
-        const double value = type == QKV_ARRAY_I64 ? (double)((const int64_t *)array->data)[i]
-                             : type == QKV_ARRAY_BOOL
-                                 ? (double)((const uint8_t *)array->data)[i]
-                                 : (double)((const float *)array->data)[i];
+        const double value = type == QKV_ARRAY_I64    ? (double)((const int64_t *)array->data)[i]
+                             : type == QKV_ARRAY_BOOL ? (double)((const uint8_t *)array->data)[i]
+                                                      : (double)((const float *)array->data)[i];
         if (value != values[i] && !(isnan(value) && isnan(values[i])))
             fail_msg("%s: value %d is %g", text, (int)i, value);
     }
@@ -87,8 +86,8 @@ static void test_half(void **state) {
     (void)state;
     qkv_array *array;
     qkv_error error;
-    assert_int_equal(
-        read_text("1.00048828125,1.0004882812500002", QKV_ARRAY_F16, &array, &error), QKV_OK);
+    assert_int_equal(read_text("1.00048828125,1.0004882812500002", QKV_ARRAY_F16, &array, &error),
+                     QKV_OK);
     assert_int_equal(array->type, QKV_ARRAY_F16);
     assert_int_equal(((const uint16_t *)array->data)[0], 0x3C00);
     assert_int_equal(((const uint16_t *)array->data)[1], 0x3C01);
@@ -129,8 +128,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types), cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_locale), cmocka_unit_test(test_half),
+        cmocka_unit_test(test_types),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_locale),   cmocka_unit_test(test_half),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static qkv_array_type type_of(qkvi_elem_type type, qkv_array_type floats) {
 }
 
 qkv_status qkvi_array_make(qkv_array_type type, int rank, const int64_t *shape, size_t n_elems,
-                             qkv_array **array, qkv_error *error) {
+                           qkv_array **array, qkv_error *error) {
     size_t bytes;
     *array = calloc(1, sizeof **array);
     if (!*array) return qkvi_no_memory(error, "an array");
@@ -40,7 +40,7 @@ qkv_status qkvi_array_make(qkv_array_type type, int rank, const int64_t *shape, 
 }
 
 qkv_status qkvi_array_convert(const char *file, qkvi_elem_type type, const void *stored, size_t n,
-                          qkv_array *array, qkv_error *error) {
+                              qkv_array *array, qkv_error *error) {
     if (array->type == QKV_ARRAY_F32) {
         qkvi_elems_to_f32(type, stored, n, array->data);
     } else if (array->type == QKV_ARRAY_BF16 || array->type == QKV_ARRAY_F16) {
@@ -114,7 +114,8 @@ qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type float
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: npy type <V2 is not supported, unless it is said to be bf16",
                               bytes->name);
-    QKV_TRY(qkvi_array_make(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
+    QKV_TRY(
+        qkvi_array_make(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
     const stored_elems stored = { npy.type, npy.big_endian, npy.n_elems };
     QKV_TRY(fill_array(bytes, &stored, *array, error));
     return npy.fortran_order ? transpose(*array, error) : QKV_OK;
@@ -138,8 +139,8 @@ static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qk
     if (!tensor)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no tensor '%s'",
                               file->source.name, QKVI_PRINTABLE(200, name));
-    QKV_TRY(qkvi_array_make(type_of(tensor->type, floats), tensor->rank, tensor->shape, tensor->n_elems,
-                       array, error));
+    QKV_TRY(qkvi_array_make(type_of(tensor->type, floats), tensor->rank, tensor->shape,
+                            tensor->n_elems, array, error));
     tensor_bytes from = { file, tensor };
     const qkvi_npy_bytes bytes = { file->source.name, tensor->end - tensor->begin, take_tensor,
                                    &from };

@@ -26,7 +26,9 @@ static int is_text(const qkvi_field *field, const char *text) {
     return field->n == strlen(text) && strncasecmp(field->text, text, field->n) == 0;
 }
 
-static int is_word(const qkvi_field *field) { return is_text(field, "true") || is_text(field, "false"); }
+static int is_word(const qkvi_field *field) {
+    return is_text(field, "true") || is_text(field, "false");
+}
 
 static qkv_status wrong(const csv_builder *b, const qkvi_field *field, qkv_status status,
                         const char *what, qkv_error *error) {
@@ -113,7 +115,7 @@ static qkv_status read_rows(csv_builder *b, qkv_error *error) {
 static qkv_status settle(csv_builder *b, qkv_array_type floats, qkv_array **array,
                          qkv_error *error) {
     const int64_t shape[2] = { b->n_rows, b->n_columns };
-    const qkv_array_type type = b->n_words > 0       ? QKV_ARRAY_BOOL
+    const qkv_array_type type = b->n_words > 0      ? QKV_ARRAY_BOOL
                                 : !b->has_fractions ? QKV_ARRAY_I64
                                                     : floats;
     QKV_TRY(qkvi_array_make(type, 2, shape, b->n, array, error));

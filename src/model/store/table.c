@@ -118,8 +118,9 @@ static qkv_status parse(const char *name, char *bytes, size_t n_bytes, qkv_table
     b->numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     b->table = qkvi_calloc_array(1, sizeof *b->table);
     b->reader.fields = qkvi_malloc_array(QKVI_TABLE_FIELDS, sizeof *b->reader.fields);
-    qkv_status status = b->numbers && b->table && b->reader.fields ? qkvi_table_check(&b->reader, error)
-                                                                   : qkvi_table_no_memory(error);
+    qkv_status status = b->numbers && b->table && b->reader.fields
+                            ? qkvi_table_check(&b->reader, error)
+                            : qkvi_table_no_memory(error);
     if (status == QKV_OK) {
         qkvi_table_begin(&b->reader);
         const qkvi_fpstate saved = qkvi_fpstate_enter();
