@@ -54,55 +54,50 @@ static pending pending_of(const qkvi_request *request) {
     return p;
 }
 
-static qkv_status isend(qkvi_transport *t, const void *data, size_t bytes, int to,
+typedef enum operation { SEND, RECEIVE, BROADCAST } operation;
+
+/* One part of a message to, from or by the rank `peer`. */
+static qkv_status start_part(const qkvi_mpi *m, operation what, char *data, const part *x, int peer,
+                             MPI_Request *of, qkv_error *error) {
+    char *const at = data + x->at;
+    switch (what) {
+    case SEND:
+        return qkvi_mpi_check(MPI_Isend(at, x->count, x->type, peer, TAG, m->comm, of), "MPI_Isend",
+                              error);
+    case RECEIVE:
+        return qkvi_mpi_check(MPI_Irecv(at, x->count, x->type, peer, TAG, m->comm, of), "MPI_Irecv",
+                              error);
+    default:
+        return qkvi_mpi_check(MPI_Ibcast(at, x->count, x->type, peer, m->comm, of), "MPI_Ibcast",
+                              error);
+    }
+}
+
+static qkv_status start(qkvi_transport *t, operation what, void *data, size_t bytes, int peer,
                         qkvi_request *request, qkv_error *error) {
-    qkvi_mpi *const m = (qkvi_mpi *)t;
+    const qkvi_mpi *const m = (const qkvi_mpi *)t;
     pending p = { .n = 0 };
     part parts[2];
     QKV_TRY(check_length(m, bytes, error));
     const int n = parts_of(m, bytes, parts);
-    for (; p.n < n; p.n++) {
-        const part *const x = &parts[p.n];
-        QKV_TRY(qkvi_mpi_check(
-            MPI_Isend((const char *)data + x->at, x->count, x->type, to, TAG, m->comm, &p.of[p.n]),
-            "MPI_Isend", error));
-    }
+    for (; p.n < n; p.n++) QKV_TRY(start_part(m, what, data, &parts[p.n], peer, &p.of[p.n], error));
     memcpy(request, &p, sizeof p);
     return QKV_OK;
+}
+
+static qkv_status isend(qkvi_transport *t, const void *data, size_t bytes, int to,
+                        qkvi_request *request, qkv_error *error) {
+    return start(t, SEND, (void *)(uintptr_t)data, bytes, to, request, error);
 }
 
 static qkv_status irecv(qkvi_transport *t, void *data, size_t bytes, int from,
                         qkvi_request *request, qkv_error *error) {
-    qkvi_mpi *const m = (qkvi_mpi *)t;
-    pending p = { .n = 0 };
-    part parts[2];
-    QKV_TRY(check_length(m, bytes, error));
-    const int n = parts_of(m, bytes, parts);
-    for (; p.n < n; p.n++) {
-        const part *const x = &parts[p.n];
-        QKV_TRY(qkvi_mpi_check(
-            MPI_Irecv((char *)data + x->at, x->count, x->type, from, TAG, m->comm, &p.of[p.n]),
-            "MPI_Irecv", error));
-    }
-    memcpy(request, &p, sizeof p);
-    return QKV_OK;
+    return start(t, RECEIVE, data, bytes, from, request, error);
 }
 
 static qkv_status ibcast(qkvi_transport *t, void *data, size_t bytes, int root,
                          qkvi_request *request, qkv_error *error) {
-    qkvi_mpi *const m = (qkvi_mpi *)t;
-    pending p = { .n = 0 };
-    part parts[2];
-    QKV_TRY(check_length(m, bytes, error));
-    const int n = parts_of(m, bytes, parts);
-    for (; p.n < n; p.n++) {
-        const part *const x = &parts[p.n];
-        QKV_TRY(qkvi_mpi_check(
-            MPI_Ibcast((char *)data + x->at, x->count, x->type, root, m->comm, &p.of[p.n]),
-            "MPI_Ibcast", error));
-    }
-    memcpy(request, &p, sizeof p);
-    return QKV_OK;
+    return start(t, BROADCAST, data, bytes, root, request, error);
 }
 
 /* ---- Completion ------------------------------------------------------------------------------ */

@@ -22,3 +22,9 @@ qkv_status world_allgather(qkvi_transport *t, const void *mine, size_t bytes, vo
     }
     return QKV_OK;
 }
+
+bool world_all_done(const qkvi_request *requests, int n) {
+    for (int i = 0; i < n; i++)
+        if (requests[i].word[0]) return false;
+    return true;
+}

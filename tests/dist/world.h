@@ -24,5 +24,7 @@ qkv_status world_ibcast(qkvi_transport *t, void *data, size_t bytes, int root,
                         qkvi_request *request, qkv_error *error);
 qkv_status world_allgather(qkvi_transport *t, const void *mine, size_t bytes, void *all,
                            qkv_error *error);
+/* Whether each of n requests is over: of both worlds, word[0] counts what is under way. */
+bool world_all_done(const qkvi_request *requests, int n);
 
 #endif

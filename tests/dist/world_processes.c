@@ -117,23 +117,17 @@ static qkv_status irecv(qkvi_transport *t, void *data, size_t bytes, int from,
     return enter(&((process *)t)->peers[from].in, data, bytes, 0, request);
 }
 
-static bool all_done(const qkvi_request *requests, int n) {
-    for (int i = 0; i < n; i++)
-        if (requests[i].word[0]) return false;
-    return true;
-}
-
 static qkv_status test(qkvi_transport *t, qkvi_request *requests, int n, bool *done,
                        qkv_error *error) {
     bool moved;
     QKV_TRY(progress((process *)t, &moved, error));
-    *done = all_done(requests, n);
+    *done = world_all_done(requests, n);
     return QKV_OK;
 }
 
 static qkv_status wait_all(qkvi_transport *t, qkvi_request *requests, int n, qkv_error *error) {
     bool moved;
-    while (!all_done(requests, n)) {
+    while (!world_all_done(requests, n)) {
         QKV_TRY(progress((process *)t, &moved, error));
         if (!moved) sleep_until_ready((process *)t);
     }

@@ -82,18 +82,12 @@ static qkv_status irecv(qkvi_transport *t, void *data, size_t bytes, int from,
     return enter((member *)t, from, t->rank, data, bytes, request);
 }
 
-static bool all_done(const qkvi_request *requests, int n) {
-    for (int i = 0; i < n; i++)
-        if (requests[i].word[0]) return false;
-    return true;
-}
-
 static qkv_status test(qkvi_transport *t, qkvi_request *requests, int n, bool *done,
                        qkv_error *error) {
     world *const w = ((member *)t)->world;
     (void)error;
     pthread_mutex_lock(&w->lock);
-    *done = all_done(requests, n);
+    *done = world_all_done(requests, n);
     pthread_mutex_unlock(&w->lock);
     return QKV_OK;
 }
@@ -102,7 +96,7 @@ static qkv_status wait(qkvi_transport *t, qkvi_request *requests, int n, qkv_err
     world *const w = ((member *)t)->world;
     (void)error;
     pthread_mutex_lock(&w->lock);
-    while (!all_done(requests, n)) pthread_cond_wait(&w->changed, &w->lock);
+    while (!world_all_done(requests, n)) pthread_cond_wait(&w->changed, &w->lock);
     pthread_mutex_unlock(&w->lock);
     return QKV_OK;
 }
