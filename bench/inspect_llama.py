@@ -5,8 +5,8 @@ usage: inspect_llama.py [--len 32768] [--layers 30] [--lens 512,2048,8192] [--li
                         [--parts inspect,eager,steps] [--json FILE]
 
 It needs torch, transformers and the package (./dev python). The shape is that of SmolLM2-135M. Every measurement runs
-in a process of its own, after a short warm-up; its memory is the peak of that process from there on. Passes that
-take less than a second are repeated for three. Rounds alternate what is compared, and the fastest pass counts.
+in a process of its own, after a short warm-up; its memory is the peak of that process from there on. Passes are
+repeated for three seconds. Rounds alternate what is compared, and the fastest pass counts.
 
     inspect  one pass over --len tokens: plain, with keep="stats", and with what keys receive
     eager    the longest text, doubling from 256, whose eager pass with output_attentions=True survives --limit-gb
@@ -86,7 +86,7 @@ def one(options):
                 "heads": len(rows), "peak": largest}
     call(model, ids)
     times = [time.perf_counter() - start]
-    while times[0] < 1 and sum(times) < 3:
+    while sum(times) < 3:
         start = time.perf_counter()
         call(model, ids)
         times.append(time.perf_counter() - start)
