@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,23 @@ from .errors import DTypeError, ShapeError, UnsupportedError
 
 DTYPES = {"float32": _c.QKV_F32, "bfloat16": _c.QKV_BF16, "float16": _c.QKV_F16}
 SIZES = {_c.QKV_F32: 4, _c.QKV_BF16: 2, _c.QKV_F16: 2}
+
+
+_LARGE = 1 << 18
+
+
+def apart(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, or if it is large a copy in pages of its own.
+
+    For what outlives the temporary arrays around it. On the heap it would lie between them, and later arrays that are
+    larger than the gaps would take new memory.
+    """
+    if array.nbytes < _LARGE:
+        return array
+    pages = mmap.mmap(-1, array.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    made = np.frombuffer(pages, array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
 
 
 class View(NamedTuple):

@@ -18,6 +18,7 @@ import torch
 
 from . import _c
 from ._library import lib
+from .arrays import apart
 from .errors import UnsupportedError
 from .problem import Problem
 from .rules import Rules
@@ -211,7 +212,7 @@ class Layer:
     def add_stats(self, stats: dict[str, Array]) -> None:
         for name in (*_ROWS, *_PLACES, "class_mass", *_TOKENS):
             if name in stats:
-                self._stats.setdefault(name, []).append(stats[name])
+                self._stats.setdefault(name, []).append(apart(stats[name]))
 
     def add_received(self, rules: Rules, columns: dict[str, Array]) -> None:
         """What keys receive of the rows of a call; key j of the call is key j + begin of the run."""
@@ -225,7 +226,7 @@ class Layer:
         width = min(columns["received"].shape[2], n - begin)
         received[:, :, begin:begin + width] += columns["received"][:, :, :width]
         n_queries[:, :, begin:begin + width] += columns["n_queries"][:, :, :width]
-        self.received, self.n_queries = received, n_queries
+        self.received, self.n_queries = apart(received), apart(n_queries)
 
     def stats(self, batch: int, rows: Array) -> dict[str, Array]:
         """Numbers of rows by name, [heads, rows, …]."""
