@@ -24,6 +24,7 @@
 
 #include <mpi.h>
 
+#include "qkv/kv.h"
 #include "qkv/qkv.h"
 
 #ifdef __cplusplus
@@ -100,6 +101,48 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, q
                                                           const qkv_attention_desc *desc,
                                                           const void *q, const void *k,
                                                           const void *v, void *o, float *lse);
+
+/**
+ * qkv_attention_decode of the whole sequence, whose keys lie in pieces. Every rank passes all
+ * queries, and gets all of o and lse.
+ *
+ * desc.len_k and view are those of this rank's keys. len_q, q and all else must be the same on all
+ * ranks, strides, pages and what `first` says aside. Fields mean what they mean for the whole
+ * sequence:
+ *
+ *     q, o, lse, mask, seg_q, stats      all queries
+ *     view                               this rank's keys; token 0 is the first of them
+ *     mask, seg_k, mask_len_k, kv_len    all keys
+ *
+ * A sequence that grows does so on the last rank. Keys are stored in one array or in pages. In pages
+ * the keys of a rank must begin at a multiple of 16 of the sequence.
+ *
+ * Scheme: each rank computes its splits of 1,024 keys. A split belongs to the rank that has the first
+ * of its keys that some query may see. Other ranks send it the rest. The sums of splits go
+ * from rank to rank in the order of keys, and the last rank broadcasts them.
+ *
+ * Determinism: o, lse and statistics have the bits of qkv_attention_decode on the whole sequence in
+ *     one process. They do not depend on the number of ranks or the cuts.
+ * Special values, overlap, accuracy, types: as qkv_attention_decode.
+ * Communication: U P bytes are sent by each rank that has splits to the next, and by the last to
+ *     all. There is a block U for each batch and key/value head and each 32 of its rows, len_q
+ *     n_heads / n_kv_heads. P is 320 + 4 V bytes for each row of a block, V head_dim_v rounded up to
+ *     16, and statistics have more. Keys are sent only where a split has keys of several ranks:
+ *     with pieces that begin at multiples of 1,024 there are none. Four small exchanges agree on
+ *     descriptors and errors.
+ * Memory: in the workspace of ctx, that of a decode call, and P U for each split of the rank. A rank
+ *     whose last split has keys of others has 1,024 keys more.
+ * Threads: those of ctx. MPI is called on the calling thread only.
+ *
+ * A view in a ring, QKV_SET_CU_SEQLENS and dropout are refused with QKV_ERR_UNSUPPORTED.
+ *
+ * @param lse  NULL: not written on this rank.
+ * @return as qkvmpi_attention_forward.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_decode(qkvmpi_group *group, qkv_ctx *ctx,
+                                                         const qkv_attention_desc *desc,
+                                                         const void *q, const qkv_kv_view *view,
+                                                         void *o, float *lse);
 
 #ifdef __cplusplus
 }
