@@ -68,28 +68,32 @@ QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
  * between ranks. All else must be the same on all ranks, strides and arithmetic aside. Fields mean
  * what they mean for the whole sequence:
  *
- *     q, o, lse                          rows of this rank's queries
+ *     q, o, lse, stats                   rows of this rank's queries
  *     k, v                               rows of this rank's keys
  *     mask, seg_q                        rows of this rank's queries, and all keys
  *     seg_k, mask_len_k, kv_len          of all keys
+ *     stats.tokens_q                     of this rank's queries
+ *     classes, key_weights, tokens_k     of stats: of all keys
  *     q_len, block_offsets, block_index  of all queries
  *     q_offset, q_offsets                the position of query 0 of the whole sequence
  *
  * Scheme: every rank visits all keys in their order. The ranks that own a chunk of keys broadcast
  * it, while the chunk before it is computed.
  *
- * Determinism: o and lse have the bits of qkv_attention_forward on the whole sequence in one
- *     process, in the same class of arithmetic. They do not depend on the number of ranks or the
- *     cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
+ * Determinism: o, lse and statistics have the bits of qkv_attention_forward on the whole sequence in
+ *     one process, in the same class of arithmetic. They do not depend on the number of ranks or the
+ *     cuts. QKV_CLASS_AUTO must choose the same class on all ranks. n_empty_rows and n_nan_rows count
+ *     the rows of this rank.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
  *     head_dim_v) elements. Three small exchanges agree on descriptors and errors.
  * Memory: in the workspace of ctx, that of a forward call with len_k of a chunk; two chunks, of at
  *     most 8 MiB or 256 keys each; and n_batch n_heads len_q (head_dim_v rounded up to 32, + 19)
- *     floats. Nothing is allocated once the context has that much.
+ *     floats, with statistics also a record of each row, of 64 bytes, 8 for each of top_k rounded up
+ *     to 8, and 4 for each class and offset. Nothing is allocated once the context has that much.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
- * QKV_SET_CU_SEQLENS and QKV_SET_STATS are refused with QKV_ERR_UNSUPPORTED.
+ * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED.
  *
  * @param lse  NULL: not written on this rank.
  * @return the same status on all ranks. An error of one rank is the error of all: of several, that

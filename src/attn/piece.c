@@ -31,9 +31,6 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
                               qkvi_problem *p, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
     QKV_TRY(read_whole(desc, piece, p, error));
-    if (p->has_stats)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "QKV_SET_STATS: sequences in pieces have no statistics");
     p->len_q = piece->len_q;
     qkvi_shapes s = qkvi_shapes_of(p);
     s.k[2] = s.v[2] = piece->len_k;
@@ -48,6 +45,7 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
     qkvi_add_rules(&all, p, piece->all_q);
     qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
+    qkvi_stats_arrays(p, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     QKV_TRY(qkvi_blocks_check(p, piece->all_q, &all, error));
     qkvi_rest_strides(p);
@@ -108,6 +106,7 @@ qkvi_problem qkvi_problem_rows(const qkvi_problem *p, int64_t begin, int64_t end
     if (p->lse) rows.lse = p->lse + begin * p->lse_stride[2];
     if (p->seg_q) rows.seg_q = p->seg_q + begin;
     if (p->mask_type) rows.mask = qkvi_mask_row(p, 0, 0, begin);
+    if (p->has_stats) qkvi_stats_take_rows(&rows, begin);
     rows.first_q = p->first_q + begin;
     rows.len_q = end - begin;
     return rows;

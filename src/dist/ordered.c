@@ -78,6 +78,7 @@ static qkv_status attend(pass *x, int64_t chunk, bool last) {
 /* Without a key there is still something to write. */
 static qkv_status walk(pass *x) {
     qkv_status status = QKV_OK;
+    qkvi_forward_parts_begin(&x->whole);
     for (int n = 0; n < x->n_ranges; n++) qkvi_forward_sums_begin(&x->sums[n]);
     if (x->chunks.count == 0) return attend(x, 0, true);
     qkvi_chunks_start(&x->chunks);

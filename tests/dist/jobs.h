@@ -15,13 +15,14 @@ typedef struct forward_job {
     int64_t chunk_keys; /* 0: the library's choice */
     int n_threads;
     const char *isa;
+    const stats_arrays *stats, *whole_stats; /* the same of statistics; NULL: not asked for */
 } forward_job;
 
 /* A rank_main; user: a forward_job. */
 int forward_job_of_rank(qkvi_transport *t, void *user);
 
-/* The case in one process, by the scalar build. Exits if that fails. */
-outputs forward_in_one_process(const check_case *c);
+/* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
+outputs forward_in_one_process(const check_case *c, stats_arrays *stats);
 
 /* A decode case whose keys are in pieces. */
 typedef struct decode_job {

@@ -45,7 +45,7 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, M
 /* Ends when all are done: a rank that fails must not leave others waiting. */
 static void run_case(const check_case *c, qkvmpi_group *group, cuts at) {
     const qkv_attention_desc *const d = &c->d;
-    outputs whole = forward_in_one_process(c), x = outputs_new(c);
+    outputs whole = forward_in_one_process(c, NULL), x = outputs_new(c);
     const piece p = piece_of(c, &x, &at, my_rank);
     qkv_ctx *ctx = NULL;
     if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) abort();
