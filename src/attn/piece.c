@@ -56,6 +56,22 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
     return QKV_OK;
 }
 
+qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                       qkvi_backward_call *call, qkvi_problem *p, qkvi_grads *grads,
+                                       qkv_error *error) {
+    QKV_TRY(read_whole(desc, piece, p, error));
+    p->len_q = piece->len_q;
+    call->rows_k = piece->len_k;
+    call->all_q = piece->all_q;
+    QKV_TRY(qkvi_problem_backward_of(call, p, grads, error));
+    if (grads->d_mask)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "d_mask: sequences in pieces have no gradient of a mask");
+    p->first_q = piece->first_q;
+    p->first_k = piece->first_k;
+    return QKV_OK;
+}
+
 /* Keys are looked up in groups of 16, which must lie in one page. */
 static qkv_status check_place(const qkvi_kv *kv, const qkvi_piece *piece, qkv_error *error) {
     if (kv->place.ring_len)

@@ -39,6 +39,13 @@ QKV_NODISCARD qkv_status qkvi_problem_decode_piece(const qkv_attention_desc *des
                                                    qkvi_problem *problem, qkvi_kv *kv,
                                                    qkv_error *error);
 
+/* The same of a backward call. d_mask is refused. */
+QKV_NODISCARD qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *desc,
+                                                     const qkvi_piece *piece,
+                                                     qkvi_backward_call *call,
+                                                     qkvi_problem *problem, qkvi_grads *grads,
+                                                     qkv_error *error);
+
 /* Keys and values of `from`, with their strides and first_k. */
 static inline void qkvi_problem_take_keys(qkvi_problem *p, const qkvi_problem *from) {
     p->k = from->k;

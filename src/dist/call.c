@@ -8,7 +8,7 @@
 
 /* ---- The descriptors ------------------------------------------------------------------------- */
 
-enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K };
+enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K, AT_MASK = AT_LEN_Q };
 
 /* What must be the same on all ranks, in the order of the record. */
 static const qkvi_field fields[] = {
@@ -125,6 +125,7 @@ static const qkvi_field lists[] = {
     { "stats.n_offsets", QKVI_FIELD_INT },
     { "stats.offsets", QKVI_FIELD_HASH },
     { "what stats asks for", QKVI_FIELD_HASH },
+    { "whether d_sinks is asked for", QKVI_FIELD_HASH },
 };
 enum { N_LISTS = sizeof lists / sizeof *lists };
 
@@ -152,9 +153,9 @@ static int64_t asked_of(const qkv_attention_stats *s) {
     return bits;
 }
 
-/* kv: NULL but in decode. */
+/* kv: NULL but in decode; g: but in backward. */
 static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const qkvi_kv *kv,
-                         qkvi_record *record) {
+                         const qkvi_grads *g, qkvi_record *record) {
     const int64_t n = p->n_batch, h = p->n_heads;
     const qkv_attention_stats *const s = &p->stats;
     const int64_t value[N_LISTS] = {
@@ -171,28 +172,34 @@ static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const qkvi_k
         s->n_offsets,
         s->n_offsets ? hash_of(s->offsets, s->n_offsets + 1, sizeof *s->offsets) : 0,
         asked_of(s),
+        g && g->d_sinks,
     };
     memcpy(record->value, value, sizeof value);
+    record->value[AT_MASK] = (p->mask_stride[0] != 0) | (p->mask_stride[1] != 0) << 1;
 }
 
 static qkv_status compare_lists(qkvi_group *group, const qkv_ctx *ctx, const qkvi_problem *p,
-                                const qkvi_kv *kv, qkv_status status) {
+                                const qkvi_kv *kv, const qkvi_grads *g, qkv_status status) {
     qkvi_record record = { .status = status };
-    if (status == QKV_OK) record_lists(ctx, p, kv, &record);
+    if (status == QKV_OK) record_lists(ctx, p, kv, g, &record);
     QKV_TRY(qkvi_group_exchange(group, &record));
     return qkvi_group_compare(group, lists, N_LISTS);
+}
+
+static qkvi_piece piece_of(const qkvi_group *group) {
+    const int rank = group->transport->rank, size = group->transport->size;
+    const int64_t *const q = group->first_q, *const k = group->first_k;
+    return (qkvi_piece){ q[rank], q[rank + 1] - q[rank], q[size],
+                         k[rank], k[rank + 1] - k[rank], k[size] };
 }
 
 qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                           const qkv_attention_desc *desc, const qkvi_dist_arrays *a,
                           qkvi_problem *p) {
-    const int rank = group->transport->rank, size = group->transport->size;
     QKV_TRY(exchange_desc(group, status, desc));
-    const int64_t *const q = group->first_q, *const k = group->first_k;
-    const qkvi_piece piece = { q[rank], q[rank + 1] - q[rank], q[size],
-                               k[rank], k[rank + 1] - k[rank], k[size] };
+    const qkvi_piece piece = piece_of(group);
     status = qkvi_problem_piece(desc, &piece, a->q, a->k, a->v, a->o, a->lse, p, &group->error);
-    return compare_lists(group, ctx, p, NULL, status);
+    return compare_lists(group, ctx, p, NULL, NULL, status);
 }
 
 qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
@@ -206,7 +213,20 @@ qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status sta
     const qkvi_piece piece = { 0, len_q, len_q, k[rank], k[rank + 1] - k[rank], k[size] };
     status =
         qkvi_problem_decode_piece(desc, &piece, a->q, view, a->o, a->lse, p, kv, &group->error);
-    return compare_lists(group, ctx, p, kv, status);
+    return compare_lists(group, ctx, p, kv, NULL, status);
+}
+
+qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                   const qkv_attention_desc *desc, qkvi_backward_call *call,
+                                   qkvi_problem *p, qkvi_grads *g, int *mask_dims) {
+    QKV_TRY(exchange_desc(group, status, desc));
+    const qkvi_piece piece = piece_of(group);
+    status = qkvi_problem_backward_piece(desc, &piece, call, p, g, &group->error);
+    QKV_TRY(compare_lists(group, ctx, p, NULL, g, status));
+    *mask_dims = 0;
+    for (int rank = 0; rank < group->transport->size; rank++)
+        *mask_dims |= (int)group->records[rank].value[AT_MASK];
+    return QKV_OK;
 }
 
 /* ---- Brackets -------------------------------------------------------------------------------- */

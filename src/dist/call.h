@@ -44,4 +44,13 @@ QKV_NODISCARD qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, 
                                                const qkvi_dist_arrays *arrays,
                                                qkvi_problem *problem, qkvi_kv *kv);
 
+/*
+ * The same of a backward call, whose queries and keys lie in pieces. mask_dims: bit 0 if some rank's
+ * mask differs between batches, bit 1 between heads.
+ */
+QKV_NODISCARD qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                                 const qkv_attention_desc *desc,
+                                                 qkvi_backward_call *call, qkvi_problem *problem,
+                                                 qkvi_grads *grads, int *mask_dims);
+
 #endif

@@ -24,6 +24,28 @@ int forward_job_of_rank(qkvi_transport *t, void *user);
 /* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
 outputs forward_in_one_process(const check_case *c, stats_arrays *stats);
 
+/* Gradients of a case in pieces. */
+typedef struct backward_job {
+    const check_case *c;
+    const outputs *x,
+        *whole; /* where ranks write gradients; what one process wrote, o and lse too */
+    cuts at;
+    int64_t chunk_keys; /* 0: the library's choice */
+    int n_threads;
+    const char *isa;
+} backward_job;
+
+/* A rank_main; user: a backward_job. */
+int backward_job_of_rank(qkvi_transport *t, void *user);
+
+/* Forward and backward in one process, by the scalar build. Exits if that fails. */
+outputs both_in_one_process(const check_case *c);
+
+/* The gradients of a rank; d_sinks: of all heads, where the case has them. */
+qkv_attention_grads grads_piece_of(const backward_job *job, int rank, float *d_sinks);
+/* Those of a rank against those of one process; 0: the same bits. */
+int grads_differ(const backward_job *job, int rank, const float *d_sinks);
+
 /* A decode case whose keys are in pieces. */
 typedef struct decode_job {
     const stored_case *x;
