@@ -107,6 +107,43 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, q
                                                           const void *v, void *o, float *lse);
 
 /**
+ * qkv_attention_backward of the whole sequence, in pieces, after qkvmpi_attention_forward. Each rank
+ * passes its piece of all arrays, and gets d_q of its queries and d_k and d_v of its keys. Fields mean
+ * what they mean in forward. Pieces may be cut otherwise than in forward.
+ *
+ *     d_o, d_lse, d_q    rows of this rank's queries
+ *     d_k, d_v           rows of this rank's keys
+ *     d_sinks            of the whole sequence, the same on all ranks; NULL on all or on none
+ *
+ * Scheme: two passes. First, keys and values are broadcast as in forward, and each rank sums d_q of its
+ * queries. Then queries, d_o, lse and delta are broadcast in chunks, and each rank sums d_k and d_v of
+ * its keys. Scores are computed in both passes: 7 products of matrices, where one process has 5.
+ *
+ * Determinism: gradients have the bits of qkv_attention_backward on the whole sequence in one process,
+ *     given the same o and lse. They do not depend on the number of ranks or the cuts.
+ * Special values, overlap, accuracy: as qkv_attention_backward.
+ * Communication: a rank broadcasts its keys and values as in forward, and for each of its queries and
+ *     heads head_dim + head_dim_v elements, both parts rounded up to 4 bytes, and 8 bytes. Segments have
+ *     4 bytes more for each batch and head of a group. Rows of an explicit mask are broadcast, too.
+ * Memory: in the workspace of ctx, for each thread the scratch of a backward call; four chunks, of at
+ *     most 8 MiB or 256 rows each; sums in floats of d_q, n_batch n_heads len_q (head_dim + 1), and of
+ *     d_k and d_v, n_batch n_kv_heads len_k (head_dim + head_dim_v, both rounded up to 32); with d_sinks
+ *     4 bytes for each 128 queries of the whole sequence and head.
+ * Threads: those of ctx. MPI is called on the calling thread only.
+ *
+ * QKV_SET_CU_SEQLENS, QKV_SET_STATS and d_mask are refused with QKV_ERR_UNSUPPORTED.
+ *
+ * @return as qkvmpi_attention_forward. After an error gradients are untouched, except after
+ *         QKV_ERR_IO.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_backward(qkvmpi_group *group, qkv_ctx *ctx,
+                                                           const qkv_attention_desc *desc,
+                                                           const void *q, const void *k,
+                                                           const void *v, const void *o,
+                                                           const float *lse,
+                                                           const qkv_attention_grads *grads);
+
+/**
  * qkv_attention_decode of the whole sequence, whose keys lie in pieces. Every rank passes all
  * queries, and gets all of o and lse.
  *

@@ -14,7 +14,9 @@ typedef struct setup {
     qkv_attention_desc d;
     float q[N], k[N], v[N], o[N];
     qkvi_dist_arrays a;
-    qkv_kv_view view; /* k and v, for decode */
+    float lse[HEADS * LEN], d_q[N], d_k[N], d_v[N];
+    qkv_attention_grads grads; /* of o, which is also d_o */
+    qkv_kv_view view;          /* k and v, for decode */
     int32_t pages[1];
 } setup;
 
@@ -44,6 +46,11 @@ static void begin(setup *s, bool *fails) {
     qkv_kv_view_contiguous(&s->view, &s->d, QKV_F32);
     s->view.k = s->k;
     s->view.v = s->v;
+    qkv_attention_grads_contiguous(&s->grads, &s->d);
+    s->grads.d_o = s->o;
+    s->grads.d_q = s->d_q;
+    s->grads.d_k = s->d_k;
+    s->grads.d_v = s->d_v;
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -136,6 +143,22 @@ static const fault faults[] = {
     { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
 };
 
+static void no_gradient(setup *s, bool *fails) {
+    (void)fails;
+    s->grads.d_v = NULL;
+}
+static void no_grads(setup *s, bool *fails) {
+    (void)fails;
+    s->grads.struct_size = 0;
+}
+
+static const fault backward_faults[] = {
+    { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
+    { "d_v", no_gradient, QKV_ERR_ARGUMENT, "rank %: d_v is NULL" },
+    { "grads", no_grads, QKV_ERR_ARGUMENT, "rank %: grads.struct_size" },
+    { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
+};
+
 static const fault decode_faults[] = {
     { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
     { "queries", fewer_queries, QKV_ERR_ARGUMENT, "len_q = 39 on rank %, but 40 on rank 0" },
@@ -166,6 +189,12 @@ static qkv_status forward(qkvi_group *group, const setup *s) {
 }
 static qkv_status decode(qkvi_group *group, const setup *s) {
     return qkvi_ordered_decode(group, s->ctx, &s->d, &s->view, &s->a);
+}
+
+static qkv_status backward(qkvi_group *group, const setup *s) {
+    qkvi_backward_call call = { .q = s->q, .k = s->k, .v = s->v, .o = s->o, .lse = s->lse };
+    call.grads = &s->grads;
+    return qkvi_ordered_backward(group, s->ctx, &s->d, &call);
 }
 
 static int one_fault(qkvi_transport *t, qkvi_group *group, attention *call, const fault *f,
@@ -207,6 +236,10 @@ int fault_job_of_rank(qkvi_transport *t, void *user) {
     for (size_t n = 0; n < sizeof faults / sizeof *faults; n++) {
         failed |= one_fault(t, group, forward, &faults[n], t->size - 1);
         failed |= works(group, forward);
+    }
+    for (size_t n = 0; n < sizeof backward_faults / sizeof *backward_faults; n++) {
+        failed |= one_fault(t, group, backward, &backward_faults[n], t->size - 1);
+        failed |= works(group, backward);
     }
     for (size_t n = 0; n < sizeof decode_faults / sizeof *decode_faults; n++) {
         const bool aligned = 40 * (t->size - 1) % 16 == 0; /* pages: no fault then */

@@ -40,6 +40,8 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, M
     return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
 /* Ends when all are done: a rank that fails must not leave others waiting. */
@@ -64,6 +66,8 @@ static void run_case(const check_case *c, qkvmpi_group *group, cuts at) {
     outputs_free(&x);
 }
 
+static void run_backward(const check_case *c, qkvmpi_group *group, cuts at);
+
 static void run_pairs(qkvmpi_group *group, uint64_t seed, int every) {
     rng r = { seed };
     for (int n = 0; n < PAIRS * COLUMNS; n += every) {
@@ -77,8 +81,46 @@ static void run_pairs(qkvmpi_group *group, uint64_t seed, int every) {
         case_make_of(&c, &x, rng_next(&r));
         group->of->chunk_keys = 256 * rng_between(&r, 0, 2);
         run_case(&c, group, cuts_random(&r, n_ranks, &c.d));
+        if (n / every % 3 == 0) run_backward(&c, group, cuts_random(&r, n_ranks, &c.d));
         case_free(&c);
     }
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+/* Without explicit masks: keys as in forward; of each query and head q, d_o, lse and delta. */
+static int64_t backward_bytes(const qkv_attention_desc *d, const qkv_attention_desc *whole) {
+    const int64_t element = d->dtype == QKV_F32 ? 4 : 2;
+    const int64_t o_element = output_element(whole, 'o') == ELEMENT_F32 ? 4 : 2;
+    const int64_t keys =
+        d->n_batch * d->n_kv_heads * d->len_k * (d->head_dim + d->head_dim_v) * element;
+    const int64_t query =
+        round_up(d->head_dim * element, 4) + round_up(d->head_dim_v * o_element, 4) + 8;
+    const int64_t segments =
+        d->flags & QKV_SET_SEGMENTS ? 4 * d->n_batch * (d->n_heads / d->n_kv_heads) : 0;
+    return keys + d->len_q * (d->n_batch * d->n_heads * query + segments);
+}
+
+static void run_backward(const check_case *c, qkvmpi_group *group, cuts at) {
+    outputs whole = both_in_one_process(c), x = outputs_new(c);
+    const backward_job j = { .c = c, .x = &x, .whole = &whole, .at = at };
+    const piece p = piece_of(c, &whole, &at, my_rank);
+    float *const d_sinks = calloc((size_t)c->d.n_heads + 1, sizeof *d_sinks);
+    const qkv_attention_grads grads = grads_piece_of(&j, my_rank, d_sinks);
+    qkv_ctx *ctx = NULL;
+    if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK || !d_sinks) abort();
+    bytes_sent = 0;
+    const qkv_status status =
+        qkvmpi_attention_backward(group, ctx, &p.d, p.a.q, p.a.k, p.a.v, p.a.o, p.a.lse, &grads);
+    if (status != QKV_OK) fprintf(stderr, "%s\n%s\n", qkvmpi_group_message(group), c->text);
+    expect(status == QKV_OK, "backward failed");
+    expect(status != QKV_OK || !grads_differ(&j, my_rank, d_sinks), "other bits of gradients");
+    if (!(c->d.flags & QKV_SET_MASK))
+        expect(bytes_sent == backward_bytes(&p.d, &c->d), "backward: not the bytes of the formula");
+    free(d_sinks);
+    qkv_ctx_destroy(ctx);
+    outputs_free(&whole);
+    outputs_free(&x);
 }
 
 /* ---- Decode ---------------------------------------------------------------------------------- */
@@ -118,8 +160,6 @@ static void run_decode_pairs(qkvmpi_group *group, uint64_t seed, int every) {
         stored_case_free(&x);
     }
 }
-
-static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 /* Sums go on, or to all; keys of a split that begins on another rank are sent to it. */
 static int64_t decode_bytes(const qkv_attention_desc *d, const cuts *at, int64_t key_bytes) {
@@ -166,6 +206,8 @@ static void check_faults(qkvmpi_group *group) {
                strcmp(error.message, "comm is MPI_COMM_NULL") == 0,
            "MPI_COMM_NULL is no communicator");
     expect(qkvmpi_attention_forward(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
+                   QKV_ERR_ARGUMENT &&
+               qkvmpi_attention_backward(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
                    QKV_ERR_ARGUMENT &&
                qkvmpi_attention_decode(NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
                    QKV_ERR_ARGUMENT,
