@@ -104,7 +104,7 @@ int backward_job_of_rank(qkvi_transport *t, void *user) {
 
 outputs both_in_one_process(const check_case *c) {
     outputs x = outputs_new(c);
-    qkv_ctx *const ctx = context("scalar", 1);
+    qkv_ctx *const ctx = context(NULL, 1);
     qkv_attention_grads grads = outputs_grads(c, &x);
     grads.d_mask = NULL;
     qkv_status status = qkv_attention_forward(ctx, &c->d, c->q.data, c->k.data, c->v.data, x.o.data,

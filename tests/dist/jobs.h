@@ -38,7 +38,7 @@ typedef struct backward_job {
 /* A rank_main; user: a backward_job. */
 int backward_job_of_rank(qkvi_transport *t, void *user);
 
-/* Forward and backward in one process, by the scalar build. Exits if that fails. */
+/* Forward and backward in one process, by the fastest build. Exits if that fails. */
 outputs both_in_one_process(const check_case *c);
 
 /* The gradients of a rank; d_sinks: of all heads, where the case has them. */
