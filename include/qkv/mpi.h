@@ -24,6 +24,7 @@
 
 #include <mpi.h>
 
+#include "qkv/kv.h"
 #include "qkv/qkv.h"
 
 #ifdef __cplusplus
@@ -67,28 +68,33 @@ QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
  * between ranks. All else must be the same on all ranks, strides and arithmetic aside. Fields mean
  * what they mean for the whole sequence:
  *
- *     q, o, lse                          rows of this rank's queries
+ *     q, o, lse, stats                   rows of this rank's queries
  *     k, v                               rows of this rank's keys
  *     mask, seg_q                        rows of this rank's queries, and all keys
  *     seg_k, mask_len_k, kv_len          of all keys
+ *     stats.tokens_q                     of this rank's queries
+ *     classes, key_weights, tokens_k     of stats: of all keys
  *     q_len, block_offsets, block_index  of all queries
  *     q_offset, q_offsets                the position of query 0 of the whole sequence
  *
  * Scheme: every rank visits all keys in their order. The ranks that own a chunk of keys broadcast
  * it, while the chunk before it is computed.
  *
- * Determinism: o and lse have the bits of qkv_attention_forward on the whole sequence in one
- *     process, in the same class of arithmetic. They do not depend on the number of ranks or the
- *     cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
+ * Determinism: o, lse and statistics have the bits of qkv_attention_forward on the whole sequence
+ *     in one process, in the same class of arithmetic. They do not depend on the number of ranks or
+ *     the cuts. QKV_CLASS_AUTO must choose the same class on all ranks. n_empty_rows and n_nan_rows
+ *     count the rows of this rank.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
  *     head_dim_v) elements. Three small exchanges agree on descriptors and errors.
  * Memory: in the workspace of ctx, that of a forward call with len_k of a chunk; two chunks, of at
  *     most 8 MiB or 256 keys each; and n_batch n_heads len_q (head_dim_v rounded up to 32, + 19)
- *     floats. Nothing is allocated once the context has that much.
+ *     floats, with statistics also a record of each row, of 64 bytes, 8 for each of top_k rounded
+ *     up to 8, and 4 for each class and offset. Nothing is allocated once the context has that
+ *     much.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
- * QKV_SET_CU_SEQLENS and QKV_SET_STATS are refused with QKV_ERR_UNSUPPORTED.
+ * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED.
  *
  * @param lse  NULL: not written on this rank.
  * @return the same status on all ranks. An error of one rank is the error of all: of several, that
@@ -100,6 +106,83 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, q
                                                           const qkv_attention_desc *desc,
                                                           const void *q, const void *k,
                                                           const void *v, void *o, float *lse);
+
+/**
+ * qkv_attention_backward of the whole sequence, in pieces, after qkvmpi_attention_forward. Each
+ * rank passes its piece of all arrays, and gets d_q of its queries and d_k and d_v of its keys.
+ * Fields mean what they mean in forward. Pieces may be cut otherwise than in forward.
+ *
+ *     d_o, d_lse, d_q    rows of this rank's queries
+ *     d_k, d_v           rows of this rank's keys
+ *     d_sinks            of the whole sequence, the same on all ranks; NULL on all or on none
+ *
+ * Scheme: two passes. First, keys and values are broadcast as in forward, and each rank sums d_q
+ * of its queries. Then queries, d_o, lse and delta are broadcast in chunks, and each rank sums d_k
+ * and d_v of its keys. Scores are computed in both passes: 7 products of matrices, where one
+ * process has 5.
+ *
+ * Determinism: gradients have the bits of qkv_attention_backward on the whole sequence in one
+ *     process, given the same o and lse. They do not depend on the number of ranks or the cuts.
+ * Special values, overlap, accuracy: as qkv_attention_backward.
+ * Communication: a rank broadcasts its keys and values as in forward, and for each of its queries
+ *     and heads head_dim + head_dim_v elements, both parts rounded up to 4 bytes, and 8 bytes.
+ *     Segments have 4 bytes more for each batch and head of a group. Rows of an explicit mask are
+ *     broadcast, too.
+ * Memory: in the workspace of ctx, for each thread the scratch of a backward call; four chunks, of
+ *     at most 8 MiB or 256 rows each; sums in floats of d_q, n_batch n_heads len_q (head_dim + 1),
+ *     and of d_k and d_v, n_batch n_kv_heads len_k (head_dim + head_dim_v, both rounded up to 32);
+ *     with d_sinks 4 bytes for each 128 queries of the whole sequence and head.
+ * Threads: those of ctx. MPI is called on the calling thread only.
+ *
+ * QKV_SET_CU_SEQLENS, QKV_SET_STATS and d_mask are refused with QKV_ERR_UNSUPPORTED.
+ *
+ * @return as qkvmpi_attention_forward. After an error gradients are untouched, except after
+ *         QKV_ERR_IO.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_backward(
+    qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q, const void *k,
+    const void *v, const void *o, const float *lse, const qkv_attention_grads *grads);
+
+/**
+ * qkv_attention_decode of the whole sequence, whose keys lie in pieces. Every rank passes all
+ * queries, and gets all of o and lse.
+ *
+ * desc.len_k and view are those of this rank's keys. len_q, q and all else must be the same on all
+ * ranks, strides, pages and what `first` says aside. Fields mean what they mean for the whole
+ * sequence:
+ *
+ *     q, o, lse, mask, seg_q, stats      all queries
+ *     view                               this rank's keys; token 0 is the first of them
+ *     mask, seg_k, mask_len_k, kv_len    all keys
+ *
+ * A sequence that grows does so on the last rank. Keys are stored in one array or in pages. In
+ * pages the keys of a rank must begin at a multiple of 16 of the sequence.
+ *
+ * Scheme: each rank computes its splits of 1,024 keys. A split belongs to the rank that has the
+ * first of its keys that some query may see. Other ranks send it the rest. The sums of splits go
+ * from rank to rank in the order of keys, and the last rank broadcasts them.
+ *
+ * Determinism: o, lse and statistics have the bits of qkv_attention_decode on the whole sequence in
+ *     one process. They do not depend on the number of ranks or the cuts.
+ * Special values, overlap, accuracy, types: as qkv_attention_decode.
+ * Communication: a rank that has splits sends sums to the next one, and the last one to all. For
+ *     each batch and key/value head these are the sums of its len_q n_heads / n_kv_heads rows, 32
+ *     at a time: 320 bytes, and for each row 4 head_dim_v, rounded up to 16 floats. Statistics have
+ *     more. Keys are sent where a split has keys of several ranks, which pieces that begin at
+ *     multiples of 1,024 do not have. Four small exchanges agree on descriptors and errors.
+ * Memory: in the workspace of ctx, that of a decode call, and such sums for each split of the rank.
+ *     A rank whose last split has keys of others has room for 1,024 keys.
+ * Threads: those of ctx. MPI is called on the calling thread only.
+ *
+ * A view in a ring, QKV_SET_CU_SEQLENS and dropout are refused with QKV_ERR_UNSUPPORTED.
+ *
+ * @param lse  NULL: not written on this rank.
+ * @return as qkvmpi_attention_forward.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_decode(qkvmpi_group *group, qkv_ctx *ctx,
+                                                         const qkv_attention_desc *desc,
+                                                         const void *q, const qkv_kv_view *view,
+                                                         void *o, float *lse);
 
 #ifdef __cplusplus
 }

@@ -33,13 +33,21 @@ void qkvi_bwd_lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, qkvi_bwd_
     s->keep = p->has_dropout ? qkvi_cut(cutter, n_queries, sizeof(uint32_t)) : NULL;
 }
 
+/* Keys of the block before number n are not here. */
+static void hide_before(uint32_t *see, int64_t n) {
+    for (int word = 0; word < QKVI_SEEN_WORDS && 32 * word < n; word++)
+        see[word] &= 32 * word + 32 <= n ? 0 : UINT32_MAX << n % 32;
+}
+
 void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi_bwd_piece *w,
                         const qkvi_bwd_slot *s) {
-    w->n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w->rules.n_keys - w->key));
+    const int64_t end = w->limit ? qkvi_min_i64(w->limit, w->rules.n_keys) : w->rules.n_keys;
+    w->n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, end - w->key));
     const void *const k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w->b, w->g, w->key));
     const void *const v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, w->key));
     uint32_t see[QKVI_SEEN_WORDS];
     qkvi_seen(p, kernels, &w->rules, w->b, w->g, w->key, w->n_keys, see);
+    hide_before(see, w->first - w->key);
     kernels->pack_keys[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim, see, s->k_t);
     kernels->pack_keys[p->dtype](v, p->v_stride[2], w->n_keys, p->head_dim_v, see, s->v_t);
     w->finite = kernels->pack_channels[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim,
@@ -48,13 +56,12 @@ void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi
 
 /* The keys of the piece that each query sees. */
 static void fill_rows(const qkvi_bwd_piece *w, const qkvi_bwd_slot *s, int64_t i0, int64_t n) {
+    const int64_t first = qkvi_max_i64(w->key, w->first), end = w->key + w->n_keys;
     for (int64_t r = 0; r < n; r++) {
         const int64_t i = i0 + r;
         const qkvi_range keys = qkvi_keys_of(&w->rules, i);
-        s->begin[r] =
-            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.begin, w->key), w->key + w->n_keys) - w->key);
-        s->end[r] =
-            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.end, w->key), w->key + w->n_keys) - w->key);
+        s->begin[r] = (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.begin, first), end) - w->key);
+        s->end[r] = (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.end, first), end) - w->key);
     }
 }
 

@@ -24,6 +24,7 @@ void qkvi_bwd_lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *problem, qkv
 typedef struct qkvi_bwd_piece {
     int64_t b, g, block, key, n_keys;
     qkvi_rules rules;
+    int64_t first, limit; /* of a piece of the keys: only those of it are seen; limit 0: all are */
     bool finite;          /* k is */
     qkvi_d_q_place *sums; /* of the d_q of its queries; NULL: they are summed where they belong */
 } qkvi_bwd_piece;

@@ -28,26 +28,43 @@ static int choose_threads(const qkvi_problem *p, int n_threads) {
     return worth < n_threads ? (int)worth : n_threads;
 }
 
-void qkvi_decode_plan_make(const qkvi_problem *p, int n_threads, qkvi_decode_plan *plan) {
-    *plan = (qkvi_decode_plan){
-        .n_threads = choose_threads(p, n_threads),
-        .n_splits = qkvi_max_i64(count_splits(p), 1),
-        .q_row = qkvi_round_up(p->head_dim, 16),
-        .o_row = qkvi_round_up(p->head_dim_v, 16),
-    };
-    const int64_t widest = qkvi_max_i64(qkvi_max_i64(plan->q_row, plan->o_row), 1);
-    plan->n_rows = (int)qkvi_max_i64(qkvi_min_i64(QKVI_DECODE_ROWS, MOST_ELEMENTS / widest), 1);
+/* Blocks of at most n_rows rows. */
+static void cut_rows(const qkvi_problem *p, int64_t n_rows, qkvi_decode_plan *plan) {
+    plan->n_rows = (int)qkvi_max_i64(n_rows, 1);
     if (p->n_batch && p->n_heads && p->len_q) {
         plan->n_row_blocks = qkvi_ceil_div(p->heads_per_kv * p->len_q, plan->n_rows);
         plan->n_units = p->n_batch * p->n_kv_heads * plan->n_row_blocks;
     }
     plan->sums_at =
         sizeof(qkvi_decode_part) + (size_t)plan->n_rows * (size_t)plan->o_row * sizeof(float);
-    plan->sums_bytes = qkvi_stats_sums_bytes(p);
     plan->part_bytes = plan->sums_at + (size_t)plan->n_rows * plan->sums_bytes;
+}
+
+static int64_t most_rows(const qkvi_decode_plan *plan) {
+    const int64_t widest = qkvi_max_i64(qkvi_max_i64(plan->q_row, plan->o_row), 1);
+    return qkvi_min_i64(QKVI_DECODE_ROWS, MOST_ELEMENTS / widest);
+}
+
+void qkvi_decode_plan_make(const qkvi_problem *p, int n_threads, qkvi_decode_plan *plan) {
+    *plan = (qkvi_decode_plan){
+        .n_threads = choose_threads(p, n_threads),
+        .n_splits = qkvi_max_i64(count_splits(p), 1),
+        .q_row = qkvi_round_up(p->head_dim, 16),
+        .o_row = qkvi_round_up(p->head_dim_v, 16),
+        .sums_bytes = qkvi_stats_sums_bytes(p),
+    };
+    cut_rows(p, most_rows(plan), plan);
     plan->shared =
         plan->n_threads > 1 && plan->n_units < (int64_t)UNITS_PER_THREAD * plan->n_threads;
     qkvi_split_scale(p->scale, &plan->q_factor, &plan->scale);
+}
+
+void qkvi_decode_plan_pieces(const qkvi_problem *p, int n_threads, int64_t n_splits,
+                             qkvi_decode_plan *plan) {
+    qkvi_decode_plan_make(p, n_threads, plan);
+    cut_rows(p, qkvi_min_i64(plan->n_rows, p->heads_per_kv * p->len_q), plan);
+    plan->n_splits = n_splits;
+    plan->shared = true;
 }
 
 static void lay_out_stats(qkvi_cutter *cutter, const qkvi_decode_plan *plan,

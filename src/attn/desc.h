@@ -37,6 +37,11 @@ typedef struct qkvi_problem {
      * numbers of keys, and so len_k, are those of the sequence.
      */
     int64_t first_q, first_k;
+    /*
+     * Of one query head of each group, as if there were no others, otherwise 0: head g is head
+     * head_first of the head_step heads of group g, by which dropout knows it.
+     */
+    int64_t head_step, head_first;
     qkv_dtype dtype, o_dtype; /* of q, k, v; of o */
     qkv_class arithmetic;
     const void *q, *k, *v; /* of workspace queries: NULL, like o and lse */
@@ -102,8 +107,10 @@ static inline int64_t qkvi_mask_bytes(const qkvi_problem *p) {
 
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
 typedef struct qkvi_grads {
-    const void *d_o;                          /* of o_dtype */
-    const float *d_lse;                       /* nullable, lse_stride */
+    const void *d_o;    /* of o_dtype */
+    const float *d_lse; /* nullable, lse_stride */
+    const float *delta; /* NULL: of o, d_o and d_lse */
+    int64_t delta_stride[3];
     void *d_q, *d_k, *d_v;                    /* of dtype */
     float *d_sinks;                           /* nullable */
     float *d_mask;                            /* nullable */
@@ -138,6 +145,22 @@ QKV_NODISCARD qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, c
                                                const float *lse, const qkv_attention_grads *grads,
                                                const qkv_call_options *call, qkvi_problem *problem,
                                                qkvi_grads *out, qkv_error *error);
+
+/**
+ * The arrays of a backward call whose problem has been read. rows_k: keys that k and v have; all_q:
+ * as call_arrays.h.
+ */
+typedef struct qkvi_backward_call {
+    const void *q, *k, *v, *o;
+    const float *lse;
+    const qkv_attention_grads *grads;
+    const qkv_call_options *call; /* nullable */
+    int64_t rows_k, all_q;
+} qkvi_backward_call;
+
+QKV_NODISCARD qkv_status qkvi_problem_backward_of(const qkvi_backward_call *call,
+                                                  qkvi_problem *problem, qkvi_grads *out,
+                                                  qkv_error *error);
 
 /** Only o and lse are arrays here; each may be that of one part, exactly. */
 QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,

@@ -162,6 +162,8 @@ static const qkvi_attend_state *state_of(const pass *x, int64_t b, int64_t h, in
                                   .m = part->sums.m + row,
                                   .l = part->sums.l + row,
                                   .l_rounded = part->sums.l_rounded + row,
+                                  .stats = part->sums.stats + row * (int64_t)part->sums.stats_bytes,
+                                  .stats_bytes = part->sums.stats_bytes,
                                   .last = part->last };
     *o_sum = part->sums.o + row * x->plan.o_sum_row;
     return state;
@@ -347,7 +349,7 @@ static qkv_status run_plan(qkv_ctx *ctx, pass *x, const qkv_call_options *call) 
     cutter = qkvi_cutter_on(block);
     qkvi_forward_lay_out(p, &cutter, &x->plan);
     x->watch = qkvi_watch_begin(call, p->n_heads * x->plan.n_query_blocks);
-    if (p->has_stats) qkvi_stats_begin(p);
+    if (!x->part) qkvi_forward_parts_begin(p);
     run(x, ctx->pool);
     return qkvi_watch_end(&x->watch, ctx);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attn/plan.h"
+#include "attn/stats.h"
 
 void qkvi_forward_sums_lay_out(const qkvi_problem *p, qkvi_cutter *cutter,
                                qkvi_forward_sums *sums) {
@@ -15,6 +16,8 @@ void qkvi_forward_sums_lay_out(const qkvi_problem *p, qkvi_cutter *cutter,
     sums->l = qkvi_cut(cutter, sums->n_rows, sizeof *sums->l);
     sums->l_rounded = qkvi_cut(cutter, sums->n_rows, sizeof *sums->l_rounded);
     sums->o = qkvi_cut(cutter, sums->n_rows, (size_t)sums->o_row * sizeof *sums->o);
+    sums->stats_bytes = qkvi_stats_sums_bytes(p);
+    sums->stats = p->has_stats ? qkvi_cut(cutter, sums->n_rows, sums->stats_bytes) : NULL;
 }
 
 void qkvi_forward_sums_begin(const qkvi_forward_sums *sums) {
@@ -24,4 +27,8 @@ void qkvi_forward_sums_begin(const qkvi_forward_sums *sums) {
     memset(sums->l, 0, n * sizeof *sums->l);
     memset(sums->l_rounded, 0, n * sizeof *sums->l_rounded);
     memset(sums->o, 0, n * (size_t)sums->o_row * sizeof *sums->o);
+}
+
+void qkvi_forward_parts_begin(const qkvi_problem *p) {
+    if (p->has_stats) qkvi_stats_begin(p);
 }

@@ -16,6 +16,8 @@ typedef struct qkvi_forward_sums {
     float *m, *l, *l_rounded;
     float *o; /* [rows][o_row] */
     int64_t o_row, n_rows;
+    char *stats; /* [rows], stats_bytes each; NULL: no statistics */
+    size_t stats_bytes;
 } qkvi_forward_sums;
 
 typedef struct qkvi_forward_part {
@@ -46,7 +48,10 @@ void qkvi_forward_sums_begin(const qkvi_forward_sums *sums);
 QKV_NODISCARD qkv_status qkvi_forward_part_workspace(qkv_ctx *ctx, const qkvi_problem *problem,
                                                      int64_t n_keys, size_t *bytes);
 
-/* A checked problem without statistics, between qkvi_ctx_begin and _end. call is not NULL. */
+/* Before the parts: rows without a key, and rows that are NaN, are counted from 0. */
+void qkvi_forward_parts_begin(const qkvi_problem *problem);
+
+/* A checked problem, between qkvi_ctx_begin and _end. call is not NULL. */
 QKV_NODISCARD qkv_status qkvi_forward_run_part(qkv_ctx *ctx, const qkvi_problem *problem,
                                                const qkvi_forward_part *part,
                                                const qkv_call_options *call);

@@ -79,6 +79,7 @@ qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_ar
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "view", e));
     QKV_TRY(check_sizes(view, e));
     *kv = (qkvi_kv){
+        .end = p->len_k,
         .storage = (qkvi_storage)view->dtype,
         .elem_bytes = qkvi_storage_bytes(view->dtype),
         .k = view->k,
@@ -107,13 +108,15 @@ qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_ar
 static int64_t first_of(const qkvi_kv *kv, const qkvi_problem *p, int64_t b) {
     const int64_t len = p->kv_len ? p->kv_len[b] : p->len_k;
     const int64_t in_ring = kv->place.ring_len ? len - kv->place.ring_len : 0;
-    return qkvi_max_i64(qkvi_max_i64(in_ring, kv->first ? kv->first[b] : 0), 0);
+    const int64_t first = qkvi_max_i64(qkvi_max_i64(in_ring, kv->first ? kv->first[b] : 0), 0);
+    return kv->place.first + first;
 }
 
 static qkv_status check_pages(const qkvi_kv *kv, int64_t b, qkvi_range keys, qkv_error *e) {
     const int64_t page = kv->place.page_len, n_ring = kv->place.ring_len / page;
     const int32_t *row = kv->place.pages + b * kv->pages_stride;
-    int64_t from = keys.begin / page, to = qkvi_ceil_div(keys.end, page);
+    int64_t from = (keys.begin - kv->place.first) / page;
+    int64_t to = qkvi_ceil_div(keys.end - kv->place.first, page);
     if (n_ring && to - from >= n_ring) from = 0, to = n_ring;
     for (int64_t n = from; n < to; n++) {
         const int64_t at = n_ring ? n % n_ring : n;
@@ -135,8 +138,10 @@ qkv_status qkvi_kv_check(const qkvi_kv *kv, const qkvi_problem *p, qkv_error *e)
     for (int64_t b = 0; b < p->n_batch; b++) {
         const qkvi_rules rules = qkvi_rules_of(p, b);
         if (rules.n_queries <= 0 || p->n_heads == 0) continue;
-        const qkvi_range keys = qkvi_keys_of_block(&rules, 0, rules.n_queries);
-        if (keys.begin == keys.end) continue;
+        const qkvi_range all = qkvi_keys_of_block(&rules, 0, rules.n_queries);
+        const qkvi_range keys = { qkvi_max_i64(all.begin, kv->place.first),
+                                  qkvi_min_i64(all.end, kv->end) };
+        if (keys.begin >= keys.end) continue;
         const int64_t first = first_of(kv, p, b);
         if (keys.begin < first)
             return qkvi_error_set(e, QKV_ERR_SHAPE,
@@ -176,6 +181,32 @@ void qkvi_kv_rows_of(const qkvi_kv *kv, int64_t b, int64_t g, qkvi_kv_rows *k, q
     }
     *place = kv->place;
     if (place->pages) place->pages += b * kv->pages_stride;
+}
+
+/* The row of token j, and the number of its scale. */
+static const char *row_of(const qkvi_kv_place *place, const qkvi_kv_rows *rows, int64_t j,
+                          int64_t *scale) {
+    int64_t page = 0, token = j - place->first;
+    if (place->pages) {
+        page = place->pages[token / place->page_len];
+        token %= place->page_len;
+    }
+    *scale = page * rows->scale_page + token * rows->scale_row;
+    return rows->at + page * rows->page_bytes + token * rows->row_bytes;
+}
+
+void qkvi_kv_copy(const qkvi_kv *kv, const qkvi_problem *p, int64_t b, int64_t g, int64_t j,
+                  char *to, float scales[2]) {
+    const int64_t bytes[2] = { p->head_dim * kv->elem_bytes, p->head_dim_v * kv->elem_bytes };
+    qkvi_kv_rows rows[2];
+    qkvi_kv_place place;
+    int64_t scale;
+    qkvi_kv_rows_of(kv, b, g, &rows[0], &rows[1], &place);
+    for (int n = 0; n < 2; to += bytes[n++]) {
+        const char *const row = row_of(&place, &rows[n], j, &scale);
+        if (bytes[n]) memcpy(to, row, (size_t)bytes[n]);
+        if (rows[n].scale) scales[n] = rows[n].scale[scale];
+    }
 }
 
 void qkv_kv_view_fill(qkv_kv_view *view, const qkv_attention_desc *desc, qkv_dtype dtype) {

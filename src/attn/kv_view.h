@@ -16,6 +16,7 @@ typedef struct qkvi_kv {
     const char *k, *v;
     int64_t k_stride[3], v_stride[3]; /* batch or page, head, token */
     qkvi_kv_place place;              /* pages: of batch 0 */
+    int64_t end;                      /* tokens [place.first, end) are here */
     int64_t pages_stride, row_pages, n_pages;
     const int64_t *first;           /* nullable */
     const float *k_scale, *v_scale; /* QKVI_STORE_I8 */
@@ -38,6 +39,14 @@ QKV_NODISCARD qkv_status qkvi_kv_check(const qkvi_kv *kv, const qkvi_problem *pr
 /** Rows of key/value head g of batch b, and where they lie. */
 void qkvi_kv_rows_of(const qkvi_kv *kv, int64_t b, int64_t g, qkvi_kv_rows *k, qkvi_kv_rows *v,
                      qkvi_kv_place *place);
+
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
+/** K, then V, of a token outside of rings, as they are stored; for QKV_I8 the scales of both. */
+void qkvi_kv_copy(const qkvi_kv *kv, const qkvi_problem *problem, int64_t b, int64_t g, int64_t j,
+                  char *to, float scales[2]);
+
+#pragma GCC visibility pop
 
 /** A call of qkv_attention_decode: the problem's k and v stay NULL. */
 QKV_NODISCARD qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,

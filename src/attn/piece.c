@@ -6,6 +6,7 @@
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
 #include "attn/plan.h"
+#include "attn/stats.h"
 #include "core/options.h"
 
 /* The descriptor of the whole sequence. */
@@ -17,9 +18,6 @@ static qkv_status read_whole(const qkv_attention_desc *desc, const qkvi_piece *p
     if (whole.flags & QKV_SET_CU_SEQLENS)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "QKV_SET_CU_SEQLENS: sequences in pieces cannot be packed");
-    if (whole.flags & QKV_SET_STATS)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "QKV_SET_STATS: sequences in pieces have no statistics");
     static const int32_t none;
     if (piece->len_q == 0 && !whole.seg_q) whole.seg_q = &none; /* no element of it is here */
     whole.struct_size = sizeof whole;
@@ -47,6 +45,7 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
     qkvi_add_rules(&all, p, piece->all_q);
     qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
+    qkvi_stats_arrays(p, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     QKV_TRY(qkvi_blocks_check(p, piece->all_q, &all, error));
     qkvi_rest_strides(p);
@@ -57,6 +56,65 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
     return QKV_OK;
 }
 
+qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                       qkvi_backward_call *call, qkvi_problem *p, qkvi_grads *grads,
+                                       qkv_error *error) {
+    QKV_TRY(read_whole(desc, piece, p, error));
+    p->len_q = piece->len_q;
+    call->rows_k = piece->len_k;
+    call->all_q = piece->all_q;
+    QKV_TRY(qkvi_problem_backward_of(call, p, grads, error));
+    if (grads->d_mask)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "d_mask: sequences in pieces have no gradient of a mask");
+    p->first_q = piece->first_q;
+    p->first_k = piece->first_k;
+    return QKV_OK;
+}
+
+/* Keys are looked up in groups of 16, which must lie in one page. */
+static qkv_status check_place(const qkvi_kv *kv, const qkvi_piece *piece, qkv_error *error) {
+    if (kv->place.ring_len)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "view.ring_len: keys in pieces lie in no ring");
+    if (kv->place.page_len && piece->len_k && piece->first_k % QKVI_DECODE_GROUP)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "the keys begin at %" PRId64 ", which is no multiple of %d: keys in "
+                              "pages must",
+                              piece->first_k, QKVI_DECODE_GROUP);
+    return QKV_OK;
+}
+
+qkv_status qkvi_problem_decode_piece(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                     const void *q, const qkv_kv_view *view, void *o, float *lse,
+                                     qkvi_problem *p, qkvi_kv *kv, qkv_error *error) {
+    qkvi_arrays all = { .count = 0 };
+    QKV_TRY(read_whole(desc, piece, p, error));
+    if (desc->flags & QKV_SET_DROPOUT)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "QKV_SET_DROPOUT: decode has no dropout");
+    const qkvi_shapes s = qkvi_shapes_of(p);
+    p->q = q;
+    p->o = o;
+    p->lse = lse;
+    qkvi_add_typed(&all, "q", p->q, p->dtype, s.q, p->q_stride, false);
+    p->len_k = piece->len_k;
+    QKV_TRY(qkvi_kv_read(view, p, &all, kv, error));
+    p->len_k = piece->all_k;
+    qkvi_add_rules(&all, p, p->len_q);
+    qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
+    if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
+    qkvi_stats_arrays(p, &all);
+    QKV_TRY(qkvi_arrays_check(&all, true, error));
+    QKV_TRY(qkvi_blocks_check(p, p->len_q, &all, error));
+    QKV_TRY(check_place(kv, piece, error));
+    memset(p->k_stride, 0, sizeof p->k_stride);
+    memset(p->v_stride, 0, sizeof p->v_stride);
+    qkvi_rest_strides(p);
+    kv->place.first = piece->first_k;
+    kv->end = piece->first_k + piece->len_k;
+    return qkvi_kv_check(kv, p, error);
+}
+
 qkvi_problem qkvi_problem_rows(const qkvi_problem *p, int64_t begin, int64_t end) {
     qkvi_problem rows = *p;
     rows.q = qkvi_elem(p->q, p->dtype, begin * p->q_stride[2]);
@@ -64,6 +122,7 @@ qkvi_problem qkvi_problem_rows(const qkvi_problem *p, int64_t begin, int64_t end
     if (p->lse) rows.lse = p->lse + begin * p->lse_stride[2];
     if (p->seg_q) rows.seg_q = p->seg_q + begin;
     if (p->mask_type) rows.mask = qkvi_mask_row(p, 0, 0, begin);
+    if (p->has_stats) qkvi_stats_take_rows(&rows, begin);
     rows.first_q = p->first_q + begin;
     rows.len_q = end - begin;
     return rows;

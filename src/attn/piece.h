@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "attn/ctx.h"
-#include "attn/desc.h"
+#include "attn/kv_view.h"
 
 typedef struct qkvi_piece {
     int64_t first_q, len_q, all_q;
@@ -28,6 +28,23 @@ typedef struct qkvi_piece {
 QKV_NODISCARD qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *piece,
                                             const void *q, const void *k, const void *v, void *o,
                                             float *lse, qkvi_problem *problem, qkv_error *error);
+
+/*
+ * The same of a decode call, whose queries are all there, on every rank. The view is that of the
+ * piece; kv->place.first and kv->end become its place in the sequence.
+ */
+QKV_NODISCARD qkv_status qkvi_problem_decode_piece(const qkv_attention_desc *desc,
+                                                   const qkvi_piece *piece, const void *q,
+                                                   const qkv_kv_view *view, void *o, float *lse,
+                                                   qkvi_problem *problem, qkvi_kv *kv,
+                                                   qkv_error *error);
+
+/* The same of a backward call. d_mask is refused. */
+QKV_NODISCARD qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *desc,
+                                                     const qkvi_piece *piece,
+                                                     qkvi_backward_call *call,
+                                                     qkvi_problem *problem, qkvi_grads *grads,
+                                                     qkv_error *error);
 
 /* Keys and values of `from`, with their strides and first_k. */
 static inline void qkvi_problem_take_keys(qkvi_problem *p, const qkvi_problem *from) {

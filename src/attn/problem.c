@@ -149,50 +149,64 @@ static qkv_status read_grads(const qkv_attention_grads *grads, const qkvi_proble
     return qkvi_check_packed_stride(p, "d_v", grads->d_v_stride, error);
 }
 
-static qkv_status add_grads(qkvi_arrays *all, const qkvi_problem *p,
+static qkv_status add_grads(qkvi_arrays *all, const qkvi_problem *p, const qkvi_shapes *s,
                             const qkv_attention_grads *grads, qkvi_grads *out, qkv_error *error) {
-    const qkvi_shapes s = qkvi_shapes_of(p);
-    qkvi_add_typed(all, "d_o", grads->d_o, p->o_dtype, s.o, grads->d_o_stride, false);
-    if (grads->d_lse) qkvi_arrays_add(all, "d_lse", grads->d_lse, s.lse, p->lse_stride, false);
-    qkvi_add_typed(all, "d_q", grads->d_q, p->dtype, s.q, grads->d_q_stride, true);
-    qkvi_add_typed(all, "d_k", grads->d_k, p->dtype, s.k, grads->d_k_stride, true);
-    qkvi_add_typed(all, "d_v", grads->d_v, p->dtype, s.v, grads->d_v_stride, true);
+    qkvi_add_typed(all, "d_o", grads->d_o, p->o_dtype, s->o, grads->d_o_stride, false);
+    if (grads->d_lse) qkvi_arrays_add(all, "d_lse", grads->d_lse, s->lse, p->lse_stride, false);
+    qkvi_add_typed(all, "d_q", grads->d_q, p->dtype, s->q, grads->d_q_stride, true);
+    qkvi_add_typed(all, "d_k", grads->d_k, p->dtype, s->k, grads->d_k_stride, true);
+    qkvi_add_typed(all, "d_v", grads->d_v, p->dtype, s->v, grads->d_v_stride, true);
     if (grads->d_sinks && !p->sinks && p->n_heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "d_sinks is set without QKV_SET_SINKS");
     qkvi_add_heads(all, "d_sinks", grads->d_sinks, p->n_heads, true);
     return add_d_mask(all, p, grads, out, error);
 }
 
-qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,
-                                 const void *v, const void *o, const float *lse,
-                                 const qkv_attention_grads *given, const qkv_call_options *call,
-                                 qkvi_problem *p, qkvi_grads *out, qkv_error *error) {
+qkv_status qkvi_problem_backward_of(const qkvi_backward_call *x, qkvi_problem *p, qkvi_grads *out,
+                                    qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
     qkv_attention_grads grads = { 0 };
-    QKV_TRY(qkvi_problem_read(desc, p, error));
+    qkvi_shapes s = qkvi_shapes_of(p);
+    s.k[2] = s.v[2] = x->rows_k;
     QKV_TRY(refuse_stats(p, error));
-    if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
-    QKV_TRY(qkvi_options_read(&grads, sizeof grads, given, "grads", error));
-    QKV_TRY(qkvi_add_workspace(&all, call, error));
+    if (!x->grads) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
+    QKV_TRY(qkvi_options_read(&grads, sizeof grads, x->grads, "grads", error));
+    QKV_TRY(qkvi_add_workspace(&all, x->call, error));
     QKV_TRY(read_grads(&grads, p, out, error));
-    const qkvi_shapes s = qkvi_shapes_of(p);
-    p->q = q;
-    p->k = k;
-    p->v = v;
-    p->o = (void *)(uintptr_t)o; /* read only in backward */
-    p->lse = (float *)(uintptr_t)lse;
-    qkvi_add_inputs(&all, p);
-    qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, false);
-    qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, false);
-    QKV_TRY(add_grads(&all, p, &grads, out, error));
+    p->q = x->q;
+    p->k = x->k;
+    p->v = x->v;
+    p->o = (void *)(uintptr_t)x->o; /* read only in backward */
+    p->lse = (float *)(uintptr_t)x->lse;
+    qkvi_add_typed(&all, "q", p->q, p->dtype, s.q, p->q_stride, false);
+    qkvi_add_typed(&all, "k", p->k, p->dtype, s.k, p->k_stride, false);
+    qkvi_add_typed(&all, "v", p->v, p->dtype, s.v, p->v_stride, false);
+    qkvi_add_rules(&all, p, x->all_q);
+    qkvi_add_typed(&all, "o", x->o, p->o_dtype, s.o, p->o_stride, false);
+    qkvi_arrays_add(&all, "lse", x->lse, s.lse, p->lse_stride, false);
+    QKV_TRY(add_grads(&all, p, &s, &grads, out, error));
     QKV_TRY(qkvi_arrays_check(&all, true, error));
-    QKV_TRY(qkvi_blocks_check(p, p->len_q, &all, error));
+    QKV_TRY(qkvi_blocks_check(p, x->all_q, &all, error));
     qkvi_rest_strides(p);
+    qkvi_rest(s.k, p->k_stride, 3);
+    qkvi_rest(s.v, p->v_stride, 3);
     qkvi_rest(s.o, out->d_o_stride, 3);
     qkvi_rest(s.q, out->d_q_stride, 3);
     qkvi_rest(s.k, out->d_k_stride, 3);
     qkvi_rest(s.v, out->d_v_stride, 3);
     return QKV_OK;
+}
+
+qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,
+                                 const void *v, const void *o, const float *lse,
+                                 const qkv_attention_grads *grads, const qkv_call_options *call,
+                                 qkvi_problem *p, qkvi_grads *out, qkv_error *error) {
+    qkvi_backward_call x = { .q = q, .k = k, .v = v, .o = o, .lse = lse, .grads = grads };
+    QKV_TRY(qkvi_problem_read(desc, p, error));
+    x.call = call;
+    x.rows_k = qkvi_rows_k(p);
+    x.all_q = p->len_q;
+    return qkvi_problem_backward_of(&x, p, out, error);
 }
 
 /* ---- Merge ----------------------------------------------------------------------------------- */

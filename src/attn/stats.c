@@ -7,7 +7,6 @@
 #include "attn/asked.h"
 #include "attn/desc_packed.h"
 #include "core/options.h"
-#include "kernels/decode_stats.h"
 
 /* ---- What is asked for ----------------------------------------------------------------------- */
 
@@ -170,7 +169,7 @@ qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *p, qkvi_cutter *cutter,
 size_t qkvi_stats_sums_bytes(const qkvi_problem *p) {
     const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_LIST);
     const int64_t n_floats = n_masses(p) + p->stats.n_offsets;
-    const int64_t bytes = (int64_t)sizeof(qkvi_decode_sums) + top_row * (int64_t)sizeof(int64_t) +
+    const int64_t bytes = (int64_t)sizeof(qkvi_stats_kept) + top_row * (int64_t)sizeof(int64_t) +
                           n_floats * (int64_t)sizeof(float);
     return p->has_stats ? (size_t)qkvi_round_up(bytes, QKVI_ALIGNMENT) : 0;
 }
@@ -235,6 +234,26 @@ void qkvi_stats_begin(const qkvi_problem *p) {
 void qkvi_stats_count(const qkvi_problem *p, int64_t b, int64_t h, const qkvi_attend_stats *done) {
     add_to(p->stats.n_empty_rows, b * p->n_heads + h, done->n_empty);
     add_to(p->stats.n_nan_rows, b * p->n_heads + h, done->n_nan);
+}
+
+/* ---- A range of rows ------------------------------------------------------------------------- */
+
+void qkvi_stats_take_rows(qkvi_problem *p, int64_t begin) {
+    qkv_attention_stats *const s = &p->stats;
+    const int64_t at = begin * s->stride[2];
+    float **const floats[] = { &s->largest,        &s->entropy,       &s->effective_keys,
+                               &s->mean_distance,  &s->logit_mean,    &s->mean_square_distance,
+                               &s->logit_variance, &s->logit_largest, &s->weighted_mass,
+                               &s->same_token,     &s->duplicate,     &s->induction };
+    for (size_t n = 0; n < sizeof floats / sizeof *floats; n++)
+        *floats[n] = floats_at(*floats[n], at);
+    s->n_seen = ints_at(s->n_seen, at);
+    s->top_keys = ints_at(s->top_keys, at * s->top_k);
+    s->top_weights = floats_at(s->top_weights, at * s->top_k);
+    s->top_scores = floats_at(s->top_scores, at * s->top_k);
+    s->class_mass = floats_at(s->class_mass, at * s->n_classes);
+    s->offset_mass = floats_at(s->offset_mass, at * s->n_offsets);
+    if (s->tokens_q) s->tokens_q += begin;
 }
 
 /* ---- Public helper --------------------------------------------------------------------------- */

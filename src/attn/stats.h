@@ -21,7 +21,7 @@ void qkvi_stats_arrays(const qkvi_problem *problem, qkvi_arrays *all);
 qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *problem, qkvi_cutter *cutter,
                                      int n_threads);
 
-/* Bytes that decode keeps of a row, in a part: kernels/decode_stats.h; 0 without statistics. */
+/* Bytes of a qkvi_stats_kept, which a row has between parts of its keys; 0 without statistics. */
 size_t qkvi_stats_sums_bytes(const qkvi_problem *problem);
 
 /* What the kernel is told about the block of queries from i0 on; space NULL: no statistics, NULL. */
@@ -33,5 +33,8 @@ qkvi_attend_stats *qkvi_stats_from(const qkvi_problem *problem, const qkvi_rules
 void qkvi_stats_begin(const qkvi_problem *problem);
 void qkvi_stats_count(const qkvi_problem *problem, int64_t b, int64_t h,
                       const qkvi_attend_stats *done);
+
+/* The statistics of rows from `begin` on alone. */
+void qkvi_stats_take_rows(qkvi_problem *problem, int64_t begin);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* ---- The descriptors ------------------------------------------------------------------------- */
 
-enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K };
+enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K, AT_MASK = AT_LEN_Q };
 
 /* What must be the same on all ranks, in the order of the record. */
 static const qkvi_field fields[] = {
@@ -84,6 +84,17 @@ static qkv_status add_up(qkvi_group *group, int at, const char *name, int64_t *f
     return QKV_OK;
 }
 
+/* Decode: every rank has all queries. */
+static qkv_status compare_queries(qkvi_group *group) {
+    const qkvi_record *const all = group->records;
+    for (int rank = 1; rank < group->transport->size; rank++)
+        if (all[rank].value[AT_LEN_Q] != all[0].value[AT_LEN_Q])
+            return qkvi_group_fail(group, QKV_ERR_ARGUMENT,
+                                   "len_q = %" PRId64 " on rank %d, but %" PRId64 " on rank 0",
+                                   all[rank].value[AT_LEN_Q], rank, all[0].value[AT_LEN_Q]);
+    return QKV_OK;
+}
+
 static qkv_status exchange_desc(qkvi_group *group, qkv_status status,
                                 const qkv_attention_desc *desc) {
     qkvi_record record = { 0 };
@@ -108,6 +119,13 @@ static const qkvi_field lists[] = {
     { "alibi_slopes", QKVI_FIELD_HASH },
     { "sinks", QKVI_FIELD_HASH },
     { "the class of arithmetic", QKVI_FIELD_HASH },
+    { "view.dtype", QKVI_FIELD_INT },
+    { "stats.top_k", QKVI_FIELD_INT },
+    { "stats.n_classes", QKVI_FIELD_INT },
+    { "stats.n_offsets", QKVI_FIELD_INT },
+    { "stats.offsets", QKVI_FIELD_HASH },
+    { "what stats asks for", QKVI_FIELD_HASH },
+    { "whether d_sinks is asked for", QKVI_FIELD_HASH },
 };
 enum { N_LISTS = sizeof lists / sizeof *lists };
 
@@ -120,8 +138,26 @@ static int64_t hash_of(const void *data, int64_t n, size_t size) {
     return (int64_t)hash;
 }
 
-static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, qkvi_record *record) {
+/* A bit for each statistic. */
+static int64_t asked_of(const qkv_attention_stats *s) {
+    const void *const outputs[] = {
+        s->largest,    s->entropy,        s->effective_keys, s->mean_distance,
+        s->logit_mean, s->logit_variance, s->logit_largest,  s->mean_square_distance,
+        s->n_seen,     s->top_keys,       s->top_weights,    s->top_scores,
+        s->class_mass, s->offset_mass,    s->weighted_mass,  s->same_token,
+        s->n_nan_rows, s->duplicate,      s->induction,      s->n_empty_rows,
+    };
+    int64_t bits = 0;
+    for (size_t n = 0; n < sizeof outputs / sizeof *outputs; n++)
+        if (outputs[n]) bits |= (int64_t)1 << n;
+    return bits;
+}
+
+/* kv: NULL but in decode; g: but in backward. */
+static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const qkvi_kv *kv,
+                         const qkvi_grads *g, qkvi_record *record) {
     const int64_t n = p->n_batch, h = p->n_heads;
+    const qkv_attention_stats *const s = &p->stats;
     const int64_t value[N_LISTS] = {
         hash_of(p->q_offsets, n, sizeof *p->q_offsets),
         hash_of(p->kv_len, n, sizeof *p->kv_len),
@@ -130,24 +166,67 @@ static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, qkvi_record 
         hash_of(p->alibi_slopes, h, sizeof *p->alibi_slopes),
         hash_of(p->sinks, h, sizeof *p->sinks),
         qkvi_problem_class(p, ctx),
+        kv ? (int64_t)kv->storage : 0,
+        s->top_k,
+        s->n_classes,
+        s->n_offsets,
+        s->n_offsets ? hash_of(s->offsets, s->n_offsets + 1, sizeof *s->offsets) : 0,
+        asked_of(s),
+        g && g->d_sinks,
     };
     memcpy(record->value, value, sizeof value);
+    record->value[AT_MASK] = (p->mask_stride[0] != 0) | (p->mask_stride[1] != 0) << 1;
+}
+
+static qkv_status compare_lists(qkvi_group *group, const qkv_ctx *ctx, const qkvi_problem *p,
+                                const qkvi_kv *kv, const qkvi_grads *g, qkv_status status) {
+    qkvi_record record = { .status = status };
+    if (status == QKV_OK) record_lists(ctx, p, kv, g, &record);
+    QKV_TRY(qkvi_group_exchange(group, &record));
+    return qkvi_group_compare(group, lists, N_LISTS);
+}
+
+static qkvi_piece piece_of(const qkvi_group *group) {
+    const int rank = group->transport->rank, size = group->transport->size;
+    const int64_t *const q = group->first_q, *const k = group->first_k;
+    return (qkvi_piece){ q[rank], q[rank + 1] - q[rank], q[size],
+                         k[rank], k[rank + 1] - k[rank], k[size] };
 }
 
 qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                           const qkv_attention_desc *desc, const qkvi_dist_arrays *a,
                           qkvi_problem *p) {
-    const int rank = group->transport->rank, size = group->transport->size;
-    qkvi_record record = { 0 };
     QKV_TRY(exchange_desc(group, status, desc));
-    const int64_t *const q = group->first_q, *const k = group->first_k;
-    const qkvi_piece piece = { q[rank], q[rank + 1] - q[rank], q[size],
-                               k[rank], k[rank + 1] - k[rank], k[size] };
-    record.status =
-        qkvi_problem_piece(desc, &piece, a->q, a->k, a->v, a->o, a->lse, p, &group->error);
-    if (record.status == QKV_OK) record_lists(ctx, p, &record);
-    QKV_TRY(qkvi_group_exchange(group, &record));
-    return qkvi_group_compare(group, lists, N_LISTS);
+    const qkvi_piece piece = piece_of(group);
+    status = qkvi_problem_piece(desc, &piece, a->q, a->k, a->v, a->o, a->lse, p, &group->error);
+    return compare_lists(group, ctx, p, NULL, NULL, status);
+}
+
+qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                 const qkv_attention_desc *desc, const qkv_kv_view *view,
+                                 const qkvi_dist_arrays *a, qkvi_problem *p, qkvi_kv *kv) {
+    const int rank = group->transport->rank, size = group->transport->size;
+    QKV_TRY(exchange_desc(group, status, desc));
+    QKV_TRY(compare_queries(group));
+    const int64_t *const k = group->first_k;
+    const int64_t len_q = group->first_q[1];
+    const qkvi_piece piece = { 0, len_q, len_q, k[rank], k[rank + 1] - k[rank], k[size] };
+    status =
+        qkvi_problem_decode_piece(desc, &piece, a->q, view, a->o, a->lse, p, kv, &group->error);
+    return compare_lists(group, ctx, p, kv, NULL, status);
+}
+
+qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                   const qkv_attention_desc *desc, qkvi_backward_call *call,
+                                   qkvi_problem *p, qkvi_grads *g, int *mask_dims) {
+    QKV_TRY(exchange_desc(group, status, desc));
+    const qkvi_piece piece = piece_of(group);
+    status = qkvi_problem_backward_piece(desc, &piece, call, p, g, &group->error);
+    QKV_TRY(compare_lists(group, ctx, p, NULL, g, status));
+    *mask_dims = 0;
+    for (int rank = 0; rank < group->transport->size; rank++)
+        *mask_dims |= (int)group->records[rank].value[AT_MASK];
+    return QKV_OK;
 }
 
 /* ---- Brackets -------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "attn/piece.h"
 #include "dist/group.h"
 
-/* The arrays of a forward call. */
+/* The arrays of a forward call; a decode call has no k and v, but a view. */
 typedef struct qkvi_dist_arrays {
     const void *q, *k, *v;
     void *o;
@@ -33,5 +33,24 @@ qkv_status qkvi_group_from_ctx(qkvi_group *group, const qkv_ctx *ctx, qkv_status
 QKV_NODISCARD qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                                         const qkv_attention_desc *desc,
                                         const qkvi_dist_arrays *arrays, qkvi_problem *problem);
+
+/*
+ * The same of a decode call: all ranks have all queries, keys lie in pieces. Fills group->first_k,
+ * the problem, and the keys that this rank has.
+ */
+QKV_NODISCARD qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                               const qkv_attention_desc *desc,
+                                               const qkv_kv_view *view,
+                                               const qkvi_dist_arrays *arrays,
+                                               qkvi_problem *problem, qkvi_kv *kv);
+
+/*
+ * The same of a backward call, whose queries and keys lie in pieces. mask_dims: bit 0 if some rank's
+ * mask differs between batches, bit 1 between heads.
+ */
+QKV_NODISCARD qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                                 const qkv_attention_desc *desc,
+                                                 qkvi_backward_call *call, qkvi_problem *problem,
+                                                 qkvi_grads *grads, int *mask_dims);
 
 #endif

@@ -33,13 +33,13 @@ static void cut_ranges(pass *x) {
 static void lay_out(pass *x, qkvi_cutter *cutter) {
     for (int n = 0; n < x->n_ranges; n++)
         qkvi_forward_sums_lay_out(&x->range[n], cutter, &x->sums[n]);
-    qkvi_chunks_lay_out(&x->chunks, cutter);
+    qkvi_stream_lay_out(&x->chunks.stream, cutter);
     x->workspace = qkvi_cut(cutter, (int64_t)x->workspace_bytes, 1);
 }
 
 /* All that the call needs, so that nothing fails for lack of memory once it communicates. */
 static qkv_status reserve(pass *x) {
-    const int64_t n_keys = qkvi_min_i64(x->chunks.n_keys, x->whole.len_k);
+    const int64_t n_keys = qkvi_min_i64(x->chunks.stream.n_rows, x->whole.len_k);
     qkvi_cutter cutter = { 0 };
     void *block;
     for (int n = 0; n < x->n_ranges; n++) {
@@ -57,16 +57,16 @@ static qkv_status reserve(pass *x) {
 
 /* ---- The pass over all keys ------------------------------------------------------------------ */
 
-static qkv_status attend(pass *x, int64_t chunk, bool last) {
+static qkv_status attend(pass *x, qkvi_range keys, bool last) {
     qkv_call_options call = qkv_call_options_init();
     call.workspace = x->workspace;
     call.workspace_bytes = x->workspace_bytes;
-    call.progress = qkvi_chunks_poll;
-    call.progress_user = &x->chunks;
+    call.progress = qkvi_stream_poll;
+    call.progress_user = &x->chunks.stream;
     for (int n = 0; n < x->n_ranges; n++) {
         const qkvi_forward_part part = {
-            .begin = qkvi_chunk_begin(&x->chunks, chunk),
-            .end = qkvi_chunk_end(&x->chunks, chunk),
+            .begin = keys.begin,
+            .end = keys.end,
             .last = last,
             .sums = x->sums[n],
         };
@@ -77,15 +77,19 @@ static qkv_status attend(pass *x, int64_t chunk, bool last) {
 
 /* Without a key there is still something to write. */
 static qkv_status walk(pass *x) {
+    const qkvi_stream *const stream = &x->chunks.stream;
     qkv_status status = QKV_OK;
+    qkvi_forward_parts_begin(&x->whole);
     for (int n = 0; n < x->n_ranges; n++) qkvi_forward_sums_begin(&x->sums[n]);
-    if (x->chunks.count == 0) return attend(x, 0, true);
-    qkvi_chunks_start(&x->chunks);
-    for (int64_t chunk = 0; chunk < x->chunks.count; chunk++) {
+    if (stream->count == 0) return attend(x, (qkvi_range){ 0, 0 }, true);
+    qkvi_stream_start(&x->chunks.stream);
+    for (int64_t chunk = 0; chunk < stream->count; chunk++) {
         qkvi_problem keys = x->whole;
         QKV_TRY(qkvi_chunks_next(&x->chunks, chunk, &keys));
         for (int n = 0; n < x->n_ranges; n++) qkvi_problem_take_keys(&x->range[n], &keys);
-        if (status == QKV_OK) status = attend(x, chunk, chunk + 1 == x->chunks.count);
+        const qkvi_range range = { qkvi_stream_begin(stream, chunk),
+                                   qkvi_stream_end(stream, chunk) };
+        if (status == QKV_OK) status = attend(x, range, chunk + 1 == stream->count);
     }
     return status;
 }

@@ -126,12 +126,14 @@ typedef struct qkvi_attend_scratch {
 /*
  * Where the keys of a block of queries come in several calls, in ascending order: what the sums have
  * come to. Before the first call m is -inf, l, l_rounded and a->o_sum are 0; a->o_sum is kept, too.
- * There are no statistics.
+ * What statistics have of a row is a qkvi_stats_kept.
  */
 typedef struct qkvi_attend_state {
     int64_t begin, end;       /* keys of this call, whole blocks of 256 or up to the last key */
     float *m, *l, *l_rounded; /* [n_queries] */
-    bool last;                /* false: o and lse are not written yet */
+    char *stats;              /* [n_queries], stats_bytes each */
+    size_t stats_bytes;
+    bool last; /* false: o, lse and statistics are not written yet */
 } qkvi_attend_state;
 
 typedef struct qkvi_attend {

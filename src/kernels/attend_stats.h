@@ -62,6 +62,14 @@ typedef struct qkvi_stats_scratch {
     uint8_t holds[QKV_STATS_MAX_CLASSES + 1]; /* panels of it with a key of the class, a bit each */
 } qkvi_stats_scratch;
 
+/* What a row's sums have come to between two blocks of keys, where they do not stay in the scratch. */
+typedef struct qkvi_stats_kept {
+    int64_t n_seen;
+    float sum[QKVI_STATS_SUMS], tokens[QKVI_STATS_TOKENS];
+    float top, origin, fallen, largest;
+    int64_t list[]; /* [top_k rounded up to 8], then floats: [n_masses], [n_offsets] */
+} qkvi_stats_kept;
+
 /* All that a thread has for statistics. */
 typedef struct qkvi_stats_space {
     qkvi_stats_scratch *scratch;

@@ -45,8 +45,12 @@ typedef struct qkvi_kv_rows {
     int64_t scale_row, scale_page;
 } qkvi_kv_rows;
 
-/* Where they lie: token j in slot j mod ring_len, or j; slot s in page pages[s / page_len]. */
+/*
+ * Where they lie: token first + j in slot j mod ring_len, or j; slot s in page pages[s / page_len].
+ * first is 0 but of keys that lie on several ranks.
+ */
 typedef struct qkvi_kv_place {
+    int64_t first;
     int64_t ring_len;     /* 0: none */
     const int32_t *pages; /* NULL: contiguous */
     int64_t page_len;

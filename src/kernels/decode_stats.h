@@ -4,21 +4,13 @@
  * pass, 256 keys and the rows of one head at a time; what these have of a split lies in its part, row
  * by row, so that splits can be joined:
  *
- *     part   m, l, seen   o [row][o_row]   sums [row], sums_bytes each
+ *     part   m, l, seen   o [row][o_row]   kept [row], sums_bytes each
  */
 #ifndef QKVI_KERNELS_DECODE_STATS_H
 #define QKVI_KERNELS_DECODE_STATS_H
 
 #include "kernels/attend_stats.h"
 #include "kernels/decode.h"
-
-/* Of one row: see qkvi_stats_scratch, whose numbers these are between two blocks. */
-typedef struct qkvi_decode_sums {
-    int64_t n_seen;
-    float sum[QKVI_STATS_SUMS], tokens[QKVI_STATS_TOKENS];
-    float top, origin, fallen, largest;
-    int64_t list[]; /* [top_k rounded up to 8], then floats: [n_masses], [n_offsets] */
-} qkvi_decode_sums;
 
 /* Of one thread. */
 typedef struct qkvi_decode_stats {

@@ -90,3 +90,20 @@ qkv_status qkvmpi_attention_forward(qkvmpi_group *group, qkv_ctx *ctx,
     if (!group) return QKV_ERR_ARGUMENT;
     return qkvi_ordered_forward(group->of, ctx, desc, &arrays);
 }
+
+qkv_status qkvmpi_attention_backward(qkvmpi_group *group, qkv_ctx *ctx,
+                                     const qkv_attention_desc *desc, const void *q, const void *k,
+                                     const void *v, const void *o, const float *lse,
+                                     const qkv_attention_grads *grads) {
+    qkvi_backward_call call = { .q = q, .k = k, .v = v, .o = o, .lse = lse, .grads = grads };
+    if (!group) return QKV_ERR_ARGUMENT;
+    return qkvi_ordered_backward(group->of, ctx, desc, &call);
+}
+
+qkv_status qkvmpi_attention_decode(qkvmpi_group *group, qkv_ctx *ctx,
+                                   const qkv_attention_desc *desc, const void *q,
+                                   const qkv_kv_view *view, void *o, float *lse) {
+    const qkvi_dist_arrays arrays = { .q = q, .o = o, .lse = lse };
+    if (!group) return QKV_ERR_ARGUMENT;
+    return qkvi_ordered_decode(group->of, ctx, desc, view, &arrays);
+}

@@ -14,8 +14,10 @@ typedef struct setup {
     qkv_attention_desc d;
     float q[N], k[N], v[N], o[N];
     qkvi_dist_arrays a;
-    int64_t kv_len[1];
-    float sinks[HEADS];
+    float lse[HEADS * LEN], d_q[N], d_k[N], d_v[N];
+    qkv_attention_grads grads; /* of o, which is also d_o */
+    qkv_kv_view view;          /* k and v, for decode */
+    int32_t pages[1];
 } setup;
 
 static void *alloc(void *user, size_t bytes, size_t alignment) {
@@ -41,8 +43,14 @@ static void begin(setup *s, bool *fails) {
         s->o[i] = -1;
     }
     s->a = (qkvi_dist_arrays){ s->q, s->k, s->v, s->o, NULL };
-    s->kv_len[0] = LEN;
-    s->sinks[0] = s->sinks[1] = 0;
+    qkv_kv_view_contiguous(&s->view, &s->d, QKV_F32);
+    s->view.k = s->k;
+    s->view.v = s->v;
+    qkv_attention_grads_contiguous(&s->grads, &s->d);
+    s->grads.d_o = s->o;
+    s->grads.d_q = s->d_q;
+    s->grads.d_k = s->d_k;
+    s->grads.d_v = s->d_v;
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -87,12 +95,43 @@ static void out_of_memory(setup *s, bool *fails) {
     *fails = true;
 }
 
-static const struct {
+static void fewer_queries(setup *s, bool *fails) {
+    (void)fails;
+    s->d.len_q = LEN - 1;
+}
+static void other_storage(setup *s, bool *fails) {
+    (void)fails;
+    s->view.dtype = QKV_BF16;
+}
+static void ring(setup *s, bool *fails) {
+    (void)fails;
+    s->view.ring_len = 16;
+}
+/* The keys of the last rank begin at a multiple of 40. */
+static void pages(setup *s, bool *fails) {
+    (void)fails;
+    s->view.page_len = 16;
+    s->view.n_pages = 1;
+    s->view.pages = s->pages;
+    s->view.row_pages = 1;
+}
+static void dropout(setup *s, bool *fails) {
+    (void)fails;
+    s->d.flags |= QKV_SET_DROPOUT;
+}
+static void no_view(setup *s, bool *fails) {
+    (void)fails;
+    s->view.struct_size = 0;
+}
+
+typedef struct fault {
     const char *name;
     spoil *spoil;
     qkv_status status;
     const char *message; /* with the rank in place of % */
-} faults[] = {
+} fault;
+
+static const fault faults[] = {
     { "desc", null_desc, QKV_ERR_ARGUMENT, "rank %: desc" },
     { "q", null_q, QKV_ERR_ARGUMENT, "rank %: q is NULL" },
     { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
@@ -102,6 +141,33 @@ static const struct {
     { "scale", other_scale, QKV_ERR_ARGUMENT, "flags = 1 on rank %, but 0 on rank 0" },
     { "context", no_context, QKV_ERR_ARGUMENT, "rank %: ctx is NULL" },
     { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
+};
+
+static void no_gradient(setup *s, bool *fails) {
+    (void)fails;
+    s->grads.d_v = NULL;
+}
+static void no_grads(setup *s, bool *fails) {
+    (void)fails;
+    s->grads.struct_size = 0;
+}
+
+static const fault backward_faults[] = {
+    { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
+    { "d_v", no_gradient, QKV_ERR_ARGUMENT, "rank %: d_v is NULL" },
+    { "grads", no_grads, QKV_ERR_ARGUMENT, "rank %: grads.struct_size" },
+    { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
+};
+
+static const fault decode_faults[] = {
+    { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
+    { "queries", fewer_queries, QKV_ERR_ARGUMENT, "len_q = 39 on rank %, but 40 on rank 0" },
+    { "storage", other_storage, QKV_ERR_ARGUMENT, "view.dtype = 1 on rank %, but 0 on rank 0" },
+    { "ring", ring, QKV_ERR_UNSUPPORTED, "rank %: view.ring_len" },
+    { "dropout", dropout, QKV_ERR_ARGUMENT, "flags = 65536 on rank %, but 0 on rank 0" },
+    { "view", no_view, QKV_ERR_ARGUMENT, "rank %: view.struct_size" },
+    { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
+    { "pages", pages, QKV_ERR_SHAPE, "rank %: the keys begin at " },
 };
 
 /* ---- One fault ------------------------------------------------------------------------------- */
@@ -116,32 +182,47 @@ static bool says(const char *message, const char *expected, int rank) {
     return strncmp(message, text, used) == 0;
 }
 
-static int one_fault(qkvi_transport *t, qkvi_group *group, size_t n, int guilty) {
+typedef qkv_status attention(qkvi_group *group, const setup *s);
+
+static qkv_status forward(qkvi_group *group, const setup *s) {
+    return qkvi_ordered_forward(group, s->ctx, &s->d, &s->a);
+}
+static qkv_status decode(qkvi_group *group, const setup *s) {
+    return qkvi_ordered_decode(group, s->ctx, &s->d, &s->view, &s->a);
+}
+
+static qkv_status backward(qkvi_group *group, const setup *s) {
+    qkvi_backward_call call = { .q = s->q, .k = s->k, .v = s->v, .o = s->o, .lse = s->lse };
+    call.grads = &s->grads;
+    return qkvi_ordered_backward(group, s->ctx, &s->d, &call);
+}
+
+static int one_fault(qkvi_transport *t, qkvi_group *group, attention *call, const fault *f,
+                     int guilty) {
     setup *const s = calloc(1, sizeof *s);
     bool fails = false;
     if (!s) abort();
     begin(s, &fails);
     qkv_ctx *const ctx = s->ctx;
-    if (t->rank == guilty) faults[n].spoil(s, &fails);
-    const qkv_status status = qkvi_ordered_forward(group, s->ctx, &s->d, &s->a);
-    int failed =
-        status != faults[n].status || !says(group->error.message, faults[n].message, guilty);
+    if (t->rank == guilty) f->spoil(s, &fails);
+    const qkv_status status = call(group, s);
+    int failed = status != f->status || !says(group->error.message, f->message, guilty);
     for (int i = 0; i < N; i++) failed |= s->o[i] != -1;
     if (failed)
         fprintf(stderr, "rank %d of %d, fault of %s on rank %d: %s: %s\n", t->rank, t->size,
-                faults[n].name, guilty, qkv_status_name(status), group->error.message);
+                f->name, guilty, qkv_status_name(status), group->error.message);
     if (s->ctx && strcmp(qkv_ctx_message(ctx), group->error.message) != 0) failed = 1;
     qkv_ctx_destroy(ctx);
     free(s);
     return failed;
 }
 
-static int works(qkvi_group *group) {
+static int works(qkvi_group *group, attention *call) {
     setup *const s = calloc(1, sizeof *s);
     bool fails = false;
     if (!s) abort();
     begin(s, &fails);
-    const int failed = qkvi_ordered_forward(group, s->ctx, &s->d, &s->a) != QKV_OK;
+    const int failed = call(group, s) != QKV_OK;
     qkv_ctx_destroy(s->ctx);
     free(s);
     return failed;
@@ -153,8 +234,18 @@ int fault_job_of_rank(qkvi_transport *t, void *user) {
     (void)user;
     if (!group) abort();
     for (size_t n = 0; n < sizeof faults / sizeof *faults; n++) {
-        failed |= one_fault(t, group, n, t->size - 1);
-        failed |= works(group);
+        failed |= one_fault(t, group, forward, &faults[n], t->size - 1);
+        failed |= works(group, forward);
+    }
+    for (size_t n = 0; n < sizeof backward_faults / sizeof *backward_faults; n++) {
+        failed |= one_fault(t, group, backward, &backward_faults[n], t->size - 1);
+        failed |= works(group, backward);
+    }
+    for (size_t n = 0; n < sizeof decode_faults / sizeof *decode_faults; n++) {
+        const bool aligned = 40 * (t->size - 1) % 16 == 0; /* pages: no fault then */
+        if (decode_faults[n].spoil == pages && aligned) continue;
+        failed |= one_fault(t, group, decode, &decode_faults[n], t->size - 1);
+        failed |= works(group, decode);
     }
     qkvi_group_free(group);
     return failed;

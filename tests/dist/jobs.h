@@ -2,6 +2,8 @@
 #ifndef QKV_TESTS_JOBS_H
 #define QKV_TESTS_JOBS_H
 
+#include "attention/stats_arrays.h"
+#include "check/stored_case.h"
 #include "dist/pieces.h"
 #include "dist/world.h"
 
@@ -13,13 +15,66 @@ typedef struct forward_job {
     int64_t chunk_keys; /* 0: the library's choice */
     int n_threads;
     const char *isa;
+    const stats_arrays *stats, *whole_stats; /* the same of statistics; NULL: not asked for */
 } forward_job;
 
 /* A rank_main; user: a forward_job. */
 int forward_job_of_rank(qkvi_transport *t, void *user);
 
-/* The case in one process, by the scalar build. Exits if that fails. */
-outputs forward_in_one_process(const check_case *c);
+/* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
+outputs forward_in_one_process(const check_case *c, stats_arrays *stats);
+
+/* Gradients of a case in pieces. */
+typedef struct backward_job {
+    const check_case *c;
+    const outputs *x,
+        *whole; /* where ranks write gradients; what one process wrote, o and lse too */
+    cuts at;
+    int64_t chunk_keys; /* 0: the library's choice */
+    int n_threads;
+    const char *isa;
+} backward_job;
+
+/* A rank_main; user: a backward_job. */
+int backward_job_of_rank(qkvi_transport *t, void *user);
+
+/* Forward and backward in one process, by the fastest build. Exits if that fails. */
+outputs both_in_one_process(const check_case *c);
+
+/* The gradients of a rank; d_sinks: of all heads, where the case has them. */
+qkv_attention_grads grads_piece_of(const backward_job *job, int rank, float *d_sinks);
+/* Those of a rank against those of one process; 0: the same bits. */
+int grads_differ(const backward_job *job, int rank, const float *d_sinks);
+
+/* A decode case whose keys are in pieces. */
+typedef struct decode_job {
+    const stored_case *x;
+    const kv_stored *kv; /* contiguous, or in pages and then cut between them */
+    const outputs *whole;
+    cuts at; /* of keys */
+    int n_threads;
+    const char *isa;
+    const stats_arrays *stats; /* what one process wrote; NULL: not asked for */
+    uint64_t stats_seed;
+} decode_job;
+
+/* A rank_main; user: a decode_job. */
+int decode_job_of_rank(qkvi_transport *t, void *user);
+
+/* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
+outputs decode_in_one_process(const stored_case *x, stats_arrays *stats);
+
+/* Keys of a rank, as a view. */
+qkv_kv_view decode_piece_of(const decode_job *job, int rank);
+
+/* Cuts of keys; the keys where they are cut, which the caller frees with stored_free. */
+cuts decode_cuts(rng *r, const stored_case *x, int size, kv_stored *kv);
+
+/* The descriptor of a rank. */
+qkv_attention_desc decode_desc_of(const decode_job *job, int rank);
+
+/* Results of a rank, who has those of all queries, against those of one process; 0: the same. */
+int decode_differs(const decode_job *job, const outputs *x, int rank);
 
 /*
  * A rank_main; user: NULL. Each fault on one rank is the same error on all of them, and the group

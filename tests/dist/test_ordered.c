@@ -1,19 +1,47 @@
 /*
  * Scheme "ordered" has the bits of one process: every pair of features in every type, the sequence
- * in uneven and empty pieces on 1 to 8 ranks, as threads and as processes.
+ * in uneven and empty pieces on 1 to 8 ranks, as threads and as processes; with statistics now and
+ * then.
  */
 #include "attention/every_isa.h"
 #include "dist/jobs.h"
 
-static void in_pieces(const check_case *c, const outputs *whole, world_function *world, cuts at,
+/* What one process wrote. */
+typedef struct results {
+    outputs whole;
+    bool has_stats;
+    stats_arrays stats;
+    uint64_t seed; /* of stats */
+} results;
+
+static results in_one_process(const check_case *c, bool has_stats, rng *r) {
+    results y = { .has_stats = has_stats, .seed = rng_next(r) };
+    if (has_stats) y.stats = stats_arrays_new(&c->d, y.seed, false);
+    y.whole = forward_in_one_process(c, has_stats ? &y.stats : NULL);
+    return y;
+}
+
+static void results_free(results *y) {
+    if (y->has_stats) stats_arrays_free(&y->stats);
+    outputs_free(&y->whole);
+}
+
+static void in_pieces(const check_case *c, const results *y, world_function *world, cuts at,
                       rng *r) {
     outputs x = outputs_new(c);
-    forward_job j = {
-        c, &x, whole, at, 256 * rng_between(r, 0, 2), (int)rng_between(r, 1, 2), isa
-    };
+    stats_arrays stats = { .classes = NULL };
+    forward_job j = { .c = c, .x = &x, .whole = &y->whole, .at = at, .isa = isa };
+    j.chunk_keys = 256 * rng_between(r, 0, 2);
+    j.n_threads = (int)rng_between(r, 1, 2);
+    if (y->has_stats) {
+        stats = stats_arrays_new(&c->d, y->seed, false);
+        j.stats = &stats;
+        j.whole_stats = &y->stats;
+    }
     if (world(at.size, forward_job_of_rank, &j)) fail_msg("some of %d ranks failed", at.size);
     const char *const spoilt = outputs_spoilt(c, &x);
     if (spoilt) fail_msg("%s was written outside of its rows\n%s", spoilt, c->text);
+    if (y->has_stats) stats_arrays_free(&stats);
     outputs_free(&x);
 }
 
@@ -39,12 +67,12 @@ static void every_pair(void) {
         if (!is_forward(p, column) || !my_turn(n_cases++)) continue;
         const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         case_make_of(&c, &x, rng_next(&r));
-        outputs whole = forward_in_one_process(&c);
+        results whole = in_one_process(&c, n % 3 == 0, &r);
         const int size = (int)rng_between(&r, 1, 8);
         in_pieces(&c, &whole, world_of_threads, cuts_random(&r, size, &c.d), &r);
         if (n % 7 == 0 && !UNDER_TSAN)
             in_pieces(&c, &whole, world_of_processes, cuts_random(&r, size, &c.d), &r);
-        outputs_free(&whole);
+        results_free(&whole);
         case_free(&c);
     }
 }
@@ -69,10 +97,10 @@ static void every_number_of_ranks(void) {
             d.flags |= cases[n].flags;
             case_dense(&c, &d, rng_next(&r), size % 2);
             case_seal(&c);
-            outputs whole = forward_in_one_process(&c);
+            results whole = in_one_process(&c, n % 3 == 0, &r);
             in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), &r);
             if (!UNDER_TSAN) in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), &r);
-            outputs_free(&whole);
+            results_free(&whole);
             case_free(&c);
         }
 }

@@ -18,6 +18,7 @@
 #include "kernels/tmpl/attend_stats.h"
 #include "kernels/tmpl/attend_stats_end.h"
 #include "kernels/tmpl/dropout.h"
+#include "kernels/tmpl/stats_kept.h"
 
 /* ---- Softmax: steps 4 to 6 ------------------------------------------------------------------- */
 
@@ -244,6 +245,15 @@ static void attend_begin(const attend *a) {
     if (a->stats) attend_stats_begin(a);
 }
 
+/* Of the first call statistics are as they begin. */
+static void attend_move_stats(const bool load, const attend *a) {
+    if (!a->stats || (load && a->state->begin == 0)) return;
+    for (int i = 0; i < a->n_queries; i++)
+        stats_move_row(
+            load, a->stats, i,
+            (qkvi_stats_kept *)(void *)(a->state->stats + (size_t)i * a->state->stats_bytes));
+}
+
 /* What earlier calls of the same queries came to; a sum that begins as +0 has the same bits. */
 static void attend_resume(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;
@@ -252,6 +262,7 @@ static void attend_resume(const attend *a) {
     memcpy(w->l, a->state->l, bytes);
     memcpy(w->l_rounded, a->state->l_rounded, bytes);
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = true;
+    attend_move_stats(true, a);
 }
 
 static void attend_pause(const attend *a) {
@@ -260,6 +271,7 @@ static void attend_pause(const attend *a) {
     memcpy(a->state->m, w->m, bytes);
     memcpy(a->state->l, w->l, bytes);
     memcpy(a->state->l_rounded, w->l_rounded, bytes);
+    attend_move_stats(false, a);
 }
 
 /* Step 8: the sink is a last block of one score and no value. m and alpha of 16 rows become its. */

@@ -44,7 +44,8 @@ V_INLINE int64_t decode_elem_bytes(const qkvi_storage type) {
 /* The row of K or V of key j, and which scale it has. */
 V_INLINE const char *decode_row_at(const decode *a, const qkvi_kv_rows *x, int64_t j,
                                    int64_t *scale_at) {
-    const int64_t slot = a->place.ring_len ? j % a->place.ring_len : j;
+    const int64_t n = j - a->place.first;
+    const int64_t slot = a->place.ring_len ? n % a->place.ring_len : n;
     int64_t page = 0, token = slot;
     if (a->place.pages) {
         page = a->place.pages[slot / a->place.page_len];

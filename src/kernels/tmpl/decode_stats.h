@@ -11,6 +11,7 @@
 
 #include "kernels/decode_stats.h"
 #include "kernels/tmpl/attend.h"
+#include "kernels/tmpl/stats_kept.h"
 
 enum { DECODE_HALF = QKVI_KEY_BLOCK / QKVI_DECODE_GROUP }; /* groups */
 
@@ -33,81 +34,20 @@ V_INLINE int decode_row_of(const qkvi_decode *a, int head, int i) {
 
 /* ---- Sums of a row --------------------------------------------------------------------------- */
 
-V_INLINE qkvi_decode_sums *decode_sums(const qkvi_decode *a, const qkvi_decode_part *part, int r) {
+V_INLINE qkvi_stats_kept *decode_sums(const qkvi_decode *a, const qkvi_decode_part *part, int r) {
     const size_t at = a->stats->sums_at + (size_t)r * a->stats->sums_bytes;
-    return (qkvi_decode_sums *)(void *)((char *)(uintptr_t)part + at);
-}
-
-V_INLINE float *decode_masses(const attend_stats *t, qkvi_decode_sums *x) {
-    return (float *)(x->list + stats_top_row(t));
-}
-
-V_INLINE float *decode_offsets(const attend_stats *t, qkvi_decode_sums *x) {
-    return decode_masses(t, x) + t->n_masses;
-}
-
-V_INLINE void decode_move(const bool load, float *here, float *kept) {
-    if (load)
-        *here = *kept;
-    else
-        *kept = *here;
-}
-
-/* Partial maxima are one number in between. */
-V_INLINE void decode_move_largest(const bool load, float *lanes, float *kept) {
-    if (!load) *kept = 0;
-    for (int n = 0; n < 16; n++) {
-        if (load)
-            lanes[n] = n == 0 ? *kept : 0;
-        else if (lanes[n] > *kept)
-            *kept = lanes[n];
-    }
-}
-
-V_INLINE void decode_move_more(const bool load, const attend_stats *t, int i, qkvi_decode_sums *x) {
-    qkvi_stats_scratch *w = t->own.scratch;
-    const int length = stats_top_row(t);
-    int64_t *list = t->own.top + i * length;
-    float *masses = t->own.class_sums + i / 16 * 16 * t->n_masses;
-    float *offsets = t->own.offset_sums + i * t->n_offsets;
-    for (int c = 0; c < t->n_masses; c++)
-        decode_move(load, masses + 16 * c + i % 16, decode_masses(t, x) + c);
-    for (int n = 0; n < t->n_offsets; n++) decode_move(load, offsets + n, decode_offsets(t, x) + n);
-    for (int n = 0; n < length; n++) {
-        if (load)
-            list[n] = x->list[n];
-        else
-            x->list[n] = list[n];
-    }
-    if (load) w->least[i] = length ? stats_rank_score(list[length - 1]) : -INFINITY;
-}
-
-/* Query i of the scratch and a row. */
-V_INLINE void decode_move_row(const bool load, const attend_stats *t, int i, qkvi_decode_sums *x) {
-    qkvi_stats_scratch *w = t->own.scratch;
-    for (int n = 0; n < QKVI_STATS_SUMS; n++) decode_move(load, &w->sum[n][i], &x->sum[n]);
-    for (int n = 0; n < QKVI_STATS_TOKENS; n++)
-        decode_move(load, &w->token_sums[n][i], &x->tokens[n]);
-    decode_move(load, &w->top[i], &x->top);
-    decode_move(load, &w->origin[i], &x->origin);
-    decode_move(load, &w->fallen[i], &x->fallen);
-    decode_move_largest(load, w->largest + 16 * i, &x->largest);
-    if (load)
-        w->n_seen[i] = x->n_seen;
-    else
-        x->n_seen = w->n_seen[i];
-    decode_move_more(load, t, i, x);
+    return (qkvi_stats_kept *)(void *)((char *)(uintptr_t)part + at);
 }
 
 static void decode_sums_load(const qkvi_decode *a, const attend *x, int head) {
     for (int i = 0; i < x->n_queries; i++)
-        decode_move_row(true, x->stats, i, decode_sums(a, a->part, decode_row_of(a, head, i)));
+        stats_move_row(true, x->stats, i, decode_sums(a, a->part, decode_row_of(a, head, i)));
     a->stats->held = head;
 }
 
 static void decode_sums_store(const qkvi_decode *a, const attend *x, int head) {
     for (int i = 0; i < x->n_queries; i++)
-        decode_move_row(false, x->stats, i, decode_sums(a, a->part, decode_row_of(a, head, i)));
+        stats_move_row(false, x->stats, i, decode_sums(a, a->part, decode_row_of(a, head, i)));
 }
 
 /* ---- A split --------------------------------------------------------------------------------- */
@@ -208,7 +148,7 @@ V_INLINE float decode_fallen_by(const bool edits, float from, float m) {
 }
 
 /* Sums from one origin become those from the first part's. */
-static void decode_join_scores(qkvi_decode_sums *x, const qkvi_decode_sums *y) {
+static void decode_join_scores(qkvi_stats_kept *x, const qkvi_stats_kept *y) {
     float *s = &x->sum[QKVI_SUM_S], *ss = &x->sum[QKVI_SUM_SS];
     const float y_s = y->sum[QKVI_SUM_S], y_ss = y->sum[QKVI_SUM_SS];
     if (x->origin == -INFINITY) {
@@ -234,11 +174,11 @@ static void decode_stats_join(const qkvi_decode *a, int r, const qkvi_decode_par
     const attend_stats *t = &a->stats->of[0];
     const qkvi_decode_part *part = a->part;
     const bool edits = a->softcap > 0 || mask_biases(&a->rows[r].mask);
-    qkvi_decode_sums *x = decode_sums(a, part, r), *y = decode_sums(a, next, r);
+    qkvi_stats_kept *x = decode_sums(a, part, r), *y = decode_sums(a, next, r);
     const float by = decode_fallen_by(edits, part->m[r], m);
     const float by_next = decode_fallen_by(edits, next->m[r], m);
-    float *masses = decode_masses(t, x);
-    const float *more = decode_masses(t, y);
+    float *masses = stats_kept_masses(t, x);
+    const float *more = stats_kept_masses(t, y);
     x->fallen = fmaf(fmaf(by, part->l[r], x->fallen), fall,
                      fmaf(by_next, next->l[r], y->fallen) * fall_next);
     for (int n = QKVI_SUM_PX; n <= QKVI_SUM_PDD; n++) {
@@ -271,7 +211,7 @@ static void decode_stats_finish(const qkvi_decode *a, const float *lse) {
             lses[i] = lse[r];
             if (!(a->part->seen >> r & 1)) continue;
             x.scratch->m[i] = a->part->m[r], x.scratch->l[i] = a->part->l[r];
-            decode_move_row(true, x.stats, i, decode_sums(a, a->part, r));
+            stats_move_row(true, x.stats, i, decode_sums(a, a->part, r));
         }
         for (int g = 0; g < n; g += 16) {
             const qkvi_decode_row *row = &a->rows[head];

@@ -1,0 +1,114 @@
+/* Scheme "ordered" of decode: a chain from rank to rank, in the order of keys. See ordered.h. */
+#include "attn/decode_pieces.h"
+#include "dist/ordered.h"
+#include "dist/seams.h"
+
+typedef struct pass {
+    qkvi_group *group;
+    qkv_ctx *ctx;
+    qkvi_problem p;
+    qkvi_kv kv; /* of this rank */
+    qkvi_seams seams;
+    qkvi_decode_pieces pieces;
+} pass;
+
+static void lay_out(pass *x, qkvi_cutter *cutter) {
+    qkvi_decode_pieces_lay_out(&x->pieces, cutter);
+    qkvi_seams_lay_out(&x->seams, cutter);
+}
+
+/* All that the call needs, so that nothing fails for lack of memory once it communicates. */
+static qkv_status reserve(pass *x) {
+    qkvi_cutter cutter = { 0 };
+    void *block;
+    lay_out(x, &cutter);
+    if (cutter.overflow) return qkvi_ctx_fail(x->ctx, QKV_ERR_MEMORY, "too many bytes to count");
+    QKV_TRY(qkvi_ctx_workspace(x->ctx, NULL, cutter.used_bytes, &block));
+    cutter = qkvi_cutter_on(block);
+    lay_out(x, &cutter);
+    return QKV_OK;
+}
+
+/* The splits of this rank, the one with a seam last, when its keys have come. */
+static qkv_status compute(pass *x) {
+    const qkvi_seams *const s = &x->seams;
+    const int64_t own = s->to - s->has_seam;
+    qkv_call_options call = qkv_call_options_init();
+    qkvi_kv seam;
+    call.progress = qkvi_seams_poll;
+    call.progress_user = &x->seams;
+    QKV_TRY(qkvi_seams_start(&x->seams));
+    qkvi_decode_pieces_run(&x->pieces, x->ctx, &x->kv, s->from, own, &call);
+    if (x->group->broken) return x->group->error.status;
+    QKV_TRY(qkvi_seams_end(&x->seams, &seam));
+    qkvi_decode_pieces_run(&x->pieces, x->ctx, &seam, own, s->to, &call);
+    return QKV_OK;
+}
+
+static bool has_splits(const pass *x, int rank) {
+    const qkvi_range splits = qkvi_seams_of(&x->seams, rank);
+    return splits.begin < splits.end;
+}
+
+/* The next rank with splits from `rank` on, in steps of 1 or -1; -1: there is none. */
+static int neighbour(const pass *x, int rank, int step) {
+    for (; rank >= 0 && rank < x->group->transport->size; rank += step)
+        if (has_splits(x, rank)) return rank;
+    return -1;
+}
+
+typedef enum message { SEND, RECEIVE, BROADCAST } message;
+
+/* The sums, to, from or by a rank. */
+static qkv_status exchange(pass *x, message what, int rank) {
+    qkvi_transport *const t = x->group->transport;
+    qkvi_request request = { { 0 } };
+    qkv_error *const error = &x->group->error;
+    const size_t bytes = x->pieces.sum_bytes;
+    const qkv_status status =
+        what == SEND      ? t->ops->isend(t, x->pieces.sum, bytes, rank, &request, error)
+        : what == RECEIVE ? t->ops->irecv(t, x->pieces.sum, bytes, rank, &request, error)
+                          : t->ops->ibcast(t, x->pieces.sum, bytes, rank, &request, error);
+    if (status != QKV_OK) {
+        x->group->broken = true;
+        return status;
+    }
+    return qkvi_group_wait(x->group, &request, 1);
+}
+
+/* From rank to rank; the last one's sums become those of all. */
+static qkv_status join(pass *x) {
+    const int rank = x->group->transport->rank, size = x->group->transport->size;
+    const int last = neighbour(x, size - 1, -1);
+    qkvi_decode_pieces_begin(&x->pieces);
+    if (has_splits(x, rank)) {
+        const int before = neighbour(x, rank - 1, -1), after = neighbour(x, rank + 1, 1);
+        if (before >= 0) QKV_TRY(exchange(x, RECEIVE, before));
+        qkvi_decode_pieces_join(&x->pieces, x->ctx);
+        if (after >= 0) QKV_TRY(exchange(x, SEND, after));
+    }
+    return last >= 0 && size > 1 ? exchange(x, BROADCAST, last) : QKV_OK;
+}
+
+static qkv_status walk(pass *x) {
+    QKV_TRY(compute(x));
+    QKV_TRY(join(x));
+    qkvi_decode_pieces_finish(&x->pieces, x->ctx);
+    return QKV_OK;
+}
+
+static qkv_status decode(pass *x, qkv_status status, const qkv_attention_desc *desc,
+                         const qkv_kv_view *view, const qkvi_dist_arrays *arrays) {
+    QKV_TRY(qkvi_call_open_decode(x->group, x->ctx, status, desc, view, arrays, &x->p, &x->kv));
+    qkvi_seams_init(&x->seams, x->group, &x->p, &x->kv);
+    qkvi_decode_pieces_init(&x->pieces, x->ctx, &x->p, x->seams.from, x->seams.to);
+    QKV_TRY(qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, reserve(x))));
+    return qkvi_group_agree(x->group, walk(x));
+}
+
+qkv_status qkvi_ordered_decode(qkvi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc,
+                               const qkv_kv_view *view, const qkvi_dist_arrays *arrays) {
+    pass x = { .group = group, .ctx = ctx };
+    const qkv_status begun = qkvi_call_begin(group, ctx);
+    return qkvi_call_end(group, ctx, begun, decode(&x, begun, desc, view, arrays));
+}
