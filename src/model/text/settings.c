@@ -31,6 +31,8 @@ static const qkvi_tokenizer_class classes[] = {
     { "LlamaTokenizer", QKVI_MADE_BY_LLAMA, 0 },
     { "GemmaTokenizer", QKVI_MADE_BY_GEMMA, 0 },
     { "MarianTokenizer", QKVI_MADE_BY_MARIAN, 1 },
+    { "XLMRobertaTokenizer", QKVI_MADE_BY_XLM_ROBERTA, 0 },
+    { "MPNetTokenizer", QKVI_MADE_BY_MPNET, 0 },
 };
 
 /* What a model's type says about the class beside a class that is named. */
@@ -48,6 +50,8 @@ static const struct model_type {
     { "distilbert", "BertTokenizer", BEHIND_CLASS },
     { "electra", "BertTokenizer", BEHIND_CLASS },
     { "roberta", "RobertaTokenizer", BEHIND_CLASS },
+    { "xlm-roberta", "XLMRobertaTokenizer", BEHIND_CLASS },
+    { "mpnet", "MPNetTokenizer", BEHIND_CLASS },
     { "bart", "RobertaTokenizer", BEHIND_CLASS },
     { "gpt2", "GPT2Tokenizer", BEHIND_CLASS },
     { "marian", "MarianTokenizer", BEHIND_CLASS },
@@ -114,8 +118,11 @@ static qkv_status read_names(const qkvi_settings *s, const qkvi_settings_wanted 
     names->file = names->class ? first : second;
     if (s->config && !names->class)
         QKV_TRY(qkvi_json_take_string(&other, "tokenizer_class", &names->class));
-    if (s->config && !wanted->ignores_type)
-        QKV_TRY(qkvi_json_take_string(&other, "model_type", &names->type));
+    if (s->config) QKV_TRY(qkvi_json_take_string(&other, "model_type", &names->type));
+    const struct model_type *const type = names->type ? find_type(names->type) : NULL;
+    const qkvi_tokenizer_class *const class = type ? find_class(type->class) : NULL;
+    if (wanted->ignores_type && !(class && (class->maker & (unsigned)wanted->makers)))
+        names->type = NULL;
     return QKV_OK;
 }
 
@@ -243,12 +250,15 @@ static void set_defaults(qkvi_settings *s) {
         { QKVI_MADE_BY_LLAMA, { "<s>", "</s>", "<unk>" } },
         { QKVI_MADE_BY_GEMMA, { "<bos>", "<eos>", "<unk>", NULL, "<pad>", NULL, "<mask>" } },
         { QKVI_MADE_BY_MARIAN, { NULL, "</s>", "<unk>", NULL, "<pad>" } },
+        { QKVI_MADE_BY_XLM_ROBERTA, { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>" } },
+        { QKVI_MADE_BY_MPNET, { "<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>" } },
     };
     for (size_t d = 0; d < sizeof defaults / sizeof *defaults; d++) {
         if (defaults[d].maker != s->class->maker) continue;
         for (int i = 0; i < QKVI_N_NAMED; i++)
             s->named[i] = (qkvi_named_token){ defaults[d].tokens[i], QKVI_ADDED_SPECIAL, 0 };
     }
+    if (s->class->maker == QKVI_MADE_BY_MPNET) s->named[QKVI_MASK].flags |= QKVI_ADDED_LSTRIP;
 }
 
 qkv_status qkvi_settings_token(const char *file, const char *field, const json_t *value,
@@ -287,7 +297,9 @@ static qkv_status check_named(const qkvi_settings *s) {
         { QKVI_MADE_BY_BERT, QKVI_UNK },    { QKVI_MADE_BY_BERT, QKVI_CLS },
         { QKVI_MADE_BY_BERT, QKVI_SEP },    { QKVI_MADE_BY_ROBERTA, QKVI_CLS },
         { QKVI_MADE_BY_ROBERTA, QKVI_SEP }, { QKVI_MADE_BY_MARIAN, QKVI_UNK },
-        { QKVI_MADE_BY_MARIAN, QKVI_EOS },
+        { QKVI_MADE_BY_MARIAN, QKVI_EOS },  { QKVI_MADE_BY_XLM_ROBERTA, QKVI_BOS },
+        { QKVI_MADE_BY_XLM_ROBERTA, QKVI_EOS }, { QKVI_MADE_BY_MPNET, QKVI_UNK },
+        { QKVI_MADE_BY_MPNET, QKVI_CLS },   { QKVI_MADE_BY_MPNET, QKVI_SEP },
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i].maker == s->class->maker && !s->named[needed[i].which].content)
@@ -321,9 +333,13 @@ qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_
         QKV_TRY(load(&files->added_tokens, &s->added_tokens, error));
     }
     QKV_TRY(choose_class(s, wanted));
-    s->add_prefix_space = s->class->maker == QKVI_MADE_BY_LLAMA;
+    s->add_prefix_space =
+        (s->class->maker & (QKVI_MADE_BY_LLAMA | QKVI_MADE_BY_XLM_ROBERTA)) != 0;
     s->has_types = s->class->has_types || (!s->tokenizer_config && !s->config);
     QKV_TRY(take_switches(s));
+    if (s->class->maker == QKVI_MADE_BY_XLM_ROBERTA &&
+        json_is_null(json_object_get(s->tokenizer_config, "add_prefix_space")))
+        s->add_prefix_space = 0; /* to this class null is not absent */
     QKV_TRY(take_length(s));
     set_defaults(s);
     QKV_TRY(take_named(s, &files->tokenizer_config, s->tokenizer_config));

@@ -51,7 +51,9 @@ typedef enum qkvi_maker {
     QKVI_MADE_BY_MARIAN = 16,
     QKVI_MADE_BY_QWEN2 = 32,
     QKVI_MADE_BY_LLAMA = 64,
-    QKVI_MADE_BY_GEMMA = 128
+    QKVI_MADE_BY_GEMMA = 128,
+    QKVI_MADE_BY_XLM_ROBERTA = 256,
+    QKVI_MADE_BY_MPNET = 512
 } qkvi_maker;
 
 typedef struct qkvi_tokenizer_class {
@@ -90,7 +92,7 @@ typedef struct qkvi_settings_wanted {
     const char *what;     /* for messages: "vocab.txt" */
     int makers;           /* a set of bits; another class is refused */
     qkvi_maker otherwise; /* where no file tells; 0: that is refused, too */
-    int ignores_type;     /* the type of a model tells nothing: only a class that is named does */
+    int ignores_type;     /* the type of a model tells nothing if its class is none of these */
 } qkvi_settings_wanted;
 
 /** Reads the small files. FORMAT, LIMIT, UNSUPPORTED, MEMORY; settings may be freed also then. */

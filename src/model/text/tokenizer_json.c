@@ -12,6 +12,8 @@
 #include "model/text/tokenizer_json.h"
 
 #include "model/text/bpe.h"
+#include "model/text/tokenizer_parts.h"
+#include "model/text/unigram.h"
 #include "model/text/wordpiece.h"
 
 const qkvi_json_limits qkvi_json_limits_tokenizer = { .max_bytes = (size_t)16 << 20,
@@ -81,8 +83,9 @@ qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_
 
 /* ---- Vocabulary ------------------------------------------------------------------------------ */
 
-static qkv_status tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces,
-                                const char *path, const char *token, size_t n_bytes, int64_t id) {
+qkv_status qkvi_tokenizer_add_word(const qkvi_tokenizer_reader *r, const char *path,
+                                   const char *token, size_t n_bytes, int64_t id) {
+    qkvi_pieces *const pieces = &r->tokenizer->pieces;
     char escaped[96];
     qkvi_escape(escaped, sizeof escaped, token, n_bytes);
     if (id < 0 || id >= QKVI_PIECES_MAX_IDS)
@@ -107,8 +110,7 @@ qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *p
     json_object_foreach((json_t *)vocab, key, value) {
         if (!json_is_integer(value))
             return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "an id in %s is no integer", path);
-        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, key, strlen(key),
-                              json_integer_value(value)));
+        QKV_TRY(qkvi_tokenizer_add_word(r, path, key, strlen(key), json_integer_value(value)));
     }
     return QKV_OK;
 }
@@ -155,7 +157,7 @@ static qkv_status walk_vocab(const qkvi_tokenizer_reader *r, qkvi_json_span list
         if (++n_tokens > QKVI_VOCAB_MAX_TOKENS)
             return QKVI_TOKENIZER_FAIL(r, QKV_ERR_LIMIT, "%s has more than %d tokens, the limit",
                                        path, QKVI_VOCAB_MAX_TOKENS);
-        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, token, n, id));
+        QKV_TRY(qkvi_tokenizer_add_word(r, path, token, n, id));
         more = qkvi_json_take_mark(&c, ',');
     }
     if (!qkvi_json_take_mark(&c, '}') || c.at < list.end) return qkvi_tokenizer_broken(r, path, &c);
@@ -163,7 +165,7 @@ static qkv_status walk_vocab(const qkvi_tokenizer_reader *r, qkvi_json_span list
 }
 
 /* What jansson refuses where it reads the list. */
-static qkv_status check_twice(const qkvi_tokenizer_reader *r) {
+qkv_status qkvi_tokenizer_check_twice(const qkvi_tokenizer_reader *r) {
     const qkvi_pieces *const pieces = &r->tokenizer->pieces;
     size_t n = 0;
     if (pieces->n_hidden == 0) return QKV_OK;
@@ -182,7 +184,7 @@ qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_
     else
         QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
     QKV_TRY(qkvi_tokenizer_seal_model(r->tokenizer, r->error));
-    return check_twice(r);
+    return qkvi_tokenizer_check_twice(r);
 }
 
 qkv_status qkvi_tokenizer_set_unk(const qkvi_tokenizer_reader *r, const char *unk, int32_t *id) {
@@ -208,6 +210,11 @@ qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r) {
     return qkvi_post_processor_read(r->name, object, type, r->tokenizer, r->error);
 }
 
+static qkvi_metaspace *metaspace_of(const qkv_tokenizer *tokenizer) {
+    if (tokenizer->kind == &qkvi_metaspace_kind) return &qkvi_bpe_of(tokenizer)->metaspace;
+    return tokenizer->kind == &qkvi_unigram_kind ? &qkvi_unigram_of(tokenizer)->metaspace : NULL;
+}
+
 /* A decoder changes no ids: one that is not the kind's is refused when something is decoded. */
 static qkv_status read_decoder(const qkvi_tokenizer_reader *r) {
     const json_t *object = NULL;
@@ -218,7 +225,8 @@ static qkv_status read_decoder(const qkvi_tokenizer_reader *r) {
     if (object == NULL) return QKV_OK;
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "decoder", object);
     QKV_TRY(qkvi_json_need_string(&inner, "type", &type));
-    if (r->tokenizer->kind == &qkvi_metaspace_kind) return qkvi_metaspace_read_decoder(r, object);
+    qkvi_metaspace *const rules = metaspace_of(r->tokenizer);
+    if (rules) return qkvi_metaspace_read_decoder(r, object, rules);
     r->tokenizer->decoder =
         strcmp(type, r->tokenizer->kind->decoder) == 0 ? QKVI_DECODER_KIND : QKVI_DECODER_OTHER;
     return QKV_OK;
@@ -231,6 +239,7 @@ static const struct {
 } kinds[] = {
     { &qkvi_wordpiece_kind, qkvi_wordpiece_read_json },
     { &qkvi_bpe_kind, qkvi_bpe_read_json },
+    { &qkvi_unigram_kind, qkvi_unigram_read_json },
 };
 
 static qkv_status read_kind(qkvi_tokenizer_reader *r) {
@@ -261,7 +270,9 @@ static qkv_status read_file(const qkvi_settings *s, const json_t *root, qkv_toke
 static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer **tokenizer) {
     QKV_TRY(qkvi_settings_take_json(s, root));
     switch (s->class->maker) {
-    case QKVI_MADE_BY_BERT: return qkvi_bert_make(s, root, tokenizer);
+    case QKVI_MADE_BY_BERT:
+    case QKVI_MADE_BY_MPNET: return qkvi_bert_make(s, root, tokenizer);
+    case QKVI_MADE_BY_XLM_ROBERTA: return qkvi_unigram_make(s, root, tokenizer);
     case QKVI_MADE_BY_ROBERTA:
     case QKVI_MADE_BY_QWEN2:
     case QKVI_MADE_BY_LLAMA:
@@ -274,7 +285,7 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
     static const qkvi_settings_wanted wanted = {
-        "tokenizer.json", ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_GEMMA - 1), QKVI_MADE_BY_FILE, 0
+        "tokenizer.json", ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_MPNET - 1), QKVI_MADE_BY_FILE, 0
     };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;
