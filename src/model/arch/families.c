@@ -96,6 +96,17 @@
         }                                                                                          \
     }
 
+/* RoBERTa and XLM-RoBERTa. */
+#define ROBERTA_NAMES                                                                              \
+    .spelling = { .prefix = "roberta.",                                                            \
+                  .ties = { { "roberta.embeddings.word_embeddings.weight",                         \
+                              { "lm_head.decoder.weight" } } },                                    \
+                  .bias = { "lm_head.bias", "lm_head.decoder.bias" } },                            \
+    .stacks = { { EMBEDDINGS("roberta."), .segment = "roberta.embeddings.token_type_embeddings",   \
+                  .layer = "roberta.encoder.layer.", BERT_BLOCK } },                               \
+    .pooler = "roberta.pooler.dense", .head = "lm_head.decoder", .transform = "lm_head.dense",     \
+    .transform_norm = "lm_head.layer_norm", .decoder_bias = "lm_head.bias"
+
 const qkvi_model_family qkvi_families[] = {
     { .type = "bert",
       BERT_CONFIG(.switches = { NO_OTHER_ATTENTION,
@@ -132,17 +143,12 @@ const qkvi_model_family qkvi_families[] = {
       .first_after_pad = true,
       .head_is_gelu = true,
       BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
-      .spelling = { .prefix = "roberta.",
-                    .ties = { { "roberta.embeddings.word_embeddings.weight",
-                                { "lm_head.decoder.weight" } } },
-                    .bias = { "lm_head.bias", "lm_head.decoder.bias" } },
-      .stacks = { { EMBEDDINGS("roberta."), .segment = "roberta.embeddings.token_type_embeddings",
-                    .layer = "roberta.encoder.layer.", BERT_BLOCK } },
-      .pooler = "roberta.pooler.dense",
-      .head = "lm_head.decoder",
-      .transform = "lm_head.dense",
-      .transform_norm = "lm_head.layer_norm",
-      .decoder_bias = "lm_head.bias" },
+      ROBERTA_NAMES },
+    { .type = "xlm-roberta",
+      .first_after_pad = true,
+      .head_is_gelu = true,
+      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+      ROBERTA_NAMES },
     { .type = "electra",
       .head_is_gelu = true,
       BERT_CONFIG(.embedding_size = { "embedding_size", 128 },
@@ -323,8 +329,8 @@ const qkvi_model_family qkvi_families[] = {
 /* ---- What a family is asked ------------------------------------------------------------------ */
 
 const char qkvi_family_types[] =
-    "\"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", "
-    "\"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
+    "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", "
+    "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
     "\"olmo2\", \"phi3\" and \"modernbert\"";
 
 const qkvi_model_family *qkvi_family_of(const char *type) {

@@ -116,9 +116,11 @@ static qkv_status read_spaces(const qkvi_tokenizer_reader *r) {
     for (size_t i = 0; i < qkvi_part_count(part, list); i++) {
         const json_t *const one = qkvi_part_entry(part, list, i);
         int *const is_on = qkvi_part_is(one, "Replace") ? &rules->replaces : &rules->prepends;
-        const int is_ours = qkvi_part_is(one, "Replace")
-                                ? qkvi_part_has_pattern(one, "String", " ") && qkvi_part_has_text(one, "content", QKVI_META)
-                                : qkvi_part_is(one, "Prepend") && qkvi_part_has_text(one, "prepend", QKVI_META);
+        const int is_ours =
+            qkvi_part_is(one, "Replace")
+                ? qkvi_part_has_pattern(one, "String", " ") &&
+                      qkvi_part_has_text(one, "content", QKVI_META)
+                : qkvi_part_is(one, "Prepend") && qkvi_part_has_text(one, "prepend", QKVI_META);
         if (!is_ours || *is_on) return qkvi_tokenizer_refuse(r, "normalizer", qkvi_part_type(one));
         *is_on = 1;
     }
@@ -130,7 +132,8 @@ static qkv_status read_metaspace(const qkvi_tokenizer_reader *r) {
     const json_t *const part = json_object_get(r->root, "pre_tokenizer");
     qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
     if (qkvi_part_is_null(part)) return QKV_OK;
-    const int is_at_spaces = qkvi_part_is(part, "Split") && qkvi_part_has_pattern(part, "String", " ");
+    const int is_at_spaces =
+        qkvi_part_is(part, "Split") && qkvi_part_has_pattern(part, "String", " ");
     if (is_at_spaces && rules->replaces) return QKV_OK;
     if (!qkvi_part_is(part, "Metaspace") || rules->replaces || rules->prepends)
         return qkvi_tokenizer_refuse(r, "pre_tokenizer", qkvi_part_type(part));

@@ -98,7 +98,8 @@ qkv_status qkvi_metaspace_decode(const qkv_tokenizer *tokenizer, const qkvi_meta
 
 int qkvi_metaspace_piece(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t *n_bytes) {
     const char *token = qkv_tokenizer_token(tokenizer, id, n_bytes);
-    const int byte = qkvi_metaspace_byte(token, *n_bytes), begins = qkvi_begins_meta(token, *n_bytes);
+    const int byte = qkvi_metaspace_byte(token, *n_bytes),
+              begins = qkvi_begins_meta(token, *n_bytes);
     if (byte >= 0) {
         *text = (char)byte;
         *n_bytes = 1;

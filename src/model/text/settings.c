@@ -294,12 +294,12 @@ static qkv_status check_named(const qkvi_settings *s) {
         qkvi_maker maker;
         qkvi_named which;
     } needed[] = {
-        { QKVI_MADE_BY_BERT, QKVI_UNK },    { QKVI_MADE_BY_BERT, QKVI_CLS },
-        { QKVI_MADE_BY_BERT, QKVI_SEP },    { QKVI_MADE_BY_ROBERTA, QKVI_CLS },
-        { QKVI_MADE_BY_ROBERTA, QKVI_SEP }, { QKVI_MADE_BY_MARIAN, QKVI_UNK },
-        { QKVI_MADE_BY_MARIAN, QKVI_EOS },  { QKVI_MADE_BY_XLM_ROBERTA, QKVI_BOS },
+        { QKVI_MADE_BY_BERT, QKVI_UNK },        { QKVI_MADE_BY_BERT, QKVI_CLS },
+        { QKVI_MADE_BY_BERT, QKVI_SEP },        { QKVI_MADE_BY_ROBERTA, QKVI_CLS },
+        { QKVI_MADE_BY_ROBERTA, QKVI_SEP },     { QKVI_MADE_BY_MARIAN, QKVI_UNK },
+        { QKVI_MADE_BY_MARIAN, QKVI_EOS },      { QKVI_MADE_BY_XLM_ROBERTA, QKVI_BOS },
         { QKVI_MADE_BY_XLM_ROBERTA, QKVI_EOS }, { QKVI_MADE_BY_MPNET, QKVI_UNK },
-        { QKVI_MADE_BY_MPNET, QKVI_CLS },   { QKVI_MADE_BY_MPNET, QKVI_SEP },
+        { QKVI_MADE_BY_MPNET, QKVI_CLS },       { QKVI_MADE_BY_MPNET, QKVI_SEP },
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i].maker == s->class->maker && !s->named[needed[i].which].content)
@@ -333,8 +333,7 @@ qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_
         QKV_TRY(load(&files->added_tokens, &s->added_tokens, error));
     }
     QKV_TRY(choose_class(s, wanted));
-    s->add_prefix_space =
-        (s->class->maker & (QKVI_MADE_BY_LLAMA | QKVI_MADE_BY_XLM_ROBERTA)) != 0;
+    s->add_prefix_space = (s->class->maker & (QKVI_MADE_BY_LLAMA | QKVI_MADE_BY_XLM_ROBERTA)) != 0;
     s->has_types = s->class->has_types || (!s->tokenizer_config && !s->config);
     QKV_TRY(take_switches(s));
     if (s->class->maker == QKVI_MADE_BY_XLM_ROBERTA &&

@@ -75,8 +75,8 @@ static int is_decoder(const json_t *part, qkvi_metaspace *rules) {
         while (step < 4 && !qkvi_part_is(one, steps[step])) step++;
         if (step == 4) return 0;
         seen[step++] = 1;
-        if (qkvi_part_is(one, "Replace") &&
-            !(qkvi_part_has_pattern(one, "String", QKVI_META) && qkvi_part_has_text(one, "content", " ")))
+        if (qkvi_part_is(one, "Replace") && !(qkvi_part_has_pattern(one, "String", QKVI_META) &&
+                                              qkvi_part_has_text(one, "content", " ")))
             return 0;
         if (!qkvi_part_is(one, "Strip")) continue;
         const json_int_t start = json_integer_value(json_object_get(one, "start"));

@@ -81,7 +81,7 @@ static qkv_status push_unknown(const struct work *work, const char *text, uint32
         has_bytes = model->byte_ids[(unsigned char)text[i]] >= 0;
     if (!has_bytes) return qkvi_tokens_push(work->list, id < 0 ? model->unk : id, begin, end);
     for (uint32_t i = begin; i < end; i++)
-        QKV_TRY(qkvi_tokens_push(work->list, model->byte_ids[(unsigned char)text[i]], begin, end));
+        QKV_TRY(qkvi_tokens_push(work->list, model->byte_ids[(unsigned char)text[i]], i, i + 1));
     return QKV_OK;
 }
 
@@ -162,14 +162,15 @@ static qkv_status push_part(struct work *work, const qkvi_normal_text *normal, s
     return QKV_OK;
 }
 
-/* The raw places of the tokens from a number on, whose places are those of words. Of several that come of the same bytes
- * the first has them. */
-static void map_places(const qkvi_normal_text *words, qkvi_tokens *list, int64_t token) {
+/* The raw places of the tokens from a number on, whose places are those of words, behind a place. Of several that come
+ * of the same bytes the first has them. */
+static void map_places(const qkvi_normal_text *words, uint32_t before, qkvi_tokens *list,
+                       int64_t token) {
     size_t i = 0;
-    for (uint32_t before = 0; token < list->n; token++) {
+    for (; token < list->n; token++) {
         qkvi_token *const t = &list->tokens[token];
         const uint32_t end = t->end;
-        while (i > 0 && words->chars[i].offset > t->begin) i--; /* the bytes of one character */
+        while (i == words->n_chars || words->chars[i].offset > t->begin) i--; /* a byte of its character */
         t->begin = t->end = words->chars[i].begin;
         for (; i < words->n_chars && words->chars[i].offset < end; i++)
             t->end = words->chars[i].end;
@@ -192,7 +193,7 @@ static qkv_status encode_normal(void *user, const qkvi_normal_text *normal, size
         while (end < last && !is_white(normal, end)) end++;
         if (i < end) QKV_TRY(push_part(work, normal, i, end));
     }
-    map_places(&work->words, work->list, token);
+    map_places(&work->words, first > 0 ? normal->chars[first - 1].end : 0, work->list, token);
     return QKV_OK;
 }
 
@@ -242,25 +243,15 @@ static qkv_status decode_on(const qkv_tokenizer *tokenizer, const int32_t *ids, 
                                  text);
 }
 
-static int is_piece(const void *user, int32_t id) {
-    (void)user;
-    (void)id;
-    return 1;
-}
-
 static qkv_status seal(qkv_tokenizer *tokenizer, qkv_error *error) {
     qkvi_unigram *const model = tokenizer->model;
     double smallest = DBL_MAX;
+    (void)error;
     for (int32_t id = 0; id < tokenizer->pieces.n_ids; id++)
         if (model->scores[id] < smallest) smallest = model->scores[id];
     model->unknown = smallest - 10;
     qkvi_metaspace_find_bytes(tokenizer, model->byte_ids);
-    const qkv_status status = qkvi_trie_build(&model->trie, &tokenizer->pieces, is_piece, NULL);
-    if (status == QKV_ERR_LIMIT)
-        return qkvi_error_set(error, status,
-                              "model.vocab: the pieces begin in more than %d ways, the limit",
-                              QKVI_TRIE_MAX_NODES);
-    return status == QKV_OK ? QKV_OK : qkvi_no_memory(error, "the vocabulary");
+    return QKV_OK;
 }
 
 static void free_model(void *user) {

@@ -37,7 +37,7 @@ typedef struct qkvi_unigram {
     size_t n_scores;
     double unknown; /* of a character that is no piece: the smallest score - 10 */
     int32_t unk;
-    int byte_fallback;     /* what is unknown is the tokens of its bytes, if the vocabulary has all of them */
+    int byte_fallback; /* what is unknown is the tokens of its bytes, if the vocabulary has all of them */
     int32_t byte_ids[256]; /* -1: there is none */
     qkvi_charsmap map;     /* of QKVI_STEP_MAP */
     qkvi_unigram_step steps[QKVI_UNIGRAM_STEPS];

@@ -69,7 +69,8 @@ static qkv_status apply_map(const qkvi_charsmap *map, const qkvi_normal_text *fr
             if (!is_ruled) QKV_TRY(copy(from, i, to));
         }
     }
-    if (to->n_chars > 0) to->chars[0].begin = from->chars[0].begin; /* with all that went before it */
+    if (to->n_chars > 0)
+        to->chars[0].begin = from->chars[0].begin; /* with all that went before it */
     return QKV_OK;
 }
 

@@ -55,8 +55,9 @@ static qkv_status walk_pieces(const qkvi_tokenizer_reader *r, qkvi_json_span lis
             return qkvi_tokenizer_broken(r, vocab_path, &c);
         score = is_exact ? qkvi_unigram_score(number) : qkvi_unigram_score_quick(number);
         if (!isfinite(score))
-            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "%s: the score of \"%s\" is not finite",
-                                       vocab_path, QKVI_PRINTABLE_BYTES(96, piece, n < sizeof piece ? n : sizeof piece));
+            return QKVI_TOKENIZER_FAIL(
+                r, QKV_ERR_FORMAT, "%s: the score of \"%s\" is not finite", vocab_path,
+                QKVI_PRINTABLE_BYTES(96, piece, n < sizeof piece ? n : sizeof piece));
         QKV_TRY(add_piece(r, piece, n, score));
         more = qkvi_json_take_mark(&c, ',');
     }
@@ -79,6 +80,22 @@ static qkv_status read_values(const qkvi_tokenizer_reader *r, const json_t *list
     return QKV_OK;
 }
 
+static int is_piece(const void *user, int32_t id) {
+    (void)user;
+    (void)id;
+    return 1;
+}
+
+static qkv_status build_trie(const qkvi_tokenizer_reader *r) {
+    const qkv_status status = qkvi_trie_build(&qkvi_unigram_of(r->tokenizer)->trie,
+                                              &r->tokenizer->pieces, is_piece, NULL);
+    if (status == QKV_ERR_LIMIT)
+        return QKVI_TOKENIZER_FAIL(r, status,
+                                   "%s: the pieces begin in more than %d ways, the limit",
+                                   vocab_path, QKVI_TRIE_MAX_NODES);
+    return status == QKV_OK ? QKV_OK : no_memory(r);
+}
+
 static qkv_status read_pieces(const qkvi_tokenizer_reader *r, const json_t *model, int is_exact) {
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", model);
     const json_t *list = NULL;
@@ -89,7 +106,8 @@ static qkv_status read_pieces(const qkvi_tokenizer_reader *r, const json_t *mode
     else
         QKV_TRY(read_values(r, list));
     QKV_TRY(qkvi_tokenizer_seal_model(r->tokenizer, r->error));
-    return qkvi_tokenizer_check_twice(r);
+    QKV_TRY(qkvi_tokenizer_check_twice(r));
+    return build_trie(r);
 }
 
 /* Of a model, unless it is the class'. */

@@ -26,7 +26,8 @@ static struct decimal decimal_of(const char *text) {
         d.digits[d.n++] = *text;
         d.exponent -= behind_point;
     }
-    const long written = *text ? strtol(text + 1, NULL, 10) : 0; /* at either end of its range beyond it */
+    const long written =
+        *text ? strtol(text + 1, NULL, 10) : 0; /* at either end of its range beyond it */
     const long most = 100000;
     d.exponent += written > most ? most : written < -most ? -most : written;
     return d;

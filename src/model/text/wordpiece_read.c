@@ -193,9 +193,9 @@ qkv_status qkvi_bert_make(const qkvi_settings *s, const json_t *root, qkv_tokeni
 /* Of a class that is named, or that of a type whose files are lines: other types have other files. */
 qkv_status qkvi_tokenizer_read_vocab(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                      qkv_error *error) {
-    static const qkvi_settings_wanted wanted = {
-        "vocab.txt", QKVI_MADE_BY_BERT | QKVI_MADE_BY_MPNET, QKVI_MADE_BY_BERT, 1
-    };
+    static const qkvi_settings_wanted wanted = { "vocab.txt",
+                                                 QKVI_MADE_BY_BERT | QKVI_MADE_BY_MPNET,
+                                                 QKVI_MADE_BY_BERT, 1 };
     qkvi_settings settings;
     *tokenizer = NULL;
     qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);
