@@ -170,7 +170,8 @@ static void map_places(const qkvi_normal_text *words, uint32_t before, qkvi_toke
     for (; token < list->n; token++) {
         qkvi_token *const t = &list->tokens[token];
         const uint32_t end = t->end;
-        while (i == words->n_chars || words->chars[i].offset > t->begin) i--; /* a byte of its character */
+        while (i == words->n_chars || words->chars[i].offset > t->begin)
+            i--; /* a byte of its character */
         t->begin = t->end = words->chars[i].begin;
         for (; i < words->n_chars && words->chars[i].offset < end; i++)
             t->end = words->chars[i].end;
