@@ -7,16 +7,16 @@
 /* ---- What config.json calls sizes ------------------------------------------------------------- */
 
 #define NO_OTHER_ATTENTION                                                                         \
-    { "is_decoder" }, { "add_cross_attention" }
+    { "is_decoder", 0, 0 }, { "add_cross_attention", 0, 0 }
 #define AT(field) (int)offsetof(qkv_model_info, field)
 
 /* Encoders: sizes must be there. The switch for sinusoids is ours, for BERT alone. */
 #define ENCODER(n, of_hidden, heads, wide, act, ...)                                               \
-    .config = { .hidden = { of_hidden },                                                           \
-                .max_len = { "max_position_embeddings" },                                          \
-                .vocab_size = { "vocab_size" },                                                    \
+    .config = { .hidden = { of_hidden, 0 },                                                        \
+                .max_len = { "max_position_embeddings", 0 },                                       \
+                .vocab_size = { "vocab_size", 0 },                                                 \
                 .kv_heads = "num_key_value_heads",                                                 \
-                .stacks = { { { n }, { heads }, { wide } } },                                      \
+                .stacks = { { { n, 0 }, { heads, 0 }, { wide, 0 } } },                             \
                 .activation = act,                                                                 \
                 .activation_absent = "gelu",                                                       \
                 .eps_absent = 1e-12,                                                               \
@@ -49,11 +49,11 @@
                 .activation_absent = "gelu",                                                       \
                 .eps_absent = 1e-5,                                                                \
                 .switches = { NO_OTHER_ATTENTION,                                                  \
-                              { "is_encoder_decoder", 1 },                                         \
-                              { "normalize_before" },                                              \
-                              { "add_final_layer_norm" },                                          \
-                              { "normalize_embedding", !is_marian },                               \
-                              { "static_position_embeddings", is_marian },                         \
+                              { "is_encoder_decoder", 1, 0 },                                      \
+                              { "normalize_before", 0, 0 },                                        \
+                              { "add_final_layer_norm", 0, 0 },                                    \
+                              { "normalize_embedding", !is_marian, 0 },                            \
+                              { "static_position_embeddings", is_marian, 0 },                      \
                               { "scale_embedding", 0, AT(scales_words) },                          \
                               { is_marian ? "share_encoder_decoder_embeddings" : NULL, 1,          \
                                 AT(separate_words) } },                                            \
@@ -126,7 +126,7 @@ const qkvi_model_family qkvi_families[] = {
       .decoder_bias = "cls.predictions.bias" },
     { .type = "distilbert",
       ENCODER("n_layers", "dim", "n_heads", "hidden_dim", "activation",
-              .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+              .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
       .spelling = { .prefix = "distilbert.",
                     .ties = { { "distilbert.embeddings.word_embeddings.weight",
                                 { "vocab_projector.weight" } } } },
@@ -142,17 +142,17 @@ const qkvi_model_family qkvi_families[] = {
     { .type = "roberta",
       .first_after_pad = true,
       .head_is_gelu = true,
-      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
       ROBERTA_NAMES },
     { .type = "xlm-roberta",
       .first_after_pad = true,
       .head_is_gelu = true,
-      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
       ROBERTA_NAMES },
     { .type = "electra",
       .head_is_gelu = true,
       BERT_CONFIG(.embedding_size = { "embedding_size", 128 },
-                  .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+                  .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
       .spelling = { .prefix = "electra.",
                     .ties = { { "electra.embeddings.word_embeddings.weight",
                                 { "generator_lm_head.weight" } } } },
@@ -181,8 +181,8 @@ const qkvi_model_family qkvi_families[] = {
                   .eos = 50256,
                   .pad = -1,
                   .start = -1,
-                  .switches = { { "add_cross_attention" },
-                                { "is_encoder_decoder" },
+                  .switches = { { "add_cross_attention", 0, 0 },
+                                { "is_encoder_decoder", 0, 0 },
                                 { "scale_attn_weights", 1, AT(unscaled) },
                                 { "scale_attn_by_inverse_layer_idx", 0, AT(scales_by_layer) },
                                 /* The same product, which others round otherwise. */

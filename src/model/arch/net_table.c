@@ -258,7 +258,7 @@ static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
     if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm)
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
-    if (info->has_mlm || (info->n_labels > 0 && !info->has_pooler)) {
+    if (qkvi_heads_transform(info->has_mlm, info->n_labels, info->has_pooler)) {
         QKV_TRY(add_part(table, f, !f->norm_bias, f->transform, size, h, e));
         QKV_TRY(add_norm(table, f, f->transform_norm, size, e));
     }
