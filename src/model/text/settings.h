@@ -100,6 +100,9 @@ qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_
                               qkvi_settings *settings, qkv_error *error);
 void qkvi_settings_free(qkvi_settings *settings);
 
+/** Which class makes the tokenizer; the small files are parsed. FORMAT, UNSUPPORTED. In settings_class.c. */
+qkv_status qkvi_settings_choose(qkvi_settings *settings, const qkvi_settings_wanted *wanted);
+
 /** What a tokenizer.json says about cutting and padding, where tokenizer_config.json does not. */
 qkv_status qkvi_settings_take_json(qkvi_settings *settings, const json_t *root);
 
