@@ -29,6 +29,21 @@ static void check_rotary(const qkv_model_info *info) {
     FUZZ_CHECK(isfinite(info->logit_cap) && info->logit_cap >= 0);
 }
 
+/* Names of classes are read from the same bytes: where that fails, the names so far are the caller's. */
+static void check_labels(const uint8_t *bytes, size_t n_bytes, const qkv_model_info *info) {
+    qkv_error error;
+    FUZZ_CHECK(info->n_labels >= 0 && info->n_labels <= QKVI_MAX_LABELS);
+    FUZZ_CHECK(info->label_kind >= QKV_LABELS_ONE && info->label_kind <= QKV_LABELS_VALUES);
+    FUZZ_CHECK(info->n_labels == 0 || info->label_pooling == QKV_POOLING_CLS ||
+               info->label_pooling == QKV_POOLING_MEAN);
+    if (info->n_labels == 0) return;
+    char **const names = calloc((size_t)info->n_labels, sizeof *names);
+    if (!names) return;
+    fuzz_accepted(qkvi_config_labels("x", bytes, n_bytes, info->n_labels, names, &error), &error);
+    for (int64_t i = 0; i < info->n_labels; i++) free(names[i]);
+    free(names);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     qkv_model_info info;
     qkv_error error;
@@ -51,5 +66,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
         FUZZ_CHECK(info.decoder_intermediate > 0 && info.start_id >= 0);
     }
     FUZZ_CHECK(info.layer_norm_eps > 0 && info.layer_norm_eps < 1);
+    check_labels(bytes, n_bytes, &info);
     return 0;
 }

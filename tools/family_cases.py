@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Makes the goldens of BERT's family: tiny random models, run by transformers in float64.
 
-    python3 tools/family_cases.py tests/golden/family   needs torch, transformers, tokenizers, safetensors
+    python3 tools/family_cases.py tests/golden/family [NAME...]   needs torch, transformers, tokenizers, safetensors
 
 Each folder is a model as transformers saves it (config.json, model.safetensors, with a vocab.txt, which
 is enough to open it) and expected.safetensors: a batch of sequences one after another and what float64
 arithmetic makes of the f32 weights: hidden states, weights of heads, logits; with an MLM head also its
-loss and every gradient. The texts of roberta_2 hold padding tokens, whose positions are special; it has no
-gradients, because torch gives such tokens none. roberta_text has a tokenizer of its own (byte-level BPE) and, in
-fill.txt, the five likeliest tokens for the <mask> of a text, from text to probabilities. The tests need no
-Python; versions are in the files' metadata.
+loss and every gradient. The texts of roberta_2 and xlm_roberta_2 hold padding tokens, whose positions are special; they
+have no gradients, because torch gives such tokens none. roberta_text and xlm_roberta_text have tokenizers of their own
+(byte-level BPE, Unigram) and, in fill.txt, the five likeliest tokens for the <mask> of a text, from text to
+probabilities. The tests need no Python; versions are in the files' metadata.
 """
 import pathlib
 import sys
@@ -40,6 +40,11 @@ for place, sizes in enumerate((ODD, ONE, LONG), 1):
         t.ElectraForPreTraining if place != 3 else t.ElectraForMaskedLM,
         t.ElectraConfig(**sizes, embedding_size=(12, 36, 21)[place - 1], max_position_embeddings=23,
                         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+for place, sizes in enumerate((ODD, ONE), 1):  # behind the others, whose seeds are their places
+    MODELS[f"xlm_roberta_{place}"] = (
+        t.XLMRobertaForMaskedLM if place == 1 else t.XLMRobertaModel,
+        t.XLMRobertaConfig(**sizes, max_position_embeddings=25, type_vocab_size=2 - place % 2, pad_token_id=place,
+                           hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, layer_norm_eps=1e-5))
 LENGTHS = [7, 12, 1, 7, 3, 17, 12, 2]
 
 
@@ -48,7 +53,7 @@ def make_batch(config, generator):
     batch = []
     for b, n in enumerate(LENGTHS):
         ids = torch.randint(5, config.vocab_size, (n,), generator=generator)
-        if config.model_type == "roberta" and config.pad_token_id == 2 and b % 2:
+        if config.model_type.endswith("roberta") and config.pad_token_id == 2 and b % 2:
             ids[n // 2] = config.pad_token_id
         types = torch.zeros(n, dtype=torch.long)
         if getattr(config, "type_vocab_size", 1) > 1:
@@ -88,6 +93,7 @@ def expected(model, batch):
         floats["loss.mlm"] = torch.nn.functional.cross_entropy(floats["mlm"], ints["target_ids"])
         floats["loss.mlm"].backward()
         for name, parameter in model.named_parameters():
+            name = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}.get(name, name)  # tied
             floats[f"grad.{name}"] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
     tensors = {name: tensor.to(torch.int32).numpy() for name, tensor in ints.items()}
     for name, tensor in floats.items():
@@ -120,16 +126,47 @@ def make_text_model(folder):
     with torch.no_grad():
         randomize(model, torch.Generator().manual_seed(300))
     model.float().save_pretrained(folder)
-    ids = tokenizer(TEXT, return_tensors="pt").input_ids
+    write_fill(folder, model, tokenizer, TEXT)
+
+
+def write_fill(folder, model, tokenizer, text):
+    """The likeliest tokens for the mask of a text; the model is left in float64."""
+    ids = tokenizer(text, return_tensors="pt").input_ids
     place = (ids[0] == tokenizer.mask_token_id).nonzero()[0, 0]
     top = model.double()(ids).logits[0, place].softmax(-1).topk(5)
     (folder / "fill.txt").write_text("".join(f"{i} {p:.9f}\n" for p, i in zip(top.values.tolist(), top.indices.tolist())))
 
 
-def main(root):
-    make_text_model(pathlib.Path(root) / "roberta_text")
+def make_unigram_model(folder):
+    """XLM-RoBERTa from text to words: pieces, few rules of a map, random weights."""
+    import random_unigram_kinds
+
+    words = " ".join(SENTENCES).split()
+    pieces = sorted({"▁" + word for word in words} | {word[:3] for word in words} | set("".join(words)) | {"▁"})
+    specials = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+    scores = [(piece, -1.0 - len(piece) % 5 - i / 100) for i, piece in enumerate(pieces)]
+    tokenizer = t.XLMRobertaTokenizer(vocab=specials + scores + [("<mask>", 0.0)],
+                                      mask_token=t.AddedToken("<mask>", lstrip=True, special=True),
+                                      _spm_precompiled_charsmap=random_unigram_kinds.charsmap("own"))
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save_pretrained(folder)
+    config = t.XLMRobertaConfig(vocab_size=len(tokenizer), hidden_size=12, num_attention_heads=2, num_hidden_layers=2,
+                                intermediate_size=22, max_position_embeddings=42, type_vocab_size=1, layer_norm_eps=1e-5)
+    model = t.XLMRobertaForMaskedLM(config).double().eval()
+    with torch.no_grad():
+        randomize(model, torch.Generator().manual_seed(301))
+    model.float().save_pretrained(folder)
+    write_fill(folder, model, tokenizer, TEXT)
+
+
+def main(root, wanted):
+    for name, make in (("roberta_text", make_text_model), ("xlm_roberta_text", make_unigram_model)):
+        if not wanted or name in wanted:
+            make(pathlib.Path(root) / name)
     versions = {"made_with": f"torch {torch.__version__}, transformers {t.__version__}"}
     for place, (name, (kind, config)) in enumerate(MODELS.items()):
+        if wanted and name not in wanted:
+            continue
         generator = torch.Generator().manual_seed(100 + place)
         config._attn_implementation = "eager"
         model = kind(config).double().eval()
@@ -145,4 +182,4 @@ def main(root):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

@@ -35,6 +35,11 @@ try:
 except ImportError:  # without sentencepiece or sentence-transformers: the kinds of tokenizers alone
     random_sentence_kinds = None
 import random_decoder_kinds  # adds its kinds to those of random_tokenizer_kinds
+
+try:
+    import random_unigram_kinds  # noqa: F401
+except ImportError:  # without sentencepiece
+    pass
 import random_tokenizer_kinds
 from random_draw import Draw, odd_leaf
 

@@ -8,7 +8,6 @@
 #include "common/input.h"
 #include "common/term.h"
 #include "model/model.h"
-#include "qkv/files.h"
 
 struct info_options {
     struct cli_common common;
@@ -312,71 +311,6 @@ static int tell_model(const char *name, const struct cli_common *common) {
     return code;
 }
 
-/* ---- An array ------------------------------------------------------------------------------- */
-
-static json_t *shape_json(const int64_t *shape, int rank) {
-    json_t *const list = json_array();
-    for (int i = 0; i < rank; i++) json_array_append_new(list, json_integer(shape[i]));
-    return list;
-}
-
-/* "[2,3]" and a line feed */
-static void print_shape(const int64_t *shape, int rank) {
-    putchar('[');
-    for (int i = 0; i < rank; i++) printf(i ? ",%" PRId64 : "%" PRId64, shape[i]);
-    puts("]");
-}
-
-static int tell_array(const char *name, const struct cli_common *common) {
-    static const char *const types[] = { "f32", "bool", "i64" };
-    qkv_array *array = NULL;
-    qkv_error error;
-    int code = cli_status(qkv_array_read(name, QKV_ARRAY_F32, &array, &error), &error);
-    if (!code && common->json) {
-        code = json_emit(json_pack("{s:s,s:o,s:I}", "type", types[array->type], "shape",
-                                   shape_json(array->shape, array->rank), "n_elems",
-                                   (json_int_t)array->n_elems));
-    } else if (!code) {
-        printf("type      %s, as read\nshape     ", types[array->type]);
-        print_shape(array->shape, array->rank);
-        printf("elements  %" PRId64 "\n", array->n_elems);
-    }
-    qkv_array_free(array);
-    return code;
-}
-
-/* ---- A file of tensors ---------------------------------------------------------------------- */
-
-struct tensor_listing {
-    json_t *list; /* NULL: print */
-    int64_t n_tensors;
-};
-
-static void tell_entry(void *user, const qkv_tensor_entry *entry) {
-    struct tensor_listing *listing = user;
-    listing->n_tensors++;
-    if (listing->list) {
-        json_array_append_new(
-            listing->list, json_pack("{s:o,s:s,s:o}", "name", json_text(entry->name), "type",
-                                     entry->type, "shape", shape_json(entry->shape, entry->rank)));
-    } else {
-        printf("%-5s %s  ", entry->type, entry->name);
-        print_shape(entry->shape, entry->rank);
-    }
-}
-
-static int tell_tensors(const char *path, const struct cli_common *common) {
-    struct tensor_listing listing = { .list = common->json ? json_array() : NULL };
-    qkv_error error;
-    if (qkv_tensor_list(path, tell_entry, &listing, &error) != QKV_OK) {
-        json_decref(listing.list);
-        return cli_fail("%s", error.message);
-    }
-    if (common->json) return json_emit(json_pack("{s:o}", "tensors", listing.list));
-    printf("%" PRId64 " tensors\n", listing.n_tensors);
-    return EXIT_OK;
-}
-
 /* ---- This binary ---------------------------------------------------------------------------- */
 
 static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
@@ -423,8 +357,8 @@ static int info(const struct cli_command *command, const void *data, int n_words
         if (!is_array && !lists_tensors(words[0])) return tell_model(words[0], &options->common);
         if (options->common.check_finite)
             return cli_usage(command, "--check-finite looks at models, not at arrays");
-        return is_array ? tell_array(words[0], &options->common)
-                        : tell_tensors(words[0], &options->common);
+        return is_array ? info_array(words[0], &options->common)
+                        : info_tensors(words[0], &options->common);
     }
     if (options->strict) return cli_usage(command, "--strict needs a .safetensors file");
     qkv_ctx *ctx = NULL;

@@ -52,6 +52,10 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
 qkv_status translate_align(struct writing *w, const qkv_encoding *source, const qkv_sequence *made,
                            json_t *json, qkv_error *error);
 
+/* `qkv info` of an array, and of a file of tensors. Return an exit code. */
+int info_array(const char *name, const struct cli_common *common);
+int info_tensors(const char *path, const struct cli_common *common);
+
 /* `qkv info --strict`: the findings of an audit. Returns an exit code. */
 int info_strict(const struct cli_command *command, const char *path,
                 const struct cli_common *common);

@@ -22,6 +22,27 @@ run info "$family/roberta_text"
 out_like '^model .*(roberta)$'
 out_like '^longest text  40 tokens, 1 segment, learned positions$'
 
+# ---- XLM-RoBERTa: Unigram --------------------------------------------------------------------------------
+
+run fill --model "$family/xlm_roberta_text" "She was watching the <mask> when he fell." --json
+code 0
+tr '{' '\n' <"$folder/out" | grep '"id":' | sed 's/.*"id":\([0-9]*\),"probability":\([0-9.]*\).*/\1 \2/' >"$folder/words"
+paste -d ' ' "$folder/words" "$family/xlm_roberta_text/fill.txt" | awk '
+    { e = $2 - $4; if ($1 != $3 || e > 1e-7 || e < -1e-7) bad++ } END { exit bad > 0 || NR != 5 }'
+check "the words of transformers, of XLM-RoBERTa" test $? -eq 0
+run look --model "$family/xlm_roberta_text" "She was watching the <mask>."
+code 0
+out_like '^<mask>$'
+run heads --model "$family/xlm_roberta_text" "The man left."
+code 0
+run look --model "$family/xlm_roberta_text" "The man left." -o "$folder/xlm.html"
+code 0
+check "a page" grep -q '␣man' "$folder/xlm.html"
+run embed --model "$family/xlm_roberta_text" "The man left."
+code 0
+run info "$family/xlm_roberta_text"
+out_like '^model .*(xlm-roberta)$'
+
 # ---- ELECTRA ------------------------------------------------------------------------------------------
 
 run look --model "$family/electra_1" "the man left the dog." --json

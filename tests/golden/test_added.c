@@ -4,7 +4,8 @@
  * versions wrote. Ids of all texts, ranges of WordPiece's where the reference has them as they are here.
  * A folder is read as transformers reads it or refused: how many are is fixed.
  *
- * And those of decoder models and of ModernBERT (tools/modern_cases.py): ids, and what a decoder makes of them.
+ * And those of decoder models and of ModernBERT, of Unigram and of MPNet's class (tools/modern_cases.py): ids, and what
+ * a decoder makes of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,6 +31,7 @@ struct cases {
 
 static const struct cases added = { QKV_TEST_DATA "/golden/added/cases.z", 35 };
 static const struct cases modern = { QKV_TEST_DATA "/golden/modern/cases.z", 37 };
+static const struct cases unigram = { QKV_TEST_DATA "/golden/unigram/cases.z", 29 };
 
 static qkvi_text_file file_of(const json_t *files, const char *name) {
     const json_t *content = json_object_get(files, name);
@@ -196,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_folders, (void *)(uintptr_t)&added),
         cmocka_unit_test_prestate(test_folders, (void *)(uintptr_t)&modern),
+        cmocka_unit_test_prestate(test_folders, (void *)(uintptr_t)&unigram),
         cmocka_unit_test(test_nfc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,7 @@ int main(void) {
     char distil1[] = "family/distilbert_1", distil2[] = "family/distilbert_2";
     char distil3[] = "family/distilbert_3", roberta1[] = "family/roberta_1";
     char roberta2[] = "family/roberta_2", roberta3[] = "family/roberta_3";
+    char xlm1[] = "family/xlm_roberta_1", xlm2[] = "family/xlm_roberta_2";
     char electra1[] = "family/electra_1", electra2[] = "family/electra_2";
     char electra3[] = "family/electra_3";
     char modern1[] = "llama/modernbert_1", modern2[] = "llama/modernbert_2";
@@ -240,6 +241,8 @@ int main(void) {
         cmocka_unit_test_prestate(test_run, roberta1),
         cmocka_unit_test_prestate(test_run, roberta2),
         cmocka_unit_test_prestate(test_run, roberta3),
+        cmocka_unit_test_prestate(test_run, xlm1),
+        cmocka_unit_test_prestate(test_run, xlm2),
         cmocka_unit_test_prestate(test_run, electra1),
         cmocka_unit_test_prestate(test_run, electra2),
         cmocka_unit_test_prestate(test_run, electra3),
@@ -257,6 +260,7 @@ int main(void) {
         cmocka_unit_test_prestate(test_loss_and_gradients, distil3),
         cmocka_unit_test_prestate(test_loss_and_gradients, roberta1),
         cmocka_unit_test_prestate(test_loss_and_gradients, roberta3),
+        cmocka_unit_test_prestate(test_loss_and_gradients, xlm1),
         cmocka_unit_test_prestate(test_loss_and_gradients, electra3),
     };
     return cmocka_run_group_tests_name("bert", tests, NULL, NULL);

@@ -223,6 +223,38 @@ static void test_loss_and_gradients(void **state) {
     close_golden(&g);
 }
 
+/* ---- Vectors ----------------------------------------------------------------------------------- */
+
+/* With the last token's pooling a text's vector is its row of the last hidden states, which transformers has in float64. */
+static void test_last_token_pooling(void **state) {
+    golden g;
+    const qkv_encoding *inputs[16];
+    qkv_embed_options options = qkv_embed_options_init();
+    qkv_error error;
+    char name[32];
+    open_golden(&g, *state);
+    const qkv_model_info *const info = qkv_model_get_info(g.model);
+    const size_t width = (size_t)info->hidden, n = (size_t)g.n_sequences;
+    qkv_encoding *const texts = encodings_of(g.n_sequences, g.lengths, g.ids, inputs);
+    snprintf(name, sizeof name, "hidden.%d", (int)info->n_layers);
+    float *const rows = read_floats(&g, name, (size_t)g.n_tokens * width);
+    float *const wanted = malloc(n * width * sizeof *wanted), *const got =
+                                                                  malloc(n * width * sizeof *got);
+    for (int64_t b = 0, end = 0; b < g.n_sequences; b++) {
+        end += g.lengths[b];
+        memcpy(wanted + (size_t)b * width, rows + (size_t)(end - 1) * width, width * sizeof *rows);
+    }
+    options.pooling = QKV_POOLING_LAST;
+    if (qkv_model_embed(g.ctx, g.model, g.n_sequences, inputs, &options, got, &error) != QKV_OK)
+        fail_msg("%s: %s", g.name, error.message);
+    compare_arrays(&g, "the last token", got, wanted, n * width, 0);
+    free(got);
+    free(wanted);
+    free(rows);
+    free(texts);
+    close_golden(&g);
+}
+
 int main(void) {
     char names[][24] = { "decoder/gpt2_1/mild",   "decoder/gpt2_2/mild",   "decoder/gpt2_3/mild",
                          "decoder/bart_1/mild",   "decoder/bart_2/mild",   "decoder/bart_3/mild",
@@ -233,7 +265,9 @@ int main(void) {
                          "llama/gemma2_1",        "llama/gemma3_text_1",   "llama/smollm3_1",
                          "llama/olmo2_1",         "llama/phi3_1" };
     enum { N = sizeof names / sizeof *names };
-    struct CMUnitTest tests[3 * N];
+    enum { FIRST_PAIR = 3, FIRST_LLAMA = 9 };
+    struct CMUnitTest tests[4 * N];
+    int n_tests = 3 * N;
     for (int m = 0; m < N; m++) {
         tests[m] = (struct CMUnitTest)cmocka_unit_test_prestate(test_run, names[m]);
         tests[N + m] =
@@ -241,5 +275,9 @@ int main(void) {
         tests[2 * N + m] =
             (struct CMUnitTest)cmocka_unit_test_prestate(test_wrong_calls_are_refused, names[m]);
     }
-    return cmocka_run_group_tests_name("decoder", tests, NULL, NULL);
+    for (int m = 0; m < N; m++) /* of pairs a vector is the encoder's: test_embed.c */
+        if (m < FIRST_PAIR || m >= FIRST_LLAMA)
+            tests[n_tests++] =
+                (struct CMUnitTest)cmocka_unit_test_prestate(test_last_token_pooling, names[m]);
+    return _cmocka_run_group_tests("decoder", tests, (size_t)n_tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
  * Llama and its kin, and ModernBERT, beyond what test_decoder.c and test_bert.c compare with
  * transformers: kept keys (with rings) give the logits of a run; every step of `qkv explain` in double
  * is what the library computes; heads of layers with windows, soft caps and shared keys have the
- * weights of a run; weights in bf16 are near those in f32; a run has the same bits on every
- * instruction set.
+ * weights of a run; weights in bf16 are near those in f32, and those in int8 give what float64 makes
+ * of the same integers (tools/int8_cases.py); a run has the same bits on every instruction set.
  */
 #include "golden_model.h"
 #include "model/arch/decoder.h"
@@ -280,11 +280,96 @@ static void test_rounded_is_near(void **state) {
     check_near(*state, QKV_WEIGHTS_INT8);
 }
 
+/* ---- int8 -------------------------------------------------------------------------------------- */
+
+/* Of the file, or fails. */
+static void *read_all(const qkvi_safetensors *file, const char *name, size_t *n) {
+    const qkvi_stored *const stored = qkvi_safetensors_find(file, name);
+    if (!stored) fail_msg("no %s", name);
+    void *const bytes = malloc(stored->n_elems * 4 + 1);
+    assert_int_equal(qkvi_safetensors_read_raw(file, stored, bytes, NULL), QKV_OK);
+    *n = stored->n_elems;
+    return bytes;
+}
+
+/* A row against what float64 makes of the same integers: no input of these is rounded to another. */
+static void expect_row(const char *name, const char *what, const float *got, const float *wanted,
+                       int64_t n, float *worst) {
+    float top = 0, off = 0;
+    for (int64_t i = 0; i < n; i++) {
+        top = fmaxf(top, fabsf(wanted[i]));
+        off = fmaxf(off, fabsf(got[i] - wanted[i]));
+    }
+    *worst = fmaxf(*worst, off / top);
+    if (!(off <= 1e-5f * top))
+        fail_msg("%s: %s is off by %g of %g", name, what, (double)off, (double)top);
+}
+
+static qkvi_safetensors *open_file(const char *name) {
+    char path[512];
+    qkvi_safetensors *file = NULL;
+    snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s", name);
+    assert_int_equal(qkvi_safetensors_open(path, &file, NULL), QKV_OK);
+    return file;
+}
+
+/* tools/int8_cases.py: every linear layer rounds its weights and inputs to 8 bits, all else is in double. */
+static void check_int8(const char *name, qkv_ctx *ctx, const qkvi_safetensors *expected) {
+    char path[64];
+    size_t n_texts, n_ids, n;
+    float logits[64], worst = 0;
+    snprintf(path, sizeof path, "llama/%s/expected.safetensors", name);
+    qkvi_safetensors *const batch = open_file(path);
+    qkv_model *const model = open_model(name, QKV_WEIGHTS_INT8);
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    int32_t *const lengths = read_all(batch, "lengths", &n_texts), *const ids = read_all(
+                                                                       batch, "ids", &n_ids);
+    snprintf(path, sizeof path, "%s.hidden", name);
+    float *const hidden = read_all(expected, path, &n);
+    assert_int_equal(n, (int64_t)n_ids * info->hidden);
+    snprintf(path, sizeof path, "%s.logits", name);
+    float *const wanted = info->has_lm ? read_all(expected, path, &n) : NULL;
+    for (int64_t b = 0, at = 0; b < (int64_t)n_texts; at += lengths[b++]) {
+        qkv_run *const run = run_ids(ctx, model, lengths[b], ids + at);
+        for (int64_t i = 0; i < lengths[b]; i++) {
+            const float *const row =
+                qkv_run_hidden(run, QKV_SELF, 0, info->n_layers) + i * info->hidden;
+            expect_row(name, "a hidden state", row, hidden + (at + i) * info->hidden, info->hidden,
+                       &worst);
+            if (!wanted) continue;
+            assert_int_equal(qkv_model_logits(ctx, model, run, QKV_HEAD_NEXT, 0, i, logits, NULL),
+                             QKV_OK);
+            expect_row(name, "a row of logits", logits, wanted + (at + i) * info->vocab_size,
+                       info->vocab_size, &worst);
+        }
+        qkv_run_free(run);
+    }
+    print_message("%s: at most %g of the largest\n", name, (double)worst);
+    free(lengths);
+    free(ids);
+    free(hidden);
+    free(wanted);
+    qkv_model_free(model);
+    qkvi_safetensors_close(batch);
+}
+
+static void test_int8(void **state) {
+    static const char *const list[] = { "llama_1",  "llama_2", "qwen2_1", "qwen3_1",
+                                        "gemma2_1", "olmo2_1", "phi3_1",  "modernbert_1" };
+    qkvi_safetensors *const expected = open_file("int8.safetensors");
+    qkv_ctx *const ctx = open_ctx(NULL, 2);
+    (void)state;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) check_int8(list[i], ctx, expected);
+    qkv_ctx_destroy(ctx);
+    qkvi_safetensors_close(expected);
+}
+
 int main(void) {
     static void (*const kinds[])(void **) = { test_kept, test_steps, test_heads, test_bits,
                                               test_rounded_is_near };
     enum { N_KINDS = sizeof kinds / sizeof *kinds };
-    struct CMUnitTest tests[N_KINDS * N_MODELS];
+    struct CMUnitTest tests[N_KINDS * N_MODELS + 1] = { [N_KINDS * N_MODELS] =
+                                                            cmocka_unit_test(test_int8) };
     for (int k = 0; k < N_KINDS; k++)
         for (int m = 0; m < N_MODELS; m++)
             tests[k * N_MODELS + m] = (struct CMUnitTest){ .name = names[m],

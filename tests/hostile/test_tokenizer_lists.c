@@ -157,8 +157,8 @@ static const hostile_file cases[] = {
     { "VO08", "a scheme that contradicts", FORMAT, "contradicts add_prefix_space",
       PARTS(
           "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"add_prefix_space\":false}") },
-    { "VO08", "Unigram", UNSUPPORTED, "model \"Unigram\" is not supported", hostile_make_text,
-      HOSTILE_TEXT("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1.5]]}}") },
+    { "VO08", "WordLevel", UNSUPPORTED, "model \"WordLevel\" is not supported", hostile_make_text,
+      HOSTILE_TEXT("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}") },
     { "VO08", "byte_fallback with ByteLevel", UNSUPPORTED, "model.byte_fallback is set",
       FILE_OF("\"byte_fallback\":true," LISTS) },
     { "VO08", "some bytes", UNSUPPORTED, "but not \"<0xF4>\"", hostile_make_text,

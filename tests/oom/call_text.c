@@ -11,7 +11,8 @@
 #define VOCAB_FOLDER     QKV_TEST_DATA "/golden/bert_old"        /* vocab.txt alone */
 #define MARIAN_FOLDER    QKV_TEST_DATA "/golden/marian_separate" /* two .spm, two vocabularies */
 
-#define BPE_FOLDER QKV_TEST_DATA "/golden/bpe/roberta" /* vocab.json, merges.txt and others */
+#define UNIGRAM_FOLDER QKV_TEST_DATA "/golden/family/xlm_roberta_text"
+#define BPE_FOLDER     QKV_TEST_DATA "/golden/bpe/roberta" /* vocab.json, merges.txt and others */
 
 /* Lists of added tokens, each in a folder of its own: in files of vocab.txt, and in tokenizer.json. */
 static const struct {
@@ -36,7 +37,7 @@ static const char text[] = "The man, who \xE1\xB8\x8B\xCC\xA3 watched [MASK] the
                            "\xB6or: unbelievably watchingwatching a\xCC\x81\xCC\xA3.";
 static const char pair[] = "It opened.";
 
-static qkv_tokenizer *tokenizer, *fixed, *fixed_bpe, *marian, *listed;
+static qkv_tokenizer *tokenizer, *fixed, *fixed_bpe, *marian, *unigram, *listed;
 static char lines[256], json[256];
 static qkv_text *decoded;
 static qkv_encoding *encoding;
@@ -57,6 +58,7 @@ static qkv_status open_lines(qkv_error *error) { return open_folder(lines, error
 static qkv_status open_listed(qkv_error *error) { return open_folder(json, error); }
 static qkv_status open_bpe(qkv_error *error) { return open_folder(BPE_FOLDER, error); }
 static qkv_status open_marian(qkv_error *error) { return open_folder(MARIAN_FOLDER, error); }
+static qkv_status open_unigram(qkv_error *error) { return open_folder(UNIGRAM_FOLDER, error); }
 
 static qkv_status open_target(qkv_error *error) {
     tokenizer = fixed;
@@ -137,6 +139,7 @@ static qkv_status show_bpe(qkv_error *error) {
 
 static qkv_status encode(qkv_error *error) { return encode_by(fixed, error); }
 static qkv_status encode_marian(qkv_error *error) { return encode_by(marian, error); }
+static qkv_status encode_unigram(qkv_error *error) { return encode_by(unigram, error); }
 
 static qkv_status encode_listed(qkv_error *error) {
     const qkv_status status = encode_by(listed, error);
@@ -201,6 +204,7 @@ static void set_up(void) {
     oom_must(qkv_tokenizer_open(TOKENIZER_FOLDER, QKV_SOURCE, &fixed, &error), &error);
     oom_must(qkv_tokenizer_open(BPE_FOLDER, QKV_SOURCE, &fixed_bpe, &error), &error);
     oom_must(qkv_tokenizer_open(MARIAN_FOLDER, QKV_SOURCE, &marian, &error), &error);
+    oom_must(qkv_tokenizer_open(UNIGRAM_FOLDER, QKV_SOURCE, &unigram, &error), &error);
     oom_must(qkv_tokenizer_open(json, QKV_SOURCE, &listed, &error), &error);
 }
 
@@ -208,6 +212,7 @@ static void tear_down(void) {
     qkv_tokenizer_free(fixed);
     qkv_tokenizer_free(fixed_bpe);
     qkv_tokenizer_free(marian);
+    qkv_tokenizer_free(unigram);
     qkv_tokenizer_free(listed);
     free(vocab);
 }
@@ -239,6 +244,10 @@ static const oom_call calls[] = {
       0 },
     { "qkv_tokenizer_decode", "Marian", NULL, decode_marian, take_text, drop_text, 0, 0 },
     { "qkv_tokenizer_show", "Marian", NULL, show_marian, take_text, drop_text, 0, 0 },
+    { "qkv_tokenizer_open", "Unigram", NULL, open_unigram, take_tokenizer, drop_tokenizer, OOM_IO,
+      0 },
+    { "qkv_tokenizer_encode", "a pair, Unigram", NULL, encode_unigram, take_encoding, drop_encoding,
+      0, 0 },
     { "qkv_tokenizer_encode", "a pair, Marian", NULL, encode_marian, take_encoding, drop_encoding,
       0, 0 },
 };

@@ -77,6 +77,11 @@ static void test_config_of_the_family(void **state) {
     assert_int_equal(info.first_position, 2);
     read_config("{\"model_type\":\"roberta\"," SIZES ",\"pad_token_id\":10}", &info);
     assert_int_equal(info.max_len, 1);
+    read_config("{\"model_type\":\"xlm-roberta\"," SIZES ",\"pad_token_id\":3}", &info);
+    assert_string_equal(info.architecture, "xlm-roberta");
+    assert_int_equal(info.first_position, 4);
+    assert_int_equal(info.max_len, 8);
+    assert_int_equal(info.n_types, 2);
     read_config("{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":5}", &info);
     assert_string_equal(info.architecture, "electra");
     assert_int_equal(info.embedding_size, 5);
@@ -86,6 +91,8 @@ static void test_config_of_the_family(void **state) {
 
     expect_refusal("{\"model_type\":\"roberta\"," SIZES ",\"pad_token_id\":11}", QKV_ERR_SHAPE,
                    "c: max_position_embeddings = 12 leaves no position after pad_token_id = 11");
+    expect_refusal("{\"model_type\":\"xlm-roberta\"," SIZES ",\"is_decoder\":true}",
+                   QKV_ERR_UNSUPPORTED, "c: is_decoder 'true' is not supported");
     expect_refusal("{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":0}", QKV_ERR_SHAPE,
                    "c: embedding_size = 0 is less than 1");
     expect_refusal("{\"model_type\":\"distilbert\"," DISTIL ",\"activation\":\"mish\"}",
@@ -202,14 +209,16 @@ static void test_general_names_of_sizes(void **state) {
 
 static void test_unknown_types(void **state) {
     (void)state;
-#define LOADS                                                                                      \
-    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", "   \
-    "\"bart\", \"marian\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "  \
+#define LOADS                                                                                                            \
+    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "                               \
+    "\"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", " \
     "\"gemma3_text\", \"smollm3\", \"olmo2\", \"phi3\" and \"modernbert\""
     expect_refusal("{\"model_type\":\"mbart\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'mbart' " LOADS "; the nearest is \"bart\"");
-    expect_refusal("{\"model_type\":\"xlm-roberta\"}", QKV_ERR_UNSUPPORTED,
-                   "c: model_type 'xlm-roberta' " LOADS "; the nearest is \"roberta\"");
+    expect_refusal("{\"model_type\":\"xlm-roberta-xl\"}", QKV_ERR_UNSUPPORTED,
+                   "c: model_type 'xlm-roberta-xl' " LOADS "; the nearest is \"xlm-roberta\"");
+    expect_refusal("{\"model_type\":\"mpnet\"}", QKV_ERR_UNSUPPORTED,
+                   "c: model_type 'mpnet' " LOADS);
     expect_refusal("{\"model_type\":\"t5\"}", QKV_ERR_UNSUPPORTED, "c: model_type 't5' " LOADS);
     expect_refusal("{\"model_type\":\"gemma3\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'gemma3' " LOADS "; the nearest is \"gemma\"");

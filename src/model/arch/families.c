@@ -1,100 +1,9 @@
 /* The rows: see family.h. From transformers 5, models/<type>/modeling_<type>.py. */
 #include <math.h>
 
+#include "model/arch/families_early.h"
 #include "model/arch/families_rotary.h"
 #include "model/arch/family.h"
-
-/* ---- What config.json calls sizes ------------------------------------------------------------- */
-
-#define NO_OTHER_ATTENTION                                                                         \
-    { "is_decoder" }, { "add_cross_attention" }
-#define AT(field) (int)offsetof(qkv_model_info, field)
-
-/* Encoders: sizes must be there. The switch for sinusoids is ours, for BERT alone. */
-#define ENCODER(n, of_hidden, heads, wide, act, ...)                                               \
-    .config = { .hidden = { of_hidden },                                                           \
-                .max_len = { "max_position_embeddings" },                                          \
-                .vocab_size = { "vocab_size" },                                                    \
-                .kv_heads = "num_key_value_heads",                                                 \
-                .stacks = { { { n }, { heads }, { wide } } },                                      \
-                .activation = act,                                                                 \
-                .activation_absent = "gelu",                                                       \
-                .eps_absent = 1e-12,                                                               \
-                .position_word = "position_embedding_type",                                        \
-                .bos = -1,                                                                         \
-                .eos = -1,                                                                         \
-                .start = -1,                                                                       \
-                __VA_ARGS__ }
-
-#define BERT_CONFIG(...)                                                                           \
-    ENCODER("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",        \
-            "hidden_act", .n_types = { "type_vocab_size", 2 }, .eps = "layer_norm_eps",            \
-            __VA_ARGS__)
-
-/*
- * BART and Marian: what is absent has the default of transformers 5. They are one graph, which no
- * field changes; fields by which files of before 2021 said so are checked.
- */
-#define PAIR_STACK(side)                                                                           \
-    {                                                                                              \
-        { side "_layers", 12 }, { side "_attention_heads", 16 }, { side "_ffn_dim", 4096 }         \
-    }
-
-#define PAIR_CONFIG(n_words, is_marian, ...)                                                       \
-    .config = { .hidden = { "d_model", 1024 },                                                     \
-                .max_len = { "max_position_embeddings", 1024 },                                    \
-                .vocab_size = { "vocab_size", n_words },                                           \
-                .stacks = { PAIR_STACK("encoder"), PAIR_STACK("decoder") },                        \
-                .activation = "activation_function",                                               \
-                .activation_absent = "gelu",                                                       \
-                .eps_absent = 1e-5,                                                                \
-                .switches = { NO_OTHER_ATTENTION,                                                  \
-                              { "is_encoder_decoder", 1 },                                         \
-                              { "normalize_before" },                                              \
-                              { "add_final_layer_norm" },                                          \
-                              { "normalize_embedding", !is_marian },                               \
-                              { "static_position_embeddings", is_marian },                         \
-                              { "scale_embedding", 0, AT(scales_words) },                          \
-                              { is_marian ? "share_encoder_decoder_embeddings" : NULL, 1,          \
-                                AT(separate_words) } },                                            \
-                __VA_ARGS__ }
-
-/* ---- Names ------------------------------------------------------------------------------------ */
-
-/* Blocks are alike but for DistilBERT's. */
-#define BERT_BLOCK                                                                                 \
-    .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value", \
-    .output = "attention.output.dense", .norm1 = "attention.output.LayerNorm",                     \
-    .up = "intermediate.dense", .down = "output.dense", .norm2 = "output.LayerNorm"
-
-#define EMBEDDINGS(prefix)                                                                         \
-    .word = prefix "embeddings.word_embeddings",                                                   \
-    .position = prefix "embeddings.position_embeddings",                                           \
-    .embed_norm = prefix "embeddings.LayerNorm"
-
-/* BART and Marian. */
-#define PAIR_BLOCK                                                                                 \
-    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",           \
-    .output = "self_attn.out_proj", .norm1 = "self_attn_layer_norm", .up = "fc1", .down = "fc2",   \
-    .norm2 = "final_layer_norm"
-
-#define PAIR_ENCODER                                                                               \
-    .word = "model.encoder.embed_tokens", .position = "model.encoder.embed_positions",             \
-    .layer = "model.encoder.layers.", PAIR_BLOCK
-
-#define PAIR_DECODER                                                                               \
-    .word = "model.decoder.embed_tokens", .position = "model.decoder.embed_positions",             \
-    .layer = "model.decoder.layers.", PAIR_BLOCK, .cross_query = "encoder_attn.q_proj",            \
-    .cross_key = "encoder_attn.k_proj", .cross_value = "encoder_attn.v_proj",                      \
-    .cross_output = "encoder_attn.out_proj", .norm_cross = "encoder_attn_layer_norm"
-
-#define SHARED_TIE                                                                                 \
-    {                                                                                              \
-        "model.shared.weight", {                                                                   \
-            "lm_head.weight", "model.decoder.embed_tokens.weight",                                 \
-                "model.encoder.embed_tokens.weight"                                                \
-        }                                                                                          \
-    }
 
 const qkvi_model_family qkvi_families[] = {
     { .type = "bert",
@@ -115,7 +24,7 @@ const qkvi_model_family qkvi_families[] = {
       .decoder_bias = "cls.predictions.bias" },
     { .type = "distilbert",
       ENCODER("n_layers", "dim", "n_heads", "hidden_dim", "activation",
-              .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+              .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
       .spelling = { .prefix = "distilbert.",
                     .ties = { { "distilbert.embeddings.word_embeddings.weight",
                                 { "vocab_projector.weight" } } } },
@@ -131,22 +40,17 @@ const qkvi_model_family qkvi_families[] = {
     { .type = "roberta",
       .first_after_pad = true,
       .head_is_gelu = true,
-      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
-      .spelling = { .prefix = "roberta.",
-                    .ties = { { "roberta.embeddings.word_embeddings.weight",
-                                { "lm_head.decoder.weight" } } },
-                    .bias = { "lm_head.bias", "lm_head.decoder.bias" } },
-      .stacks = { { EMBEDDINGS("roberta."), .segment = "roberta.embeddings.token_type_embeddings",
-                    .layer = "roberta.encoder.layer.", BERT_BLOCK } },
-      .pooler = "roberta.pooler.dense",
-      .head = "lm_head.decoder",
-      .transform = "lm_head.dense",
-      .transform_norm = "lm_head.layer_norm",
-      .decoder_bias = "lm_head.bias" },
+      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
+      ROBERTA_NAMES },
+    { .type = "xlm-roberta",
+      .first_after_pad = true,
+      .head_is_gelu = true,
+      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
+      ROBERTA_NAMES },
     { .type = "electra",
       .head_is_gelu = true,
       BERT_CONFIG(.embedding_size = { "embedding_size", 128 },
-                  .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+                  .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions", 0, 0 } }),
       .spelling = { .prefix = "electra.",
                     .ties = { { "electra.embeddings.word_embeddings.weight",
                                 { "generator_lm_head.weight" } } } },
@@ -175,8 +79,8 @@ const qkvi_model_family qkvi_families[] = {
                   .eos = 50256,
                   .pad = -1,
                   .start = -1,
-                  .switches = { { "add_cross_attention" },
-                                { "is_encoder_decoder" },
+                  .switches = { { "add_cross_attention", 0, 0 },
+                                { "is_encoder_decoder", 0, 0 },
                                 { "scale_attn_weights", 1, AT(unscaled) },
                                 { "scale_attn_by_inverse_layer_idx", 0, AT(scales_by_layer) },
                                 /* The same product, which others round otherwise. */
@@ -323,8 +227,8 @@ const qkvi_model_family qkvi_families[] = {
 /* ---- What a family is asked ------------------------------------------------------------------ */
 
 const char qkvi_family_types[] =
-    "\"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", "
-    "\"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
+    "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", "
+    "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
     "\"olmo2\", \"phi3\" and \"modernbert\"";
 
 const qkvi_model_family *qkvi_family_of(const char *type) {

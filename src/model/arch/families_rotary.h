@@ -25,9 +25,9 @@
                 .eps = "rms_norm_eps",                                                             \
                 .eps_absent = eps_of,                                                              \
                 .start = -1,                                                                       \
-                .switches = { { "add_cross_attention" },                                           \
-                              { "is_encoder_decoder" },                                            \
-                              { "use_bidirectional_attention" } },                                 \
+                .switches = { { "add_cross_attention", 0, 0 },                                     \
+                              { "is_encoder_decoder", 0, 0 },                                      \
+                              { "use_bidirectional_attention", 0, 0 } },                           \
                 __VA_ARGS__ }
 
 /* ---- Names ------------------------------------------------------------------------------------ */

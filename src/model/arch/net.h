@@ -46,8 +46,12 @@ typedef struct qkvi_net {
 } qkvi_net;
 
 /* Whether there is a transform: below the words of the MLM head, or below a classifier without a pooler. */
+static inline bool qkvi_heads_transform(bool has_mlm, int64_t n_labels, bool has_pooler) {
+    return has_mlm || (n_labels > 0 && !has_pooler);
+}
+
 static inline bool qkvi_net_transforms(const qkvi_net *net) {
-    return net->has_mlm || (net->n_labels > 0 && !net->has_pooler);
+    return qkvi_heads_transform(net->has_mlm, net->n_labels, net->has_pooler);
 }
 
 /* The stack that heads read. */

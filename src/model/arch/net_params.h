@@ -8,6 +8,10 @@
 /* Everything about a stack that needs no parameters. */
 qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack);
 
+/* Whether sizes make a model: LIMIT, SHAPE, FORMAT. */
+qkv_status qkvi_net_check_sizes(const qkv_model_info *info, const qkvi_model_family *family,
+                                qkv_error *error);
+
 /* What a block's part is called, in name. */
 const char *qkvi_block_name(char name[96], const qkvi_stack_names *names, int64_t l,
                             const char *part);

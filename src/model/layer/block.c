@@ -1,43 +1,17 @@
-/* One block, forward and backward: see block.h. */
-#include "model/layer/block.h"
+/* One block, forward: see block.h. */
+#include "model/layer/block_parts.h"
 
 #include "attn/ctx.h"
 #include "kernels/table.h"
 #include "layer/rows.h"
 #include "model/base.h"
 
-enum { SELF_WEIGHTS, SELF_RESULT, CROSS_WEIGHTS, CROSS_RESULT, FEED_FORWARD };
-
-static qkvi_row_dropout at_site(const qkvi_block_rows *rows, int site) {
-    qkvi_row_dropout dropout = rows->dropout;
-    dropout.site += (uint32_t)site;
-    return dropout;
-}
-
-/* The groups of an attention, with the dropout of its weights. */
-static qkvi_groups groups_at(const qkvi_block_rows *rows, int site) {
-    qkvi_groups groups = site == SELF_WEIGHTS ? rows->self : rows->cross;
-    groups.dropout = at_site(rows, site);
-    return groups;
-}
-
 /* ---- A residual part, forward ---------------------------------------------------------------- */
-
-/* Whether f reads a norm of x: not in ModernBERT's first block. */
-static bool reads_norm(const qkvi_block *layer, const qkvi_layernorm *norm) {
-    return layer->pre_norm && norm->gamma;
-}
-
-/* What f read of x. */
-static const float *read_of(const qkvi_block *layer, const qkvi_layernorm *norm,
-                            const qkvi_part_acts *part, const float *x) {
-    return reads_norm(layer, norm) ? part->y : x;
-}
 
 /* What f reads of x. */
 static const float *enter(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
                           int64_t n, const float *x, const qkvi_part_acts *part) {
-    if (!reads_norm(layer, norm)) return x;
+    if (!qkvi_block_reads_norm(layer, norm)) return x;
     /* without a residual s is only read */
     qkvi_layernorm_forward(ctx, norm, layer->eps, n, NULL, (float *)x, part->y, part->stats);
     return part->y;
@@ -70,7 +44,8 @@ static qkv_status attend_rows(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_bloc
                               bool cross, const float *x, qkvi_mha_acts *acts) {
     const qkvi_kept *const kept = &rows->kept;
     if (kept->attend) return kept->attend(ctx, kept->kept, mha, rows->layer, cross, x, acts);
-    const qkvi_groups groups = groups_at(rows, cross ? CROSS_WEIGHTS : SELF_WEIGHTS);
+    const qkvi_groups groups =
+        qkvi_block_groups(rows, cross ? QKVI_CROSS_WEIGHTS : QKVI_SELF_WEIGHTS);
     return qkvi_mha_forward(ctx, mha, &groups, x, cross ? rows->memory : NULL, acts);
 }
 
@@ -85,7 +60,7 @@ static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_block_row
 
 static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                                 const float **x, qkvi_block_acts *acts) {
-    const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
+    const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_CROSS_RESULT);
     const qkvi_part_acts *const part = &acts->part_cross;
     const int64_t n = rows->self.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm_cross, n, *x, part);
@@ -112,7 +87,7 @@ static void feed(qkv_ctx *ctx, const qkvi_block *layer, int64_t n, const float *
 
 static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                          int64_t n, const float *x, qkvi_block_acts *acts) {
-    const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
+    const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_FEED_FORWARD);
     const float *const z = enter(ctx, layer, &layer->norm2, n, x, &acts->part2);
     feed(ctx, layer, n, z, acts);
     leave(ctx, layer, &layer->norm2, &layer->out2, &dropout, n, x, &acts->part2);
@@ -120,7 +95,7 @@ static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block
 
 qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                               const qkvi_pick *pick, const float *x, qkvi_block_acts *acts) {
-    const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
+    const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_SELF_RESULT);
     const float *o = acts->mha.o;
     int64_t n = rows->self.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm1, n, x, &acts->part1);
@@ -135,199 +110,4 @@ qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_
     if (qkvi_block_crosses(layer)) QKV_TRY(cross_forward(ctx, layer, rows, &x, acts));
     feed_forward(ctx, layer, rows, n, x, acts);
     return QKV_OK;
-}
-
-/* ---- A residual part, backward --------------------------------------------------------------- */
-
-/* d, the gradient of the part's output, becomes that of s; returns the gradient of f's result. */
-static float *leave_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
-                             const qkvi_layernorm *d_norm, const qkvi_layernorm *out,
-                             const qkvi_layernorm *d_out, const qkvi_row_dropout *dropout,
-                             int64_t n, const qkvi_part_acts *part, float *d,
-                             const qkvi_block_scratch *scratch) {
-    const bool normed = out && out->gamma;
-    if (!layer->adds)
-        qkvi_layernorm_backward(ctx, norm, d_norm, n, part->s, part->stats, d, d,
-                                scratch->mha.sums);
-    if (dropout->rate == 0 && !normed) return d;
-    memcpy(scratch->d_part, d, (size_t)(n * norm->n) * sizeof *d);
-    qkvi_dropout_rows(ctx, dropout, n, norm->n, scratch->d_part);
-    if (normed)
-        qkvi_layernorm_backward(ctx, out, d_out, n, part->f, part->f_stats, scratch->d_part,
-                                scratch->d_part, scratch->mha.sums);
-    return scratch->d_part;
-}
-
-/* Where the gradient of what f read is added: nothing there yet, or that of the sum with x. */
-static float *read_gradient(const qkvi_block *layer, const qkvi_layernorm *norm, int64_t n,
-                            float *d, const qkvi_block_scratch *scratch) {
-    if (!reads_norm(layer, norm)) return d;
-    memset(scratch->d_part, 0, (size_t)(n * layer->mha.hidden) * sizeof *d);
-    return scratch->d_part;
-}
-
-/* d becomes the gradient of x, from that of what f read. */
-static void enter_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
-                           const qkvi_layernorm *d_norm, int64_t n, const float *x,
-                           const qkvi_part_acts *part, float *d, float *d_read,
-                           const qkvi_block_scratch *scratch) {
-    if (!reads_norm(layer, norm)) return;
-    qkvi_layernorm_backward(ctx, norm, d_norm, n, x, part->stats, d_read, d_read,
-                            scratch->mha.sums);
-    qkvi_rows_add(ctx, n, norm->n, d_read, d);
-}
-
-/* The output projection of an attention: d_o from the gradient of y = o Woᵀ + bo. */
-static void output_backward(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_mha *d_mha, int64_t n,
-                            const float *o, const float *d_y, float *d_o,
-                            const qkvi_mha_scratch *scratch) {
-    qkvi_pack_rows(ctx, &mha->output, n, o, scratch->packed);
-    qkvi_linear_backward_params(ctx, &mha->output, &d_mha->output, n, d_y, scratch->packed,
-                                scratch->sums);
-    qkvi_linear_backward_input(ctx, &mha->output, n, d_y, d_o);
-}
-
-/* ---- Backward -------------------------------------------------------------------------------- */
-
-/* Floats that the gradients of a norm of queries or keys are summed in. */
-static int64_t norm_sums(const qkvi_layernorm *norm, int64_t n_rows, int64_t width) {
-    return norm->gamma ? 2 * qkvi_colsum_elems(n_rows * (width / norm->n), norm->n) : 0;
-}
-
-void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_keys,
-                            qkvi_cutter *cutter, qkvi_block_scratch *scratch) {
-    const int64_t hidden = layer->mha.hidden, wide = layer->up.n_out;
-    const int64_t width = qkvi_mha_width(&layer->mha), kv_width = qkvi_mha_kv_width(&layer->mha);
-    const int64_t most = hidden > width ? hidden : width, widest = wide > most ? wide : most;
-    const int64_t n_most = n_rows > n_keys ? n_rows : n_keys;
-    const struct {
-        float **rows;
-        int64_t width;
-    } arrays[] = { { &scratch->mha.d_q, width },
-                   { &scratch->mha.d_k, kv_width },
-                   { &scratch->mha.d_v, kv_width },
-                   { &scratch->mha.d_o, width },
-                   { &scratch->d_part, hidden } };
-    for (int i = 0; i < 5; i++)
-        *arrays[i].rows = qkvi_cut(cutter, n_most * arrays[i].width, sizeof(float));
-    scratch->mha.packed = qkvi_cut(cutter, qkvi_rows_packed_elems(n_most, widest), sizeof(float));
-    scratch->mha.product = qkvi_cut(cutter, layer->up.half ? n_most * hidden : 0, sizeof(float));
-    int64_t sums = 2 * qkvi_colsum_elems(n_most, hidden);
-    sums = qkvi_max_i64(sums, qkvi_colsum_elems(n_most, widest));
-    sums = qkvi_max_i64(sums, norm_sums(&layer->mha.q_norm, n_most, width));
-    sums = qkvi_max_i64(sums, norm_sums(&layer->mha.k_norm, n_most, kv_width));
-    scratch->mha.sums = qkvi_cut(cutter, sums, sizeof(float));
-    scratch->d_g = qkvi_cut(cutter, n_rows * wide, sizeof(float));
-    scratch->d_gate = qkvi_cut(cutter, layer->gate.n_out > 0 ? n_rows * wide : 0, sizeof(float));
-}
-
-/* to = 0, then to[pick->rows[i]] += from[i] in order */
-static void scatter(qkv_ctx *ctx, const qkvi_pick *pick, int64_t n_rows, int64_t hidden,
-                    const float *from, float *to) {
-    memset(to, 0, (size_t)(n_rows * hidden) * sizeof *to);
-    for (int64_t i = 0; i < pick->n; i++)
-        ctx->kernels->layer.add(hidden, from + i * hidden, to + pick->rows[i] * hidden);
-}
-
-/* The gradients of the feed-forward part; x is what it read as the block's input. */
-static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
-                          const qkvi_block_rows *rows, int64_t n, const float *x,
-                          const qkvi_block_acts *acts, float *d,
-                          const qkvi_block_scratch *scratch) {
-    const int64_t wide = layer->up.n_out;
-    const qkvi_part_acts *const part = &acts->part2;
-    const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
-    float *packed = scratch->mha.packed, *sums = scratch->mha.sums, *d_g = scratch->d_g;
-    const float *const d_f = leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &layer->out2,
-                                            &grads->out2, &dropout, n, part, d, scratch);
-
-    /* f = g Wdᵀ + bd */
-    qkvi_pack_rows(ctx, &layer->down, n, acts->g, packed);
-    qkvi_linear_backward_params(ctx, &layer->down, &grads->down, n, d_f, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->down, n, d_f, d_g);
-
-    /* g = act(u), or act(gate) ⊙ u: d_g becomes the gradient of u */
-    const bool gated = layer->gate.n_out > 0;
-    if (gated)
-        qkvi_gated_backward(ctx, layer->act, n, wide, acts->gate, acts->u, d_g, scratch->d_gate);
-    else
-        qkvi_act_backward(ctx, layer->act, n, wide, acts->u, d_g, d_g);
-
-    /* u = z Wuᵀ + bu, gate = z Wgᵀ + bg */
-    float *const d_z = read_gradient(layer, &layer->norm2, n, d, scratch);
-    qkvi_pack_rows(ctx, &layer->up, n, read_of(layer, &layer->norm2, part, x), packed);
-    qkvi_linear_backward_params(ctx, &layer->up, &grads->up, n, d_g, packed, sums);
-    qkvi_linear_backward_input_add(ctx, &layer->up, n, d_g, d_z, scratch->mha.product);
-    if (gated) {
-        qkvi_linear_backward_params(ctx, &layer->gate, &grads->gate, n, scratch->d_gate, packed,
-                                    sums);
-        qkvi_linear_backward_input_add(ctx, &layer->gate, n, scratch->d_gate, d_z,
-                                       scratch->mha.product);
-    }
-    enter_backward(ctx, layer, &layer->norm2, &grads->norm2, n, x, part, d, d_z, scratch);
-}
-
-static qkv_status cross_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
-                                 const qkvi_block_rows *rows, const float *x,
-                                 const qkvi_block_acts *acts, float *d, float *d_memory,
-                                 const qkvi_block_scratch *scratch) {
-    const qkvi_groups groups = groups_at(rows, CROSS_WEIGHTS);
-    const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
-    const qkvi_part_acts *const part = &acts->part_cross;
-    const int64_t n = groups.n_rows;
-    const float *const d_f = leave_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross,
-                                            NULL, NULL, &dropout, n, part, d, scratch);
-    output_backward(ctx, &layer->cross, &grads->cross, n, acts->cross.o, d_f, scratch->mha.d_o,
-                    &scratch->mha);
-    float *const d_z = read_gradient(layer, &layer->norm_cross, n, d, scratch);
-    QKV_TRY(qkvi_mha_backward(ctx, &layer->cross, &grads->cross, &groups,
-                              read_of(layer, &layer->norm_cross, part, x), rows->memory,
-                              &acts->cross, d_z, d_memory, &scratch->mha));
-    enter_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross, n, x, part, d, d_z, scratch);
-    return QKV_OK;
-}
-
-/* d of the output of the first part becomes that of x. */
-static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
-                                const qkvi_block_rows *rows, const qkvi_pick *pick, const float *x,
-                                const qkvi_block_acts *acts, float *d,
-                                const qkvi_block_scratch *scratch) {
-    const qkvi_groups groups = groups_at(rows, SELF_WEIGHTS);
-    const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
-    const qkvi_part_acts *const part = &acts->part1;
-    const int64_t n_rows = groups.n_rows, hidden = layer->mha.hidden;
-    const int64_t n = pick ? pick->n : n_rows;
-    float *const d_part = pick ? pick->d : d;
-    float *const d_o = pick ? pick->x : scratch->mha.d_o; /* nothing needs pick->x any more */
-    const float *const d_f = leave_backward(ctx, layer, &layer->norm1, &grads->norm1, &layer->out1,
-                                            &grads->out1, &dropout, n, part, d_part, scratch);
-    output_backward(ctx, &layer->mha, &grads->mha, n, pick ? pick->o : acts->mha.o, d_f, d_o,
-                    &scratch->mha);
-    if (pick) {
-        scatter(ctx, pick, n_rows, qkvi_mha_width(&layer->mha), d_o, scratch->mha.d_o);
-        scatter(ctx, pick, n_rows, hidden, pick->d, d);
-    }
-    float *const d_z = read_gradient(layer, &layer->norm1, n_rows, d, scratch);
-    QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups,
-                              read_of(layer, &layer->norm1, part, x), NULL, &acts->mha, d_z, d_z,
-                              &scratch->mha));
-    enter_backward(ctx, layer, &layer->norm1, &grads->norm1, n_rows, x, part, d, d_z, scratch);
-    return QKV_OK;
-}
-
-static const float *output_of(const qkvi_block *layer, const qkvi_part_acts *part) {
-    return layer->adds ? part->s : part->y;
-}
-
-qkv_status qkvi_block_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
-                               const qkvi_block_rows *rows, const qkvi_pick *pick, const float *x,
-                               const qkvi_block_acts *acts, float *d, float *d_memory,
-                               const qkvi_block_scratch *scratch) {
-    const int64_t n = pick ? pick->n : rows->self.n_rows;
-    const float *const x1 = output_of(layer, &acts->part1);
-    const bool crosses = qkvi_block_crosses(layer);
-    const float *const x2 = crosses ? output_of(layer, &acts->part_cross) : x1;
-    feed_backward(ctx, layer, grads, rows, n, x2, acts, pick ? pick->d : d, scratch);
-    if (crosses) QKV_TRY(cross_backward(ctx, layer, grads, rows, x1, acts, d, d_memory, scratch));
-    return self_backward(ctx, layer, grads, rows, pick, x, acts, d, scratch);
 }

@@ -105,8 +105,9 @@ void qkvi_json_int(qkvi_bytes *bytes, int64_t x) {
     qkvi_bytes_text(bytes, number);
 }
 
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *const from = data;
     char line
         [1024]; /* written by lines: a call for each four characters would take most of the time */
@@ -124,4 +125,28 @@ void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n) {
         }
     }
     qkvi_bytes_add(bytes, line, used);
+}
+
+/* The value of a digit, or -1. */
+static int digit_of(char c) {
+    const char *const at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+int64_t qkvi_base64_take(const char *text, size_t n, char *bytes) {
+    int64_t used = 0;
+    if (n % 4 != 0) return -1;
+    for (size_t i = 0; i < n; i += 4) {
+        const int is_last = i + 4 == n;
+        const int n_padding = is_last ? (text[i + 3] == '=') + (text[i + 2] == '=') : 0;
+        uint32_t group = 0;
+        for (int d = 0; d < 4; d++) {
+            const int digit = d < 4 - n_padding ? digit_of(text[i + (size_t)d]) : 0;
+            if (digit < 0) return -1;
+            group = group << 6 | (uint32_t)digit;
+        }
+        if (group & ((1u << 8 * n_padding) - 1)) return -1; /* bits that no byte has */
+        for (int b = 0; b < 3 - n_padding; b++) bytes[used++] = (char)(group >> (16 - 8 * b));
+    }
+    return used;
 }

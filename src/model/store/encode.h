@@ -31,4 +31,7 @@ void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n);
 
 #pragma GCC visibility pop
 
+/** The bytes of such text, which take at most n / 4 · 3. Returns how many, or -1: it is none. */
+int64_t qkvi_base64_take(const char *text, size_t n, char *bytes);
+
 #endif

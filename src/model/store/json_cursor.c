@@ -126,3 +126,39 @@ int qkvi_json_take_number(qkvi_json_cursor *c, int64_t *number) {
     *number = is_negative ? -value : value;
     return 1;
 }
+
+/* How many digits stand at a place. */
+static size_t count_digits(const char *at) { return strspn(at, "0123456789"); }
+
+/* Is it a number as JSON writes them? RFC 8259, section 6. */
+static int is_decimal(const char *at) {
+    at += *at == '-';
+    const size_t whole = count_digits(at);
+    if (whole == 0 || (whole > 1 && *at == '0')) return 0;
+    at += whole;
+    if (*at == '.') {
+        const size_t fraction = count_digits(++at);
+        if (fraction == 0) return 0;
+        at += fraction;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += at[1] == '+' || at[1] == '-' ? 2 : 1;
+        const size_t exponent = count_digits(at);
+        if (exponent == 0) return 0;
+        at += exponent;
+    }
+    return *at == '\0';
+}
+
+int qkvi_json_take_decimal(qkvi_json_cursor *c, char text[QKVI_JSON_DECIMAL_BYTES]) {
+    size_t n = 0;
+    qkvi_json_peek(c);
+    while (c->at + n < c->end && c->text[c->at + n] &&
+           strchr("0123456789+-.eE", c->text[c->at + n]))
+        if (++n == QKVI_JSON_DECIMAL_BYTES) return 0;
+    memcpy(text, c->text + c->at, n);
+    text[n] = '\0';
+    if (!is_decimal(text)) return 0;
+    c->at += n;
+    return 1;
+}

@@ -7,6 +7,8 @@
 
 #include "model/base.h"
 
+enum { QKVI_JSON_DECIMAL_BYTES = 128 }; /* of a number, with a NUL behind it */
+
 /** A place in text[0 … end). What is taken stands behind it, after blanks; a take that fails returns 0 and leaves
  * the cursor where the text breaks its format. */
 typedef struct qkvi_json_cursor {
@@ -22,6 +24,8 @@ char qkvi_json_peek(qkvi_json_cursor *cursor);
 int qkvi_json_take_text(qkvi_json_cursor *cursor, char *bytes, size_t capacity, size_t *n_bytes);
 /** An integer of at most 18 digits, without fraction or exponent. */
 int qkvi_json_take_number(qkvi_json_cursor *cursor, int64_t *number);
+/** A number as it is written, ended by a NUL. */
+int qkvi_json_take_decimal(qkvi_json_cursor *cursor, char text[QKVI_JSON_DECIMAL_BYTES]);
 /** The line of the cursor, from 1, for messages. */
 int64_t qkvi_json_line(const qkvi_json_cursor *cursor);
 

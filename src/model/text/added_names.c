@@ -143,7 +143,8 @@ static qkv_status check_around(const qkvi_added_list *list, const char *field, q
     const uint32_t place = qkvi_added_list_place(list, entry.content, entry.n_bytes);
     const int is_listed =
         place < list->n_sorted && qkvi_added_is_same(&list->entries[list->sorted[place]], &entry);
-    const int is_lines = list->file == &s->files->vocab && s->class->maker == QKVI_MADE_BY_BERT;
+    const int is_lines = list->file == &s->files->vocab &&
+                         (s->class->maker & (QKVI_MADE_BY_BERT | QKVI_MADE_BY_MPNET));
     if (s->named[which].is_given || is_listed || added_is_word(list, &entry)) return QKV_OK;
     if (is_lines)
         return qkvi_error_set(list->error, QKV_ERR_FORMAT, "%s: no line is %s", list->file->name,
@@ -155,9 +156,13 @@ static qkv_status check_around(const qkvi_added_list *list, const char *field, q
 /* What is named: marked where it is listed, else added. */
 static qkv_status added_list_names(qkvi_added_list *list) {
     const qkvi_settings *const s = list->settings;
-    if (s->class->maker & (QKVI_MADE_BY_BERT | QKVI_MADE_BY_ROBERTA)) {
+    if (s->class->maker & (QKVI_MADE_BY_BERT | QKVI_MADE_BY_ROBERTA | QKVI_MADE_BY_MPNET)) {
         QKV_TRY(check_around(list, "sep_token", QKVI_SEP));
         QKV_TRY(check_around(list, "cls_token", QKVI_CLS));
+    }
+    if (s->class->maker == QKVI_MADE_BY_XLM_ROBERTA) {
+        QKV_TRY(check_around(list, "bos_token", QKVI_BOS));
+        QKV_TRY(check_around(list, "eos_token", QKVI_EOS));
     }
     const char *const file =
         s->tokenizer_config ? s->files->tokenizer_config.name : list->file->name;

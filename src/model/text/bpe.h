@@ -9,6 +9,7 @@
 #ifndef QKVI_TEXT_BPE_H
 #define QKVI_TEXT_BPE_H
 
+#include "model/text/metaspace.h"
 #include "model/text/pieces.h"
 #include "model/text/tokenizer.h"
 
@@ -53,26 +54,6 @@ typedef enum qkvi_bpe_cut {
     QKVI_CUT_MODERN, /* qkvi_modern_word */
     QKVI_CUT_GPT2    /* qkvi_gpt2_word */
 } qkvi_bpe_cut;
-
-/** When U+2581 is put before a stretch that does not begin with it. */
-typedef enum qkvi_prepend {
-    QKVI_PREPEND_NEVER,
-    QKVI_PREPEND_FIRST,
-    QKVI_PREPEND_ALWAYS
-} qkvi_prepend;
-
-/** What only metaspace BPE has. */
-typedef struct qkvi_metaspace {
-    /* The normalizer, before the added tokens of the second pass are found. */
-    int replaces, prepends; /* spaces become U+2581; one is put in front of each stretch */
-    /* The pre-tokenizer, behind it; is_on 0: there is none. */
-    int is_on, splits; /* spaces become U+2581, which begins a word */
-    qkvi_prepend prepend;
-    /* The decoder. */
-    int joins_bytes; /* tokens of bytes are bytes */
-    int drops_first; /* U+2581 of the first token is nothing, not a space */
-    int strips;      /* so many spaces at the front of the text are left out */
-} qkvi_metaspace;
 
 /** The model of a tokenizer of either kind. */
 typedef struct qkvi_bpe {

@@ -9,52 +9,15 @@
  */
 #include "model/text/bpe.h"
 #include "model/text/tokenizer_json.h"
+#include "model/text/tokenizer_parts.h"
 #include "model/text/words.h"
-
-#define META "\xE2\x96\x81"
-
-/* ---- Lists of parts --------------------------------------------------------------------------- */
-
-/* The part itself, or those of a Sequence: how many. */
-static size_t count(const json_t *part, const char *list) {
-    const json_t *const all = json_object_get(part, list);
-    return all ? json_array_size(all) : json_is_object(part);
-}
-
-static const json_t *entry(const json_t *part, const char *list, size_t i) {
-    const json_t *const all = json_object_get(part, list);
-    return all ? json_array_get(all, i) : part;
-}
-
-static const char *type_of(const json_t *part) {
-    const char *const type = json_string_value(json_object_get(part, "type"));
-    return type ? type : "";
-}
-
-static int is_type(const json_t *part, const char *type) {
-    return strcmp(type_of(part), type) == 0;
-}
-
-/* pattern: {"String": …} or {"Regex": …}. */
-static int has_pattern(const json_t *part, const char *kind, const char *text) {
-    const char *const is =
-        json_string_value(json_object_get(json_object_get(part, "pattern"), kind));
-    return is && strcmp(is, text) == 0;
-}
-
-static int has_text(const json_t *part, const char *field, const char *text) {
-    const char *const is = json_string_value(json_object_get(part, field));
-    return is && strcmp(is, text) == 0;
-}
-
-static int is_null(const json_t *part) { return part == NULL || json_is_null(part); }
 
 static const char pre_list[] = "pretokenizers";
 
 static int is_byte_level(const json_t *root) {
     const json_t *const part = json_object_get(root, "pre_tokenizer");
-    for (size_t i = 0; i < count(part, pre_list); i++)
-        if (is_type(entry(part, pre_list, i), "ByteLevel")) return 1;
+    for (size_t i = 0; i < qkvi_part_count(part, pre_list); i++)
+        if (qkvi_part_is(qkvi_part_entry(part, pre_list, i), "ByteLevel")) return 1;
     return 0;
 }
 
@@ -64,10 +27,10 @@ static qkv_status read_normalizer(const qkvi_tokenizer_reader *r) {
     const json_t *object = NULL;
     qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
     QKV_TRY(qkvi_tokenizer_normalizer(r, &object, &model->lowers));
-    model->composes = is_type(object, "NFC");
+    model->composes = qkvi_part_is(object, "NFC");
     r->tokenizer->normalizes = model->lowers || model->composes;
     if (object == NULL || model->composes) return QKV_OK;
-    return qkvi_tokenizer_refuse(r, "normalizer", type_of(object));
+    return qkvi_tokenizer_refuse(r, "normalizer", qkvi_part_type(object));
 }
 
 /* Split by a pattern: one that is written out in words.c. Each word is a part, also where words are said to be
@@ -127,18 +90,18 @@ static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
     const json_t *object = NULL;
     const char *type = "";
     QKV_TRY(qkvi_tokenizer_part(r, "pre_tokenizer", &object, &type));
-    const size_t n = count(object, pre_list);
+    const size_t n = qkvi_part_count(object, pre_list);
     if (n > 2) return qkvi_tokenizer_refuse(r, "pre_tokenizer", "Sequence of more than two");
-    const json_t *const first = n == 2 ? entry(object, pre_list, 0) : NULL;
-    const json_t *const last = entry(object, pre_list, n - 1);
-    if (first && is_type(first, "Digits"))
+    const json_t *const first = n == 2 ? qkvi_part_entry(object, pre_list, 0) : NULL;
+    const json_t *const last = qkvi_part_entry(object, pre_list, n - 1);
+    if (first && qkvi_part_is(first, "Digits"))
         QKV_TRY(read_digits(r, first));
-    else if (first && is_type(first, "Split"))
+    else if (first && qkvi_part_is(first, "Split"))
         QKV_TRY(read_split(r, first));
     else if (first)
-        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(first));
-    if (!is_type(last, "ByteLevel"))
-        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(last));
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", qkvi_part_type(first));
+    if (!qkvi_part_is(last, "ByteLevel"))
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", qkvi_part_type(last));
     return read_byte_level(r, last);
 }
 
@@ -149,93 +112,32 @@ static qkv_status read_spaces(const qkvi_tokenizer_reader *r) {
     const json_t *const part = json_object_get(r->root, "normalizer");
     qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
     if (r->lower_first) return qkvi_tokenizer_refuse(r, "normalizer", "Lowercase");
-    if (is_null(part)) return QKV_OK;
-    for (size_t i = 0; i < count(part, list); i++) {
-        const json_t *const one = entry(part, list, i);
-        int *const is_on = is_type(one, "Replace") ? &rules->replaces : &rules->prepends;
-        const int is_ours = is_type(one, "Replace")
-                                ? has_pattern(one, "String", " ") && has_text(one, "content", META)
-                                : is_type(one, "Prepend") && has_text(one, "prepend", META);
-        if (!is_ours || *is_on) return qkvi_tokenizer_refuse(r, "normalizer", type_of(one));
+    if (qkvi_part_is_null(part)) return QKV_OK;
+    for (size_t i = 0; i < qkvi_part_count(part, list); i++) {
+        const json_t *const one = qkvi_part_entry(part, list, i);
+        int *const is_on = qkvi_part_is(one, "Replace") ? &rules->replaces : &rules->prepends;
+        const int is_ours =
+            qkvi_part_is(one, "Replace")
+                ? qkvi_part_has_pattern(one, "String", " ") &&
+                      qkvi_part_has_text(one, "content", QKVI_META)
+                : qkvi_part_is(one, "Prepend") && qkvi_part_has_text(one, "prepend", QKVI_META);
+        if (!is_ours || *is_on) return qkvi_tokenizer_refuse(r, "normalizer", qkvi_part_type(one));
         *is_on = 1;
     }
     r->tokenizer->normalizes = rules->replaces || rules->prepends;
     return QKV_OK;
 }
 
-/* prepend_scheme, or add_prefix_space of older files, which may only confirm it. */
-static qkv_status read_scheme(const qkvi_tokenizer_reader *r, const char *path, const json_t *part,
-                              qkvi_prepend *prepend) {
-    static const char *const names[] = { "never", "first", "always" };
-    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, path, part);
-    const char *scheme = "always";
-    int prefix = 1;
-    QKV_TRY(qkvi_json_take_string(&inner, "prepend_scheme", &scheme));
-    QKV_TRY(qkvi_json_take_bool(&inner, "add_prefix_space", &prefix));
-    if (!has_text(part, "replacement", META))
-        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
-                                   "%s.replacement that is not U+2581 is not supported", path);
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(scheme, names[i]) != 0) continue;
-        *prepend = (qkvi_prepend)i;
-        if (prefix || i == 0) return QKV_OK;
-    }
-    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT,
-                               "%s.prepend_scheme \"%s\" is not always, first or never, or "
-                               "contradicts add_prefix_space",
-                               path, QKVI_PRINTABLE(96, scheme));
-}
-
 static qkv_status read_metaspace(const qkvi_tokenizer_reader *r) {
     const json_t *const part = json_object_get(r->root, "pre_tokenizer");
     qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
-    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "pre_tokenizer", part);
-    if (is_null(part)) return QKV_OK;
-    const int is_at_spaces = is_type(part, "Split") && has_pattern(part, "String", " ");
+    if (qkvi_part_is_null(part)) return QKV_OK;
+    const int is_at_spaces =
+        qkvi_part_is(part, "Split") && qkvi_part_has_pattern(part, "String", " ");
     if (is_at_spaces && rules->replaces) return QKV_OK;
-    if (!is_type(part, "Metaspace") || rules->replaces || rules->prepends)
-        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(part));
-    rules->is_on = rules->splits = 1;
-    QKV_TRY(qkvi_json_take_bool(&inner, "split", &rules->splits));
-    return read_scheme(r, "pre_tokenizer", part, &rules->prepend);
-}
-
-/* The steps of a decoder in their order, each at most once; how many there are, or 0 for others. */
-static int is_decoder(const json_t *part, qkvi_metaspace *rules) {
-    static const char list[] = "decoders";
-    static const char *const steps[] = { "Replace", "ByteFallback", "Fuse", "Strip" };
-    size_t step = 0;
-    int seen[4] = { 0 };
-    for (size_t i = 0; i < count(part, list); i++) {
-        const json_t *const one = entry(part, list, i);
-        while (step < 4 && !is_type(one, steps[step])) step++;
-        if (step == 4) return 0;
-        seen[step++] = 1;
-        if (is_type(one, "Replace") &&
-            !(has_pattern(one, "String", META) && has_text(one, "content", " ")))
-            return 0;
-        if (!is_type(one, "Strip")) continue;
-        const json_int_t start = json_integer_value(json_object_get(one, "start"));
-        if (!has_text(one, "content", " ") ||
-            json_integer_value(json_object_get(one, "stop")) != 0 || start < 0 || start > 1024)
-            return 0;
-        rules->strips = (int)start;
-    }
-    rules->joins_bytes = seen[1];
-    return seen[0] && (seen[2] || !seen[3]);
-}
-
-qkv_status qkvi_metaspace_read_decoder(const qkvi_tokenizer_reader *r, const json_t *part) {
-    qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
-    qkvi_prepend prepend = QKVI_PREPEND_NEVER;
-    r->tokenizer->decoder = QKVI_DECODER_KIND;
-    if (is_type(part, "Metaspace")) {
-        QKV_TRY(read_scheme(r, "decoder", part, &prepend));
-        rules->drops_first = prepend != QKVI_PREPEND_NEVER;
-    } else if (!is_decoder(part, rules)) {
-        r->tokenizer->decoder = QKVI_DECODER_OTHER;
-    }
-    return QKV_OK;
+    if (!qkvi_part_is(part, "Metaspace") || rules->replaces || rules->prepends)
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", qkvi_part_type(part));
+    return qkvi_metaspace_read(r, part, rules);
 }
 
 /* ---- The model ------------------------------------------------------------------------------- */

@@ -161,8 +161,8 @@ void qkvi_charsmap_free(qkvi_charsmap *map) {
     *map = (qkvi_charsmap){ 0 };
 }
 
-qkvi_charsmap_match qkvi_charsmap_longest(const qkvi_charsmap *map, const char *text,
-                                          size_t n_bytes) {
+static qkvi_charsmap_match find(const qkvi_charsmap *map, const char *text, size_t n_bytes,
+                                int is_shortest) {
     qkvi_charsmap_match match = { 0 };
     if (map->n_units == 0) return match;
     uint32_t node = 0, leaf = 0;
@@ -173,9 +173,20 @@ qkvi_charsmap_match qkvi_charsmap_longest(const qkvi_charsmap *map, const char *
         if (!has_leaf(map->units[node])) continue;
         match.length = i + 1;
         leaf = children(map, node);
+        if (is_shortest) break;
     }
     if (match.length == 0) return match;
     match.string = map->strings + leaf_value(map->units[leaf]);
     match.string_bytes = strlen(match.string);
     return match;
+}
+
+qkvi_charsmap_match qkvi_charsmap_longest(const qkvi_charsmap *map, const char *text,
+                                          size_t n_bytes) {
+    return find(map, text, n_bytes, 0);
+}
+
+qkvi_charsmap_match qkvi_charsmap_shortest(const qkvi_charsmap *map, const char *text,
+                                           size_t n_bytes) {
+    return find(map, text, n_bytes, 1);
 }

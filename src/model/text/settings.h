@@ -51,7 +51,9 @@ typedef enum qkvi_maker {
     QKVI_MADE_BY_MARIAN = 16,
     QKVI_MADE_BY_QWEN2 = 32,
     QKVI_MADE_BY_LLAMA = 64,
-    QKVI_MADE_BY_GEMMA = 128
+    QKVI_MADE_BY_GEMMA = 128,
+    QKVI_MADE_BY_XLM_ROBERTA = 256,
+    QKVI_MADE_BY_MPNET = 512
 } qkvi_maker;
 
 typedef struct qkvi_tokenizer_class {
@@ -90,13 +92,16 @@ typedef struct qkvi_settings_wanted {
     const char *what;     /* for messages: "vocab.txt" */
     int makers;           /* a set of bits; another class is refused */
     qkvi_maker otherwise; /* where no file tells; 0: that is refused, too */
-    int ignores_type;     /* the type of a model tells nothing: only a class that is named does */
+    int ignores_type;     /* the type of a model tells nothing if its class is none of these */
 } qkvi_settings_wanted;
 
 /** Reads the small files. FORMAT, LIMIT, UNSUPPORTED, MEMORY; settings may be freed also then. */
 qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_wanted *wanted,
                               qkvi_settings *settings, qkv_error *error);
 void qkvi_settings_free(qkvi_settings *settings);
+
+/** Which class makes the tokenizer; the small files are parsed. FORMAT, UNSUPPORTED. In settings_class.c. */
+qkv_status qkvi_settings_choose(qkvi_settings *settings, const qkvi_settings_wanted *wanted);
 
 /** What a tokenizer.json says about cutting and padding, where tokenizer_config.json does not. */
 qkv_status qkvi_settings_take_json(qkvi_settings *settings, const json_t *root);

@@ -59,6 +59,10 @@ typedef struct qkvi_charsmap_match {
 qkvi_charsmap_match qkvi_charsmap_longest(const qkvi_charsmap *map, const char *text,
                                           size_t n_bytes);
 
+/** The same of the shortest rule. */
+qkvi_charsmap_match qkvi_charsmap_shortest(const qkvi_charsmap *map, const char *text,
+                                           size_t n_bytes);
+
 /**
  * The tokens that a text begins with, all of them in one walk: a trie as a double array (Aoe 1989).
  *

@@ -12,6 +12,8 @@
 #include "model/text/tokenizer_json.h"
 
 #include "model/text/bpe.h"
+#include "model/text/tokenizer_parts.h"
+#include "model/text/unigram.h"
 #include "model/text/wordpiece.h"
 
 const qkvi_json_limits qkvi_json_limits_tokenizer = { .max_bytes = (size_t)16 << 20,
@@ -79,39 +81,7 @@ qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_
     return QKV_OK;
 }
 
-/* ---- Vocabulary ------------------------------------------------------------------------------ */
-
-static qkv_status tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces,
-                                const char *path, const char *token, size_t n_bytes, int64_t id) {
-    char escaped[96];
-    qkvi_escape(escaped, sizeof escaped, token, n_bytes);
-    if (id < 0 || id >= QKVI_PIECES_MAX_IDS)
-        return QKVI_TOKENIZER_FAIL(r, id < 0 ? QKV_ERR_FORMAT : QKV_ERR_LIMIT,
-                                   "%s: \"%s\" has id %lld, the limit is %d", path, escaped,
-                                   (long long)id, QKVI_PIECES_MAX_IDS - 1);
-    if (n_bytes > QKVI_PIECE_MAX_BYTES)
-        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_LIMIT, "%s: \"%s\" has %zu bytes, the limit is %d",
-                                   path, escaped, n_bytes, QKVI_PIECE_MAX_BYTES);
-    if (id < pieces->n_ids && pieces->tokens[id].length >= 0)
-        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "%s: two tokens have id %lld", path,
-                                   (long long)id);
-    if (qkvi_pieces_add(pieces, (int32_t)id, token, n_bytes) != QKV_OK)
-        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_MEMORY, "no memory for the vocabulary");
-    return QKV_OK;
-}
-
-qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *path,
-                                   const json_t *vocab) {
-    const char *key;
-    const json_t *value;
-    json_object_foreach((json_t *)vocab, key, value) {
-        if (!json_is_integer(value))
-            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "an id in %s is no integer", path);
-        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, key, strlen(key),
-                              json_integer_value(value)));
-    }
-    return QKV_OK;
-}
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 qkv_status qkvi_tokenizer_take_flags(const qkvi_json_reader *token, unsigned *flags) {
     static const struct {
@@ -139,60 +109,6 @@ qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type
     return strcmp(is, type) == 0 ? QKV_OK : qkvi_tokenizer_refuse(r, "model", is);
 }
 
-/* {"token": id, …} by its bytes. */
-static qkv_status walk_vocab(const qkvi_tokenizer_reader *r, qkvi_json_span list) {
-    static const char path[] = "model.vocab";
-    qkvi_json_cursor c = { r->words->text, list.begin, list.end };
-    char token[QKVI_PIECE_MAX_BYTES];
-    int64_t id = 0, n_tokens = 0;
-    size_t n = 0;
-    int more = qkvi_json_take_mark(&c, '{') && qkvi_json_peek(&c) != '}';
-    while (more) {
-        if (!qkvi_json_take_text(&c, token, sizeof token, &n) || !qkvi_json_take_mark(&c, ':'))
-            return qkvi_tokenizer_broken(r, path, &c);
-        if (!qkvi_json_take_number(&c, &id))
-            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "an id in %s is no integer", path);
-        if (++n_tokens > QKVI_VOCAB_MAX_TOKENS)
-            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_LIMIT, "%s has more than %d tokens, the limit",
-                                       path, QKVI_VOCAB_MAX_TOKENS);
-        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, token, n, id));
-        more = qkvi_json_take_mark(&c, ',');
-    }
-    if (!qkvi_json_take_mark(&c, '}') || c.at < list.end) return qkvi_tokenizer_broken(r, path, &c);
-    return QKV_OK;
-}
-
-/* What jansson refuses where it reads the list. */
-static qkv_status check_twice(const qkvi_tokenizer_reader *r) {
-    const qkvi_pieces *const pieces = &r->tokenizer->pieces;
-    size_t n = 0;
-    if (pieces->n_hidden == 0) return QKV_OK;
-    const char *const token = qkvi_pieces_token(pieces, pieces->first_hidden, &n);
-    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.vocab: \"%s\" is a duplicate key",
-                               QKVI_PRINTABLE_BYTES(96, token, n));
-}
-
-qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model) {
-    const json_t *vocab = NULL;
-    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", model);
-    QKV_TRY(qkvi_json_take_object(&inner, "vocab", &vocab));
-    if (vocab == NULL) return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.vocab is missing");
-    if (r->words && r->words->vocab.end > 0)
-        QKV_TRY(walk_vocab(r, r->words->vocab));
-    else
-        QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
-    QKV_TRY(qkvi_tokenizer_seal_model(r->tokenizer, r->error));
-    return check_twice(r);
-}
-
-qkv_status qkvi_tokenizer_set_unk(const qkvi_tokenizer_reader *r, const char *unk, int32_t *id) {
-    *id = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
-    r->tokenizer->special[QKV_TOKEN_UNK] = *id;
-    if (*id >= 0) return QKV_OK;
-    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
-                               QKVI_PRINTABLE(96, unk));
-}
-
 /* Absent or null: nothing stands around a text, as in the reference; a model of BERT's kind cannot
  * use that. */
 qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r) {
@@ -208,6 +124,11 @@ qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r) {
     return qkvi_post_processor_read(r->name, object, type, r->tokenizer, r->error);
 }
 
+static qkvi_metaspace *metaspace_of(const qkv_tokenizer *tokenizer) {
+    if (tokenizer->kind == &qkvi_metaspace_kind) return &qkvi_bpe_of(tokenizer)->metaspace;
+    return tokenizer->kind == &qkvi_unigram_kind ? &qkvi_unigram_of(tokenizer)->metaspace : NULL;
+}
+
 /* A decoder changes no ids: one that is not the kind's is refused when something is decoded. */
 static qkv_status read_decoder(const qkvi_tokenizer_reader *r) {
     const json_t *object = NULL;
@@ -218,7 +139,8 @@ static qkv_status read_decoder(const qkvi_tokenizer_reader *r) {
     if (object == NULL) return QKV_OK;
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "decoder", object);
     QKV_TRY(qkvi_json_need_string(&inner, "type", &type));
-    if (r->tokenizer->kind == &qkvi_metaspace_kind) return qkvi_metaspace_read_decoder(r, object);
+    qkvi_metaspace *const rules = metaspace_of(r->tokenizer);
+    if (rules) return qkvi_metaspace_read_decoder(r, object, rules);
     r->tokenizer->decoder =
         strcmp(type, r->tokenizer->kind->decoder) == 0 ? QKVI_DECODER_KIND : QKVI_DECODER_OTHER;
     return QKV_OK;
@@ -231,6 +153,7 @@ static const struct {
 } kinds[] = {
     { &qkvi_wordpiece_kind, qkvi_wordpiece_read_json },
     { &qkvi_bpe_kind, qkvi_bpe_read_json },
+    { &qkvi_unigram_kind, qkvi_unigram_read_json },
 };
 
 static qkv_status read_kind(qkvi_tokenizer_reader *r) {
@@ -261,7 +184,9 @@ static qkv_status read_file(const qkvi_settings *s, const json_t *root, qkv_toke
 static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer **tokenizer) {
     QKV_TRY(qkvi_settings_take_json(s, root));
     switch (s->class->maker) {
-    case QKVI_MADE_BY_BERT: return qkvi_bert_make(s, root, tokenizer);
+    case QKVI_MADE_BY_BERT:
+    case QKVI_MADE_BY_MPNET: return qkvi_bert_make(s, root, tokenizer);
+    case QKVI_MADE_BY_XLM_ROBERTA: return qkvi_unigram_make(s, root, tokenizer);
     case QKVI_MADE_BY_ROBERTA:
     case QKVI_MADE_BY_QWEN2:
     case QKVI_MADE_BY_LLAMA:
@@ -274,7 +199,7 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
     static const qkvi_settings_wanted wanted = {
-        "tokenizer.json", ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_GEMMA - 1), QKVI_MADE_BY_FILE, 0
+        "tokenizer.json", ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_MPNET - 1), QKVI_MADE_BY_FILE, 0
     };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;

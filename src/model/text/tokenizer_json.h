@@ -43,12 +43,15 @@ qkv_status qkvi_bert_make(const qkvi_settings *settings, const json_t *root,
                           qkv_tokenizer **tokenizer);
 qkv_status qkvi_bpe_make(const qkvi_settings *settings, const json_t *root,
                          qkv_tokenizer **tokenizer);
+qkv_status qkvi_unigram_make(const qkvi_settings *settings, const json_t *root,
+                             qkv_tokenizer **tokenizer);
 
 /** Makes the tokenizer and reads model, normalizer and pre_tokenizer; ends with
  * qkvi_tokenizer_seal_model. Registered in tokenizer_json.c. */
 typedef qkv_status qkvi_tokenizer_read_kind(qkvi_tokenizer_reader *r);
 qkvi_tokenizer_read_kind qkvi_wordpiece_read_json;
 qkvi_tokenizer_read_kind qkvi_bpe_read_json;
+qkvi_tokenizer_read_kind qkvi_unigram_read_json;
 
 /** "FILE: …", as printf has it; is the status. */
 #define QKVI_TOKENIZER_FAIL(r, status, ...)                                                        \
@@ -80,6 +83,9 @@ qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_
  * otherwise a token is normalised if it is not special. */
 qkv_status qkvi_tokenizer_take_flags(const qkvi_json_reader *token, unsigned *flags);
 
+/** Gives a token of a vocabulary its id; path is for messages. FORMAT, LIMIT, MEMORY. */
+qkv_status qkvi_tokenizer_add_word(const qkvi_tokenizer_reader *r, const char *path,
+                                   const char *token, size_t n_bytes, int64_t id);
 /** The object {"token": id, …} as the vocabulary of the tokenizer. path is for messages. */
 qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *path,
                                    const json_t *vocab);
@@ -88,6 +94,8 @@ qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *p
 qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type,
                                 const json_t **model);
 qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model);
+/** FORMAT: a sealed vocabulary has a token twice. */
+qkv_status qkvi_tokenizer_check_twice(const qkvi_tokenizer_reader *r);
 /** model.unk_token becomes *id and the unknown token. FORMAT: the vocabulary lacks it. */
 qkv_status qkvi_tokenizer_set_unk(const qkvi_tokenizer_reader *r, const char *unk, int32_t *id);
 /** What the file puts around a text, after the tokens were added. */
@@ -95,8 +103,6 @@ qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r);
 /** The vocabulary and the merges of vocab.json and merges.txt; in bpe_words.c. */
 qkv_status qkvi_bpe_read_files(const qkvi_text_files *files, qkv_tokenizer *tokenizer,
                                qkv_error *error);
-/** The decoder of a metaspace BPE, an object with a type; in bpe_parts.c. */
-qkv_status qkvi_metaspace_read_decoder(const qkvi_tokenizer_reader *r, const json_t *part);
 /** The merges of a BPE model, and their end; in bpe_words.c. */
 qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *model);
 

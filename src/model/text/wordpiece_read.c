@@ -168,8 +168,10 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     QKV_TRY(read_words(s, root, tokenizer));
     QKV_TRY(find_unk(s, root, tokenizer));
     QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
-    qkvi_tokenizer_bert_templates(tokenizer, tokenizer->special[QKV_TOKEN_CLS],
-                                  tokenizer->special[QKV_TOKEN_SEP]);
+    const int is_mpnet = s->class->maker == QKVI_MADE_BY_MPNET;
+    tokenizer->trim_offsets = is_mpnet;
+    (is_mpnet ? qkvi_tokenizer_roberta_templates : qkvi_tokenizer_bert_templates)(
+        tokenizer, tokenizer->special[QKV_TOKEN_CLS], tokenizer->special[QKV_TOKEN_SEP]);
     qkvi_settings_apply(s, tokenizer);
     return QKV_OK;
 }
@@ -188,11 +190,12 @@ qkv_status qkvi_bert_make(const qkvi_settings *s, const json_t *root, qkv_tokeni
     return status;
 }
 
-/* Of a class that is named; what a model's type tells is not asked: other files are for its own. */
+/* Of a class that is named, or that of a type whose files are lines: other types have other files. */
 qkv_status qkvi_tokenizer_read_vocab(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                      qkv_error *error) {
-    static const qkvi_settings_wanted wanted = { "vocab.txt", QKVI_MADE_BY_BERT, QKVI_MADE_BY_BERT,
-                                                 1 };
+    static const qkvi_settings_wanted wanted = { "vocab.txt",
+                                                 QKVI_MADE_BY_BERT | QKVI_MADE_BY_MPNET,
+                                                 QKVI_MADE_BY_BERT, 1 };
     qkvi_settings settings;
     *tokenizer = NULL;
     qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);

@@ -1,0 +1,111 @@
+/*
+ * What the rows of BERT and its family, of BART and Marian have in common: see families.c. From transformers 5,
+ * models/<type>/{configuration,modeling}_<type>.py.
+ */
+#ifndef QKVI_ARCH_FAMILIES_EARLY_H
+#define QKVI_ARCH_FAMILIES_EARLY_H
+
+/* ---- What config.json calls sizes ------------------------------------------------------------- */
+
+#define NO_OTHER_ATTENTION                                                                         \
+    { "is_decoder", 0, 0 }, { "add_cross_attention", 0, 0 }
+#define AT(field) (int)offsetof(qkv_model_info, field)
+
+/* Encoders: sizes must be there. The switch for sinusoids is ours, for BERT alone. */
+#define ENCODER(n, of_hidden, heads, wide, act, ...)                                               \
+    .config = { .hidden = { of_hidden, 0 },                                                        \
+                .max_len = { "max_position_embeddings", 0 },                                       \
+                .vocab_size = { "vocab_size", 0 },                                                 \
+                .kv_heads = "num_key_value_heads",                                                 \
+                .stacks = { { { n, 0 }, { heads, 0 }, { wide, 0 } } },                             \
+                .activation = act,                                                                 \
+                .activation_absent = "gelu",                                                       \
+                .eps_absent = 1e-12,                                                               \
+                .position_word = "position_embedding_type",                                        \
+                .bos = -1,                                                                         \
+                .eos = -1,                                                                         \
+                .start = -1,                                                                       \
+                __VA_ARGS__ }
+
+#define BERT_CONFIG(...)                                                                           \
+    ENCODER("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",        \
+            "hidden_act", .n_types = { "type_vocab_size", 2 }, .eps = "layer_norm_eps",            \
+            __VA_ARGS__)
+
+/*
+ * BART and Marian: what is absent has the default of transformers 5. They are one graph, which no
+ * field changes; fields by which files of before 2021 said so are checked.
+ */
+#define PAIR_STACK(side)                                                                           \
+    {                                                                                              \
+        { side "_layers", 12 }, { side "_attention_heads", 16 }, { side "_ffn_dim", 4096 }         \
+    }
+
+#define PAIR_CONFIG(n_words, is_marian, ...)                                                       \
+    .config = { .hidden = { "d_model", 1024 },                                                     \
+                .max_len = { "max_position_embeddings", 1024 },                                    \
+                .vocab_size = { "vocab_size", n_words },                                           \
+                .stacks = { PAIR_STACK("encoder"), PAIR_STACK("decoder") },                        \
+                .activation = "activation_function",                                               \
+                .activation_absent = "gelu",                                                       \
+                .eps_absent = 1e-5,                                                                \
+                .switches = { NO_OTHER_ATTENTION,                                                  \
+                              { "is_encoder_decoder", 1, 0 },                                      \
+                              { "normalize_before", 0, 0 },                                        \
+                              { "add_final_layer_norm", 0, 0 },                                    \
+                              { "normalize_embedding", !is_marian, 0 },                            \
+                              { "static_position_embeddings", is_marian, 0 },                      \
+                              { "scale_embedding", 0, AT(scales_words) },                          \
+                              { is_marian ? "share_encoder_decoder_embeddings" : NULL, 1,          \
+                                AT(separate_words) } },                                            \
+                __VA_ARGS__ }
+
+/* ---- Names ------------------------------------------------------------------------------------ */
+
+/* Blocks are alike but for DistilBERT's. */
+#define BERT_BLOCK                                                                                 \
+    .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value", \
+    .output = "attention.output.dense", .norm1 = "attention.output.LayerNorm",                     \
+    .up = "intermediate.dense", .down = "output.dense", .norm2 = "output.LayerNorm"
+
+#define EMBEDDINGS(prefix)                                                                         \
+    .word = prefix "embeddings.word_embeddings",                                                   \
+    .position = prefix "embeddings.position_embeddings",                                           \
+    .embed_norm = prefix "embeddings.LayerNorm"
+
+/* BART and Marian. */
+#define PAIR_BLOCK                                                                                 \
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",           \
+    .output = "self_attn.out_proj", .norm1 = "self_attn_layer_norm", .up = "fc1", .down = "fc2",   \
+    .norm2 = "final_layer_norm"
+
+#define PAIR_ENCODER                                                                               \
+    .word = "model.encoder.embed_tokens", .position = "model.encoder.embed_positions",             \
+    .layer = "model.encoder.layers.", PAIR_BLOCK
+
+#define PAIR_DECODER                                                                               \
+    .word = "model.decoder.embed_tokens", .position = "model.decoder.embed_positions",             \
+    .layer = "model.decoder.layers.", PAIR_BLOCK, .cross_query = "encoder_attn.q_proj",            \
+    .cross_key = "encoder_attn.k_proj", .cross_value = "encoder_attn.v_proj",                      \
+    .cross_output = "encoder_attn.out_proj", .norm_cross = "encoder_attn_layer_norm"
+
+#define SHARED_TIE                                                                                 \
+    {                                                                                              \
+        "model.shared.weight", {                                                                   \
+            "lm_head.weight", "model.decoder.embed_tokens.weight",                                 \
+                "model.encoder.embed_tokens.weight"                                                \
+        }                                                                                          \
+    }
+
+/* RoBERTa and XLM-RoBERTa. */
+#define ROBERTA_NAMES                                                                              \
+    .spelling = { .prefix = "roberta.",                                                            \
+                  .ties = { { "roberta.embeddings.word_embeddings.weight",                         \
+                              { "lm_head.decoder.weight" } } },                                    \
+                  .bias = { "lm_head.bias", "lm_head.decoder.bias" } },                            \
+    .stacks = { { EMBEDDINGS("roberta."), .segment = "roberta.embeddings.token_type_embeddings",   \
+                  .layer = "roberta.encoder.layer.", BERT_BLOCK } },                               \
+    .pooler = "roberta.pooler.dense", .head = "lm_head.decoder", .transform = "lm_head.dense",     \
+    .transform_norm = "lm_head.layer_norm", .decoder_bias = "lm_head.bias"
+
+#endif
