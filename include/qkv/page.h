@@ -61,6 +61,12 @@ typedef struct qkv_page_head {
     const uint8_t *mask;
     /* The scale of this head's scores. 0: that of the page. */
     float scale;
+    /*
+     * 1: -window_left <= j - (i + q_offset) <= window_right, as in qkv_attention_desc, beside the
+     * rules of the page. 0: neither is read.
+     */
+    int has_window;
+    int64_t window_left, window_right;
 } qkv_page_head;
 
 /**

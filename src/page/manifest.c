@@ -204,6 +204,13 @@ static void add_scores(qkvi_bytes *file, const qkv_page *page, const qkv_page_he
     if (head->scale != 0) add_real(file, "scale", (double)head->scale);
     if (head->alibi != 0) add_real(file, "alibi", head->alibi);
     if (head->sink) add_real(file, "sink", (double)*head->sink);
+    if (head->has_window) {
+        qkvi_bytes_text(file, "\"window\":[");
+        qkvi_json_int(file, head->window_left);
+        qkvi_bytes_text(file, ",");
+        qkvi_json_int(file, head->window_right);
+        qkvi_bytes_text(file, "],");
+    }
     if (head->mask == NULL) return;
     qkvi_bytes_text(file, "\"mask\":\"");
     qkvi_base64_add(file, head->mask, (size_t)page->n_queries * qkvi_page_mask_row_bytes(page));

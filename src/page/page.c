@@ -70,6 +70,17 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
         if (head->sink && !(*head->sink < INFINITY))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld].sink is neither finite nor -INFINITY", (long long)i);
+        if (head->has_window && (head->window_left < -1 || head->window_right < -1))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].window_left = %lld, window_right = %lld: each must "
+                                  "be -1 or above",
+                                  (long long)i, (long long)head->window_left,
+                                  (long long)head->window_right);
+        if (head->has_window && page->two_texts)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].has_window: queries of two_texts have no places "
+                                  "among the keys",
+                                  (long long)i);
         QKV_TRY(check_map(page, i, error));
     }
     return QKV_OK;

@@ -116,7 +116,7 @@ function matrixFigure() {
     for (let i = r[0]; cells <= 4096 && i < r[1]; i++) {
         const weights = row(state.head, i);
         for (let j = c[0]; j < c[1]; j++) {
-            if (isHidden([i, i + 1], j, j + 1)) continue;
+            if (isHidden(thisData(), [i, i + 1], j, j + 1)) continue;
             const rgb = colorOf(weights[j], keysSeen(i), topOf(state.head)),
                   x = plot.left + (j - c[0]) * z, y = plot.top + (i - r[0]) * z;
             figure.append(svg(

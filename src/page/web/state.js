@@ -98,6 +98,13 @@ const ruleText = ({
     ...fields
 }) => [definition, ...Object.keys(fields).map(name => `${name} = ${fields[name]}`)].join(", ");
 
+/* "At most 3 keys before and 0 behind the query's place" */
+const windowText = ({window_left, window_right}) => {
+    const sides = [[window_left, "before"], [window_right, "behind"]].filter(([n]) => n >= 0);
+    return `Window: at most ${sides.map(([n, side]) => `${n} keys ${side}`).join(" and ")} the ` +
+        "query's place";
+};
+
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
     const {layer, head, alibi, sink, mask} = thisHead(),
@@ -119,6 +126,8 @@ function caption() {
     for (const name in modelRules)
         if (!["causal", "window", "q_offset"].includes(name))
             parts.push(`Rule ${name}: ${ruleText(modelRules[name])}.`);
+    const {window} = rulesOf(thisHead());
+    if (window) parts.push(windowText(window) + " are seen.");
     if (mask) parts.push("A mask hides keys from queries, pair by pair.");
     if (isModified())
         parts.push(

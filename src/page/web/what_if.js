@@ -114,7 +114,7 @@ function scoreSteps({q, k, alibi, scale}, i, j) {
 
 /* Why query i does not see key j; "" if it does. */
 function whyHidden(data, i, j) {
-    const [first, end] = visibleKeys(i, modelRules);
+    const [first, end] = visibleKeys(i, rulesOf(data));
     if (maySee(data, i, j)) return "";
     if (whatIf.dropped.has(j)) return "dropped by What if";
     if (isGone(j)) return "special, hidden by What if";
