@@ -20,9 +20,9 @@ const headOrder = sort =>
             (a, b) => (sort && (HEADS[b].stats[sort] ?? -1) - (HEADS[a].stats[sort] ?? -1)) ||
                 HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
 
-function drawThumb(canvas, index) {
+function drawThumb(canvas, index, top = topOf(index, true)) {
     const {side, rows, mask, window} = HEADS[index], thumb = thumbOf(index), context = canvas.getContext("2d");
-    const image = context.createImageData(side, rows), top = topOf(index, true), seen = N;
+    const image = context.createImageData(side, rows), seen = N;
     const hides = {window, mask: mask && bytesOf(mask)};
     const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);
     for (let at = 0; at < side * rows; at++) {
