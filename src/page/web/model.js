@@ -212,7 +212,7 @@ tabs.model = {
             made.setAttribute("aria-pressed", now);
             made.tabIndex = now ? 0 : -1;
             made.style.outlineColor = at > 0 ? colorOfOverlaid(at) : "";
-            made.classList.toggle("over", at > 0);
+            made.classList.toggle("laid", at > 0);
         }
         if (!modelView.box.querySelector('[tabindex="0"]') && modelView.box.firstChild)
             modelView.box.firstChild.tabIndex = 0;
