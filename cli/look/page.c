@@ -39,16 +39,16 @@ static qkv_status page_head(const struct look *look, int64_t index, float scale,
     qkv_head_view seen = qkv_head_view_init();
     const qkv_status status = qkv_heads_view(look->text.heads, index, &seen, error);
     if (status != QKV_OK) return status;
-    *head = (qkv_page_head){ .q = seen.q,
-                             .k = seen.k,
-                             .lse = seen.lse,
-                             .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
-                             .numbers = look_numbers(look, index),
-                             .label = look_label(look, index),
-                             .has_window =
-                                 !look->arrays && seen.desc->flags & QKV_SET_WINDOW ? 1 : 0,
-                             .window_left = seen.desc->window_left,
-                             .window_right = seen.desc->window_right };
+    *head =
+        (qkv_page_head){ .q = seen.q,
+                         .k = seen.k,
+                         .lse = seen.lse,
+                         .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
+                         .numbers = look_numbers(look, index),
+                         .label = look_label(look, index),
+                         .has_window = !look->arrays && seen.desc->flags & QKV_SET_WINDOW ? 1 : 0,
+                         .window_left = seen.desc->window_left,
+                         .window_right = seen.desc->window_right };
     look_place(look, index, &head->layer, &head->head);
     if (head->layer < 0) head->layer = 0;
     return QKV_OK;
@@ -208,6 +208,7 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
     qkv_page page = look_page_of(look, title, caption);
     struct look_tokens keys = { NULL, NULL };
+    struct page_effects effects = { .word = NULL };
     qkv_status status = look_tokens_make(&keys, &view->keys, error);
     page.n_heads = look->list ? look->n_list : look->given ? 1 : look_n_heads(look);
     page.tokens = (const char *const *)keys.texts;
@@ -222,7 +223,9 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     make_title(look, title, sizeof title);
     make_caption(look, caption, sizeof caption);
     if (status == QKV_OK) status = look_page_heads(look, heads, &page.scale, error);
+    if (status == QKV_OK) status = look_page_effects(look, &page, heads, &effects, error);
     if (status == QKV_OK) status = look_page_write(look, &page, heads, path, error);
+    free(effects.word);
     look_tokens_free(&keys, look->n_cols);
     return status;
 }

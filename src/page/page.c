@@ -197,6 +197,13 @@ static qkv_status check(const qkv_page *page, const char *path, qkv_error *error
         return qkvi_error_set(
             error, QKV_ERR_ARGUMENT, "query = %lld is neither -1 nor below %s = %lld",
             (long long)page->query, page->queries ? "n_queries" : "n", (long long)page->n_queries);
+    if (page->effect_of && (page->effect_query < -1 || page->effect_query >= page->n_queries))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "effect_query = %lld is neither -1 nor below n_queries = %lld",
+                              (long long)page->effect_query, (long long)page->n_queries);
+    if (page->effect_of && page->effect_log_p > 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "effect_log_p = %g is above 0",
+                              page->effect_log_p);
     return check_heads(page, error);
 }
 

@@ -528,6 +528,41 @@ static void test_head_window(void **state) {
     heads[1].has_window = 0;
 }
 
+/* What heads are worth: once for the page, a number for each head, null where it is not known. */
+static void test_effects(void **state) {
+    (void)state;
+    qkv_page page = make_page(8, 4, 2, 2, 0);
+    heads[0].effect = -0.75;
+    heads[1].effect = NAN;
+    struct file file = write_page(&page);
+    json_t *manifest = manifest_of(&file);
+    assert_null(json_object_get(manifest, "effects"));
+    assert_null(json_object_get(head_of(manifest, 0), "effect"));
+    close_page(&file, manifest);
+    page.effect_of = "ln P(<b>) at token 3";
+    page.effect_word = "<b>";
+    page.effect_query = 3;
+    page.effect_log_p = -0.5;
+    file = write_page(&page);
+    manifest = manifest_of(&file);
+    json_t *const effects = json_object_get(manifest, "effects");
+    assert_string_equal(text_of(effects, "what"), page.effect_of);
+    assert_string_equal(text_of(effects, "word"), "<b>");
+    assert_int_equal(json_integer_value(json_object_get(effects, "place")), 3);
+    assert_true(json_number_value(json_object_get(effects, "log_p")) == -0.5);
+    assert_true(json_number_value(json_object_get(head_of(manifest, 0), "effect")) == -0.75);
+    assert_true(json_is_null(json_object_get(head_of(manifest, 1), "effect")));
+    close_page(&file, manifest);
+    qkv_error error;
+    page.effect_query = 8;
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "effect_query = 8"));
+    page.effect_query = -1;
+    page.effect_log_p = 0.5;
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "effect_log_p"));
+}
+
 static void test_limit(void **state) {
     (void)state;
     qkv_page page = make_page(MAX_N, MAX_DIM, MAX_HEADS, 1, 0);
@@ -938,6 +973,7 @@ int main(void) {
         cmocka_unit_test(test_thumbnail),
         cmocka_unit_test(test_mask),
         cmocka_unit_test(test_head_window),
+        cmocka_unit_test(test_effects),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_refusals),

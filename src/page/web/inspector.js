@@ -12,11 +12,12 @@ function pairFacts(weights) {
     for (const p of weights)
         if (p > weights[key]) rank++;
     return facts([
-        ...scoreSteps(data, query, key).map(([done, value, name]) => [
-            done || name, fixed(value, 3),
-            done ? `${name}: what this step makes of the number above` :
-                   "the sum over components of query times key"
-        ]),
+        ...scoreSteps(data, query, key)
+            .map(
+                ([done, value, name]) =>
+                    [done || name, fixed(value, 3),
+                     done ? `${name}: what this step makes of the number above` :
+                            "the sum over components of query times key"]),
         hidden && ["seen", "no: " + hidden],
         [
             "lse of the query", fixed(weights.lse, 3),
@@ -83,17 +84,19 @@ function headFacts() {
 
 drawn.push(function drawInspector() {
     const {query, key} = pairNow(), weights = row(state.head, query),
-                       all = row(state.head, query, false, true);
+                  all = row(state.head, query, false, true);
     if (!weights) {
         put(byId("inspector"), el("p", {class: "note"}, "Loading this head …"));
         return;
     }
     const best = largest(weights, 3);
-    put(byId("inspector"), el("h2", {}, state.hover === null ? "Selected pair" : "Preview of a query"),
+    put(byId("inspector"),
+        el("h2", {}, state.hover === null ? "Selected pair" : "Preview of a query"),
         el("p", {class: "pair"}, chip(query, "q"), " looks at ", chip(key, "k")),
-        el("p", {class: "big"}, define(
-            weightText(all[key]),
-            "weight: the share of what this query reads that comes from this key; all its weights sum to 1")),
+        el("p", {class: "big"},
+           define(
+               weightText(all[key]),
+               "weight: the share of what this query reads that comes from this key; all its weights sum to 1")),
         el("p", {class: "note"},
            `query at place ${query}, key at place ${key}` +
                (isModified() ? "; modified by What if" : "") +

@@ -4,10 +4,11 @@ const scales = ["linear", "log", "uniform"];
 const keyTable = [
     ["← → ↑ ↓", "move the selection"], ["[ ]", "layer before, after"],
     ["{ }", "head before, after"], ["1 … 8", "view"], ["/", "find a token"],
-    ["Enter", "keep the query under the mouse"], ["Esc", "close what is open; then clear: added queries and heads, search"],
+    ["Enter", "keep the query under the mouse"],
+    ["Esc", "close what is open; then clear: added queries and heads, search"],
     ["t", "attention from or to"], ["l", "scale"], ["s", "special tokens"], ["w", "whole words"],
-    ["c", "copy the row"], ["+ − 0", "zoom matrix and map; fit"], ["Shift ← → ↑ ↓", "move them"], ["d", "drop the key"],
-    ["?", "this list"]
+    ["c", "copy the row"], ["+ − 0", "zoom matrix and map; fit"], ["Shift ← → ↑ ↓", "move them"],
+    ["d", "drop the key"], ["?", "this list"]
 ];
 
 /* In Tokens left and right move the query along the text; elsewhere rows are queries and columns keys. */

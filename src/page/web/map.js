@@ -125,7 +125,8 @@ tabs.map = {
         };
         panel.append(
             el("div", {class: "tools"}, ...zoomTools(mapHands),
-               plane.kinds = select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
+               plane.kinds =
+                   select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
                select(
                    "Colour by",
                    Object.entries(colorings)
@@ -162,12 +163,15 @@ tabs.map = {
             `, coloured by ${colorings[plane.color].name}` +
             ". Lines lead from the query to its five strongest keys, as wide as their weights. " +
             (pca ? "The two principal components of queries and keys together" +
-                     (map       ? ". " :
+                     (map           ? ". " :
                           EVERY > 1 ? ", of those that are shown, computed here. " :
                                       ", computed here. ") :
                    (map_note || "t-SNE") +
                      ". Recall: share of queries whose nearest key here has the largest q·k; correlation of distance and q·k. Distances between far groups mean little. ") +
-            (map ? "" : (map_note || "The file has no map of this head by t-SNE: `qkv map --head L.H` makes one.") + " ");
+            (map ? "" :
+                   (map_note ||
+                    "The file has no map of this head by t-SNE: `qkv map --head L.H` makes one.") +
+                     " ");
     },
 };
 const pointName = p =>
@@ -240,16 +244,15 @@ function mapPoint(p, x, y, weights, alone) {
         })
     };
     const point = key ?  // the middle of a triangle is a third above its base
-        svg("path",
-            {...shape, d: `M${x} ${y - 1.2 * size}l${size} ${1.8 * size}h${- 2 * size}z`}) :
+        svg("path", {...shape, d: `M${x} ${y - 1.2 * size}l${size} ${1.8 * size}h${- 2 * size}z`}) :
         svg("circle", {...shape, cx: x, cy: y, r: size});
     if (alone) return point;
     pickable(point, () => change(key ? {key: i} : {query: i}));
     hear(
         point, "pointermove",
-        event => tip(
-            event,
-            name + (key && weights ? `\nweight ${cellText(state.query, i, weights[i])}` : "")));
+        event =>
+            tip(event,
+                name + (key && weights ? `\nweight ${cellText(state.query, i, weights[i])}` : "")));
     hear(point, "pointerleave", event => tip(event, ""));
     return point;
 }
@@ -271,16 +274,19 @@ function mapLabels(figure, points, shown, at, rem) {
             continue;
         }
         const [x, y] = at(p), chosen = shown.has(p), size = chosen ? 14 : 12,
-              text = cut(p < M ? queryText(p) : tokenText(p - M), 18),
-              w = textWidth(text, size, chosen ? 650 : 400), h = size * rem * 1.2, far = 10 * rem;
+                  text = cut(p < M ? queryText(p) : tokenText(p - M), 18),
+                  w = textWidth(text, size, chosen ? 650 : 400), h = size * rem * 1.2,
+                  far = 10 * rem;
         const sides = [
-            [x + far, y], [x - far - w, y], [x - w / 2, y - far - h / 2], [x - w / 2, y + far + h / 2],
-            [x + far, y - h], [x + far, y + h], [x - far - w, y - h], [x - far - w, y + h]
+            [x + far, y], [x - far - w, y], [x - w / 2, y - far - h / 2],
+            [x - w / 2, y + far + h / 2], [x + far, y - h], [x + far, y + h], [x - far - w, y - h],
+            [x - far - w, y + h]
         ];
-        const side = sides.slice(0, chosen ? 8 : 4).find(
-            ([left, middle]) => left > 0 && left + w < width && middle > h / 2 &&
-                middle < height - h / 2 &&
-                claim([left, middle - h / 2, left + w, middle + h / 2]));
+        const side = sides.slice(0, chosen ? 8 : 4)
+                         .find(
+                             ([left, middle]) => left > 0 && left + w < width && middle > h / 2 &&
+                                 middle < height - h / 2 &&
+                                 claim([left, middle - h / 2, left + w, middle + h / 2]));
         if (!side) continue;
         made++;
         figure.append(
@@ -301,7 +307,9 @@ function mapCorner(points, xy, reach, across, up) {
     const unit = MINIMAP / max(across, up), left = plane.width - across * unit - 14,
           top = plane.height - up * unit - 14, box = svg("g", {"aria-hidden": "true"});
     const frame = {fill: css("raised"), stroke: css("edge")};
-    box.append(svg("rect", {x: left - 4, y: top - 4, width: across * unit + 8, height: up * unit + 8, ...frame}));
+    box.append(
+        svg("rect",
+            {x: left - 4, y: top - 4, width: across * unit + 8, height: up * unit + 8, ...frame}));
     for (const p of mapPoints().filter((_, at) => at % ceil((M + N) / EVERY / 200) === 0))
         box.append(svg("circle", {
             cx: left + xy[2 * p] / reach * unit,
@@ -309,7 +317,8 @@ function mapCorner(points, xy, reach, across, up) {
             r: 1,
             fill: css("faint")
         }));
-    const w = plane.width / plane.unit / plane.z * unit, h = plane.height / plane.unit / plane.z * unit,
+    const w = plane.width / plane.unit / plane.z * unit,
+          h = plane.height / plane.unit / plane.z * unit,
           x0 = left + (across / 2 + plane.x - 0.5) * unit - w / 2,
           y0 = top + (up / 2 + plane.y - 0.5) * unit - h / 2,
           x1 = clamp(x0, left - 3, left + across * unit), y1 = clamp(y0, top - 3, top + up * unit);

@@ -116,7 +116,8 @@ function measurePlot({width, height}) {
     const key = [width, height, em(), manifest.at, namesFit()].join();
     if (plot.key === key) return;
     const longest = (of, name, most) => {
-        const n = min(of.n, 400), few = namesFit() ? listOf(n, i => name(floor(i * of.n / n))) : [String(of.n)];
+        const n = min(of.n, 400),
+              few = namesFit() ? listOf(n, i => name(floor(i * of.n / n))) : [String(of.n)];
         return min(most, max(36 * em(), ...few.map(text => textWidth(text, LABEL, 700) + 1)));
     };
     const {left, top} = plot;

@@ -88,8 +88,9 @@ function paintAxes(context) {
     context.font = font(12);
     context.textAlign = "left";
     context.textBaseline = "alphabetic";
-    const words = plot.left < textWidth("key is looked at →", 12) ? ["key →", "query ↓"] :
-                                                                     ["key is looked at →", "query looks ↓"];
+    const words = plot.left < textWidth("key is looked at →", 12) ?
+        ["key →", "query ↓"] :
+        ["key is looked at →", "query looks ↓"];
     words.forEach((text, line) => context.fillText(text, 0, (14 + 17 * line) * rem));
     if (isPart()) paintMinimap(context, r, c);
 }
@@ -151,20 +152,21 @@ function matrixFigure() {
     }
     const ink = css("ink");
     for (const {text: name, size, isKey, at} of names)
-        figure.append(svg(
-            "text",
-            isKey ? {
-                transform: `translate(${at + place.x * z - c[0] * z + 4} ${plot.top - 8}) rotate(-56)`,
-                size: size * em(),
-                fill: ink
-            } :
-                    {
-                        x: plot.left - 8,
-                        y: at + place.y * z - r[0] * z + size * em() / 3,
-                        anchor: "end",
-                        size: size * em(),
-                        fill: ink
-                    },
-            name));
+        figure.append(
+            svg("text",
+                isKey ? {
+                    transform:
+                        `translate(${at + place.x * z - c[0] * z + 4} ${plot.top - 8}) rotate(-56)`,
+                    size: size * em(),
+                    fill: ink
+                } :
+                        {
+                            x: plot.left - 8,
+                            y: at + place.y * z - r[0] * z + size * em() / 3,
+                            anchor: "end",
+                            size: size * em(),
+                            fill: ink
+                        },
+                name));
     return figure;
 }

@@ -58,7 +58,8 @@ function showBrushed() {
     const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` +
         (step > 1 ? `, of every ${step}th query` : "");
     matrix.found.hidden = false;
-    put(matrix.found, button("Close", clearBrush, {class: "close", title: "Esc"}), el("h3", {}, title),
+    put(matrix.found, button("Close", clearBrush, {class: "close", title: "Esc"}),
+        el("h3", {}, title),
         table(
             title, ["Query", "Key", "Weight", "Select"],
             best.map(

@@ -59,17 +59,25 @@ function overlayTools() {
                              "stroke-dasharray": strokes[at]
                          }));
         return at ? el("button", {
-                        type: "button",
-                        class: "overlaid",
-                        label: `${headName(head)}: take it away`,
-                        onclick: () => toggleOverlaid(head)
-                    },
+            type: "button",
+            class: "overlaid",
+            label: `${headName(head)}: take it away`,
+            onclick: () => toggleOverlaid(head)
+        },
                        line, placeName(head), " ✕") :
                     el("span", {class: "overlaid"}, line, placeName(head));
     });
     const add = select(
-        "Lay over", [["", "a head …"], ...of.filter(i => i !== state.head && !state.others.includes(i)).map(
-            i => [i, `${HEADS[i].layer}.${HEADS[i].head}${HEADS[i].label ? " " + HEADS[i].label : ""}`])],
+        "Lay over",
+        [
+            ["", "a head …"],
+            ...of.filter(i => i !== state.head && !state.others.includes(i))
+                .map(
+                    i =>
+                        [i,
+                         `${HEADS[i].layer}.${HEADS[i].head}${
+                             HEADS[i].label ? " " + HEADS[i].label : ""}`])
+        ],
         "", value => value !== "" && toggleOverlaid(+value),
         "up to five heads beside this one, by colour and stroke");
     return [...chips, HEADS.length > 1 ? add : ""];

@@ -44,7 +44,8 @@ function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
                                                                el("canvas", {width: C, height: R});
     const context = canvas.getContext("2d"), image = context.createImageData(C, R),
           top = mass ? 1 : topOf(head);
-    const hides = headData(head), out = new Float32Array(C), band = r => floor(r0 + r * (r1 - r0) / R),
+    const hides = headData(head), out = new Float32Array(C),
+          band = r => floor(r0 + r * (r1 - r0) / R),
           key = c => ceil(cols[0] + c * (cols[1] - cols[0]) / C);
     inSlices(
         name, R,

@@ -24,7 +24,8 @@ function principal({q, k}) {
         for (let e = 0; e < c; e++) covariance[e * D + c] = covariance[c * D + e];
     const axes = [component(covariance, []), null];
     axes[1] = component(covariance, [axes[0]]);
-    const places = new Float32Array(2 * (M + N)), low = [Infinity, Infinity], high = [-Infinity, -Infinity];
+    const places = new Float32Array(2 * (M + N)), low = [Infinity, Infinity],
+          high = [-Infinity, -Infinity];
     for (let p = 0; p < M + N; p++) {
         const [from, first] = at(p);
         axes.forEach((axis, a) => {

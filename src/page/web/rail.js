@@ -21,7 +21,8 @@ const headOrder = sort =>
                 HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
 
 function drawThumb(canvas, index, top = topOf(index, true)) {
-    const {side, rows, mask, window} = HEADS[index], thumb = thumbOf(index), context = canvas.getContext("2d");
+    const {side, rows, mask, window} = HEADS[index], thumb = thumbOf(index),
+                             context = canvas.getContext("2d");
     const image = context.createImageData(side, rows), seen = N;
     const hides = {window, mask: mask && bytesOf(mask)};
     const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);

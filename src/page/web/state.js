@@ -24,10 +24,8 @@ const firstQuery = () => {
 };
 /* Under the mouse another query is previewed: everywhere it, and the key that it looks at most. */
 const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
-const pairNow = () => state.hover === null ? state : {
-    query: state.hover,
-    key: strongest(state.hover)
-};
+const pairNow = () =>
+    state.hover === null ? state : {query: state.hover, key: strongest(state.hover)};
 
 let framed = false, shownTab = "", version = 0;
 function change(patch = {}) {

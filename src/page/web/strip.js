@@ -44,8 +44,9 @@ function tokenList(large, of) {
         put(box, CROSS ? el("span", {class: "name"}, name) : "");
         made = list.map(unit => {
             const number = el("small", {}), bars = el("i", {class: "bars"}),
-                  token = el(
-                      "button", {type: "button"}, bdi(unitText(unit)), ...(large ? [number, bars] : []));
+                  token =
+                      el("button", {type: "button"}, bdi(unitText(unit)),
+                         ...(large ? [number, bars] : []));
             box.append(token);
             return {unit, token, number, bars};
         });

@@ -81,9 +81,9 @@ function unitWeights(unit, shown, head = state.head) {
 
 /* Places of the units on either side: around the query, on the right its strongest keys as well. */
 function linesPlaces() {
-    const at = unitOf(queries()[0], asked),
-          best = [queryRow() || [], ...overlaid(queries())].flatMap(
-              weights => largest(weights, 10).map(j => unitOf(j)));
+    const at = unitOf(queries()[0], asked), best = [
+        queryRow() || [], ...overlaid(queries())
+    ].flatMap(weights => largest(weights, 10).map(j => unitOf(j)));
     const around = (middle, {length}) => {
         const first = max(0, min(middle - BESIDE, length - 2 * BESIDE));
         return listOf(min(length, 2 * BESIDE), i => first + i);
@@ -95,18 +95,21 @@ function linesPlaces() {
 /* Those of the query in each head that is laid over another, a little beside each other. */
 function overlaidLines(x, y, l, unit, keys) {
     return overlaidHeads().flatMap((head, h) => {
-        const weights = unitWeights(unit, keys, head), middle = (x[0] + x[1]) / 2, y1 = y(l) + 7 + 2 * h;
+        const weights = unitWeights(unit, keys, head), middle = (x[0] + x[1]) / 2,
+              y1 = y(l) + 7 + 2 * h;
         return largest(weights, tokensView.perQuery).map(r => {
             const y2 = y(r) + 7 + 2 * h;
-            return svg("path", {
-                d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
-                fill: "none",
-                stroke: colorOfOverlaid(h),
-                "stroke-dasharray": strokes[h] || null,
-                "stroke-width": (0.8 + 6 * weights[r]).toFixed(2)
-            },
-                       svg("title", {}, `${headName(head)}: ${unitText(unit)} → ${unitText(keys[r])} ${
-                                            weightText(weights[r])}`));
+            return svg(
+                "path", {
+                    d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
+                    fill: "none",
+                    stroke: colorOfOverlaid(h),
+                    "stroke-dasharray": strokes[h] || null,
+                    "stroke-width": (0.8 + 6 * weights[r]).toFixed(2)
+                },
+                svg("title", {},
+                    `${headName(head)}: ${unitText(unit)} → ${unitText(keys[r])} ${
+                        weightText(weights[r])}`));
         });
     });
 }
@@ -141,7 +144,8 @@ function linesFigure() {
                             weightText(weights[r])}`)));
         }
     }
-    if (overlaidHeads().length) lines[1] = overlaidLines(x, y, left.indexOf(at), lists[0][at], keys);
+    if (overlaidHeads().length)
+        lines[1] = overlaidLines(x, y, left.indexOf(at), lists[0][at], keys);
     figure.append(...lines[0], ...lines[1]);
     const wide = (name, on) => textWidth(cut(name, longest), 14, on ? 600 : 400) / em() + 22;
     const side = (places, which) => places.forEach((place, i) => {

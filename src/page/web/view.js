@@ -57,8 +57,7 @@ function listenToHands(node, hands) {
         if (start.brush)
             hands.brush(start.event, event);
         else
-            hands.pan(
-                event.clientX - start.last.clientX, event.clientY - start.last.clientY);
+            hands.pan(event.clientX - start.last.clientX, event.clientY - start.last.clientY);
         start.last = event;
     });
     const release = event => {
@@ -78,10 +77,11 @@ function listenToHands(node, hands) {
 
 /* The view that + − 0 and Shift with arrows move. */
 const handsNow = () => state.tab === "map" ? mapHands : matrixHands;
-const zoomTools = hands =>
-    [el("span", {class: "zooms"}, button("+", () => hands.zoom(1.5), {label: "+ zoom in", title: "zoom in: +"}),
-        button("−", () => hands.zoom(1 / 1.5), {label: "− zoom out", title: "zoom out: −"}),
-        button("Fit", () => hands.fit(), {title: "0, or double click"}))];
+const zoomTools = hands => [el(
+    "span", {class: "zooms"},
+    button("+", () => hands.zoom(1.5), {label: "+ zoom in", title: "zoom in: +"}),
+    button("−", () => hands.zoom(1 / 1.5), {label: "− zoom out", title: "zoom out: −"}),
+    button("Fit", () => hands.fit(), {title: "0, or double click"}))];
 
 /* Boxes that are taken: claim(box) is false if one of them is in the way. Boxes are [left, top, right, bottom]; they
  * lie in buckets of BUCKET pixels, so that many cost little. */
@@ -91,7 +91,8 @@ function claims() {
     const over = ([left, top, right, bottom]) => {
         const names = [];
         for (let x = floor(left / BUCKET); x <= floor(right / BUCKET); x++)
-            for (let y = floor(top / BUCKET); y <= floor(bottom / BUCKET); y++) names.push(x * 65536 + y);
+            for (let y = floor(top / BUCKET); y <= floor(bottom / BUCKET); y++)
+                names.push(x * 65536 + y);
         return names;
     };
     const take = box => {
@@ -103,7 +104,8 @@ function claims() {
         return true;
     };
     const free = box => over(box).every(
-        name => (buckets.get(name) || [])
-                    .every(b => box[2] <= b[0] || box[0] >= b[2] || box[3] <= b[1] || box[1] >= b[3]));
+        name =>
+            (buckets.get(name) ||
+             []).every(b => box[2] <= b[0] || box[0] >= b[2] || box[3] <= b[1] || box[1] >= b[3]));
     return {take, claim: box => free(box) && take(box)};
 }

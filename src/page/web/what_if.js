@@ -73,7 +73,8 @@ drawn.push(function drawWhatIf() {
         button(
             whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
             {title: `softmax without the selected key, ${tokenText(state.key)}`}),
-        el("span", {class: "note"}, "Every number below is computed again; the pair's weight is shown before → after."));
+        el("span", {class: "note"},
+           "Every number below is computed again; the pair's weight is shown before → after."));
     drawBadge(box);
     const same = [...box.querySelectorAll("input,button,select")][focused];
     same?.focus();
