@@ -45,6 +45,7 @@
     .incbin "src/page/web/why.js"
     .incbin "src/page/web/principal.js"
     .incbin "src/page/web/map.js"
+    .incbin "src/page/web/map_labels.js"
     .incbin "src/page/web/plots.js"
     .incbin "src/page/web/numbers.js"
     .incbin "src/page/web/compare.js"

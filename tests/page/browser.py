@@ -14,6 +14,7 @@ import time
 import xml.dom.minidom
 
 import axe_playwright_python
+import views
 from playwright.sync_api import sync_playwright
 
 QKV, MAKE_PAGE, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
@@ -1171,6 +1172,10 @@ def without_scripts(browser):
         context.close()
 
 
+def axe():
+    return (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -1182,7 +1187,13 @@ def main():
                 continue
             began = time.time()
             part(browser)
-            print(f"{part.__name__}: {time.time() - began:.1f} s")
+            print(f"{part.__name__}: {time.time() - began:.1f} s", flush=True)
+        for part in views.PARTS:
+            if chosen and part.__name__ not in chosen:
+                continue
+            began = time.time()
+            part(sys.modules[__name__], browser)
+            print(f"{part.__name__}: {time.time() - began:.1f} s", flush=True)
         browser.close()
     print(f"{n_failed} failed")
     print(f"{n_cases} cases")

@@ -71,7 +71,7 @@ function listenToKeys() {
     hear(window, "keydown", event => {
         if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
         const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName),
-              pressed = event.target.closest("button, summary, [role=button]");
+              pressed = event.target.closest("a, button, summary, [role=button]");
         if (typing && event.key !== "Escape") return;
         if (pressed && (event.key === "Enter" || event.key === " ")) return;
         const pan = event.shiftKey && panKeys[event.key];

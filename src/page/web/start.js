@@ -75,8 +75,11 @@ function effectFindings() {
         return {
             text: [...before, ...parts],
             links: [
-                toHead(i, place >= 0 ? {query: place} : {}),
-                {name: "all effects", patch: {tab: "model"}, run: () => setGroup("effect")}
+                toHead(i, place >= 0 ? {query: place} : {}), {
+                    name: "all effects",
+                    patch: {head: i, ...(place >= 0 ? {query: place} : {}), tab: "model"},
+                    run: () => setGroup("effect")
+                }
             ]
         };
     };
@@ -144,8 +147,11 @@ function labelFindings() {
                         ["."])
             ],
             links: [
-                toHead(best),
-                {name: `all ${label}`, patch: {tab: "model"}, run: () => setGroup("label")}
+                toHead(best), {
+                    name: `all ${label}`,
+                    patch: {head: best, tab: "model"},
+                    run: () => setGroup("label")
+                }
             ]
         };
     });

@@ -95,10 +95,10 @@ function writeAddress() {
 function readAddress() {
     const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
     const found = HEADS.findIndex((_, i) => placeName(i) === head);
-    const place = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
+    const numbered = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
     if (found >= 0) state.head = found;
-    state.query = place(query, M) ?? firstQuery();
-    state.key = place(key, N) ?? strongest();
+    state.query = numbered(query, M) ?? firstQuery();
+    state.key = numbered(key, N) ?? strongest();
     if (tabs[tab] || found >= 0) state.tab = tabs[tab] ? tab : "tokens";
     Object.assign(state, {more: [], hover: null});
     place.fitted = true;
