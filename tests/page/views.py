@@ -384,6 +384,37 @@ def sample(t, browser):
         tab.clean("sample")
 
 
+def sliding(t, browser):
+    """Layers with windows: keys outside have no cell, in the matrix, in pictures of heads and under What if."""
+    golden = t.pathlib.Path(__file__).resolve().parent.parent / "golden" / "llama"
+    words = "she was when . , ? w0 w1 w2 w3"
+    for model in ("mistral_1", "gemma3_text_1"):
+        page = t.look(t.FOLDER / "sliding.html", words, "--model", golden / model)
+        with t.Tab(browser, page) as tab:
+            kinds = {json.dumps(w) for w in tab.run("HEADS.map(h => h.window || null)")}
+            t.check(f"sliding: {model} has windows as numbers", any(k != "null" for k in kinds) and tab.run("HEADS.every(h => !h.mask)"), kinds)
+            t.check("sliding: Start says it", "Window: at most" in (tab.run("change({ tab: 'start' })"), tab.wait(), tab.page.inner_text("#panel"))[2])
+            for index in range(tab.run("HEADS.length")):
+                tab.run(f"change({{ head: {index}, tab: 'matrix' }})")
+                tab.wait()
+                tab.until("matrix.now && matrix.now.done")
+                wanted = t.look(None, words, "--model", golden / model, "--head", tab.run("placeName(state.head)"))["weights"]
+                name = f"sliding: {model} {tab.run('placeName(state.head)')}"
+                t.near(f"{name}: weights", t.rows(tab), [p or 0 for line in wanted for p in line], 2e-6)
+                seen = [p is not None for line in wanted for p in line]
+                drawn = "(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return Array.from({ length: N * M }, (_, at) => d[4 * at + 3] > 0) })"
+                t.check(f"{name}: cells", tab.run(f"{drawn}(matrix.now.canvas)") == seen)
+                t.check(f"{name}: keys that are seen", tab.run("Array.from({ length: M }, (_, i) => keysSeen(i))") == [sum(p is not None for p in line) for line in wanted])
+                time.sleep(0.05)
+                t.check(f"{name}: the small picture", tab.run(f"{drawn}(document.querySelector('#grid [data-head=\"{index}\"] canvas'))") == seen)
+                t.check(f"{name}: the caption", ("Window: at most" in tab.run("caption()")) == (tab.run("!!thisHead().window")))
+                tab.run("ask({ temperature: 2 })")
+                tab.wait()
+                t.check(f"{name}: also under What if", tab.run("t => row(state.head, M - 1).every((p, j) => (p > 0) === t[j])".replace("t =>", "() =>").replace("t[j]", f"{json.dumps([p is not None for p in wanted[-1]])}[j]")))
+                tab.run("resetWhatIf()")
+            tab.clean(f"sliding {model}")
+
+
 # ---- Paper, and no mouse ------------------------------------------------------------------------------------------------
 
 def on_paper(t, browser):
@@ -455,4 +486,4 @@ def speed(t, browser):
         tab.clean("speed")
 
 
-PARTS = (all_views, contrasts, canvas, alike, frame, whole_model, findings, sample, on_paper, by_keyboard, speed)
+PARTS = (all_views, contrasts, canvas, alike, frame, whole_model, findings, sample, sliding, on_paper, by_keyboard, speed)

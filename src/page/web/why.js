@@ -113,13 +113,7 @@ function whyFigure(q, k) {
         svg("text", {x: left, y: 3 * strip + 18, size: 12, fill: css("faint")},
             why.sorted ? "components, largest product first; line: running sum" :
                          "components 0 to d − 1; line: running sum"),
-        svg("text", {
-            x: width,
-            y: 3 * strip + (width < 420 ? 36 : 18),
-            size: 12,
-            anchor: "end",
-            fill: css("strong")
-        },
+        svg("text", {x: width, y: 3 * strip + 36, size: 12, anchor: "end", fill: css("strong")},
             `sum ${fixed(sum, 3)}`));
     return figure;
 }
