@@ -157,6 +157,8 @@ static const struct given_rule inputs[] = {
       .with =
           DECODER "|--target|--top|--slide|--what-if|--heads|--head|--layer|--plot|--map|--pool|"
                   "--q|--against|-o" },
+    { .these = "--effect",
+      .with = DECODER "|--slide|--what-if|--jsonl|--q|--lens|--against|--plot" },
     { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q" },
 };
 
@@ -194,6 +196,9 @@ static int check_out(const struct cli_command *command, const struct look_option
     if (o->map.set && (!page || o->windows))
         return cli_usage(command,
                          page ? "--map together with --slide" : "--map is of a page: -o FILE.html");
+    if (o->effect && !page)
+        return cli_usage(command, "--effect is of a page: -o FILE.html; 'qkv heads --effect' "
+                                  "prints a table");
     if (o->against && o->out && given_ending(o->out, PICTURES " .json") < 0)
         return cli_usage(command,
                          "-o: '%s' ends in none of " PICTURES " .json, which --against "
@@ -240,6 +245,7 @@ static const struct cli_option look_table[] = {
     OPTION_CHOICE("--plot", "queries|received|offsets", plot),
     OPTION_CHOICE("--map", "cosine|inner", map),
     OPTION_FLAG("--lens", lens),
+    OPTION_FLAG("--effect", effect),
     OPTION_FILE("--against", "MODEL", against, "/"),
     OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };

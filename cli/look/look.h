@@ -27,6 +27,7 @@ struct look_options {
     struct arg_int map;  /* 0: cosine, 1: inner */
     bool lens;           /* common/lens.h */
     const char *against; /* against.h */
+    bool effect;         /* of a page (page_effect.c) */
 };
 
 /* A head that --heads names; layer -1: none was written. */
@@ -283,13 +284,13 @@ qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *li
 void look_tokens_free(struct look_tokens *tokens, int64_t n);
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error);
-/*
- * Masks of the heads of layers with a window: masks [n_layers], zeros, is to be freed with them by
- * look_masks_free. Layers without a window have none.
- */
-qkv_status look_page_windows(const struct look *look, int64_t n_heads, qkv_page_head *heads,
-                             uint8_t **masks, qkv_error *error);
-void look_masks_free(uint8_t **masks, int64_t n_layers);
+/* What each head is worth for the words that the model predicts, if --effect asks (page_effect.c). */
+struct page_effects {
+    char what[160];
+    char *word; /* to be freed */
+};
+qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_head *heads,
+                             struct page_effects *made, qkv_error *error);
 /* Where queries and keys hide one another: rules, dropped keys and the badge of a page. */
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]);
 

@@ -39,12 +39,16 @@ static qkv_status page_head(const struct look *look, int64_t index, float scale,
     qkv_head_view seen = qkv_head_view_init();
     const qkv_status status = qkv_heads_view(look->text.heads, index, &seen, error);
     if (status != QKV_OK) return status;
-    *head = (qkv_page_head){ .q = seen.q,
-                             .k = seen.k,
-                             .lse = seen.lse,
-                             .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
-                             .numbers = look_numbers(look, index),
-                             .label = look_label(look, index) };
+    *head =
+        (qkv_page_head){ .q = seen.q,
+                         .k = seen.k,
+                         .lse = seen.lse,
+                         .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
+                         .numbers = look_numbers(look, index),
+                         .label = look_label(look, index),
+                         .has_window = !look->arrays && seen.desc->flags & QKV_SET_WINDOW ? 1 : 0,
+                         .window_left = seen.desc->window_left,
+                         .window_right = seen.desc->window_right };
     look_place(look, index, &head->layer, &head->head);
     if (head->layer < 0) head->layer = 0;
     return QKV_OK;
@@ -184,49 +188,6 @@ void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT
     page->softcap = (double)look_info(look)->softcap;
 }
 
-/* ---- Windows of layers ------------------------------------------------------------------------ */
-
-/* Bits of the keys that queries of a layer see. */
-static uint8_t *window_mask(const qkv_heads *heads, int64_t index) {
-    const qkv_heads_info *const info = qkv_heads_get_info(heads);
-    const int64_t row_bytes = (info->n_keys + 7) / 8;
-    uint8_t *const mask = calloc((size_t)info->n_queries, (size_t)row_bytes);
-    for (int64_t i = 0; mask && i < info->n_queries; i++)
-        for (int64_t j = 0; j < info->n_keys; j++)
-            if (qkv_head_sees(heads, index, i, j))
-                mask[i * row_bytes + j / 8] |= (uint8_t)(1u << j % 8);
-    return mask;
-}
-
-static bool is_windowed(const qkv_heads *heads, int64_t index) {
-    const qkv_heads_info *const info = qkv_heads_get_info(heads);
-    const int64_t last = info->n_queries - 1;
-    for (int64_t j = 0; j < info->n_keys; j++) /* the ends of the text see least of it */
-        if (qkv_head_sees(heads, index, last, j) != qkv_heads_sees(heads, last, j) ||
-            qkv_head_sees(heads, index, 0, j) != qkv_heads_sees(heads, 0, j))
-            return true;
-    return false;
-}
-
-void look_masks_free(uint8_t **masks, int64_t n_layers) {
-    for (int64_t layer = 0; masks && layer < n_layers; layer++) free(masks[layer]);
-    free(masks);
-}
-
-qkv_status look_page_windows(const struct look *look, int64_t n_heads, qkv_page_head *heads,
-                             uint8_t **masks, qkv_error *error) {
-    const int64_t across = look_info(look)->n_heads;
-    if (!look_info(look)->windows) return QKV_OK;
-    for (int64_t h = 0; h < n_heads; h++) {
-        const int64_t layer = heads[h].layer, index = layer * across + heads[h].head;
-        if (!masks[layer] && !is_windowed(look->text.heads, index)) continue;
-        if (!masks[layer]) masks[layer] = window_mask(look->text.heads, index);
-        if (!masks[layer]) return text_no_memory(error);
-        heads[h].mask = masks[layer];
-    }
-    return QKV_OK;
-}
-
 qkv_page look_page_of(const struct look *look, const char *title, const char *caption) {
     return (qkv_page){ .struct_size = sizeof(qkv_page),
                        .n = look->n_cols,
@@ -247,9 +208,8 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
     qkv_page page = look_page_of(look, title, caption);
     struct look_tokens keys = { NULL, NULL };
-    const int64_t n_layers = look_info(look)->n_layers;
-    uint8_t **const masks = calloc((size_t)n_layers + 1, sizeof *masks);
-    qkv_status status = masks ? look_tokens_make(&keys, &view->keys, error) : text_no_memory(error);
+    struct page_effects effects = { .word = NULL };
+    qkv_status status = look_tokens_make(&keys, &view->keys, error);
     page.n_heads = look->list ? look->n_list : look->given ? 1 : look_n_heads(look);
     page.tokens = (const char *const *)keys.texts;
     page.words = keys.words;
@@ -263,9 +223,9 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     make_title(look, title, sizeof title);
     make_caption(look, caption, sizeof caption);
     if (status == QKV_OK) status = look_page_heads(look, heads, &page.scale, error);
-    if (status == QKV_OK) status = look_page_windows(look, page.n_heads, heads, masks, error);
+    if (status == QKV_OK) status = look_page_effects(look, &page, heads, &effects, error);
     if (status == QKV_OK) status = look_page_write(look, &page, heads, path, error);
-    look_masks_free(masks, n_layers);
+    free(effects.word);
     look_tokens_free(&keys, look->n_cols);
     return status;
 }

@@ -37,8 +37,6 @@ struct page_windows {
     struct page_window *list;
     qkv_page_run *runs;
     qkv_page_head *heads; /* [n][n_heads] */
-    uint8_t **masks;      /* [n_layers], of the layers that have windows of their own */
-    int64_t n_layers;
 };
 
 static void page_windows_free(struct page_windows *shown, int64_t n_tokens) {
@@ -47,7 +45,6 @@ static void page_windows_free(struct page_windows *shown, int64_t n_tokens) {
     free(shown->list);
     free(shown->runs);
     free(shown->heads);
-    look_masks_free(shown->masks, shown->n_layers);
 }
 
 /* The heads of one window, as a look at it alone would have them. */
@@ -61,8 +58,6 @@ static qkv_status add_window(const struct look *look, int64_t w, struct page_win
     qkv_page_head *heads = shown->heads + w * shown->n_heads;
     qkv_status status = look_tokens_make(&made->tokens, &one.text.view.keys, error);
     if (status == QKV_OK) status = look_page_heads(&one, heads, scale, error);
-    if (status == QKV_OK)
-        status = look_page_windows(&one, shown->n_heads, heads, shown->masks, error);
     for (int64_t h = 0; status == QKV_OK && h < shown->n_heads; h++) heads[h].run = w;
     text_append(made->name, sizeof made->name, "%" PRId64 ": %.90s", window->first, window->begins);
     shown->runs[w] = (qkv_page_run){ made->name, (const char *const *)made->tokens.texts,
@@ -81,10 +76,7 @@ static qkv_status page_windows_make(const struct look *look, struct page_windows
     /* and room for all heads of one window */
     shown->heads = calloc((size_t)(shown->n * shown->n_heads + info->n_layers * info->n_heads),
                           sizeof *shown->heads);
-    shown->n_layers = info->n_layers;
-    shown->masks = calloc((size_t)info->n_layers, sizeof *shown->masks);
-    if (!shown->list || !shown->runs || !shown->heads || !shown->masks)
-        return text_no_memory(error);
+    if (!shown->list || !shown->runs || !shown->heads) return text_no_memory(error);
     qkv_status status = QKV_OK;
     for (int64_t w = 0; status == QKV_OK && w < shown->n; w++)
         status = add_window(look, w, shown, scale, error);

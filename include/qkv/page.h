@@ -61,6 +61,17 @@ typedef struct qkv_page_head {
     const uint8_t *mask;
     /* The scale of this head's scores. 0: that of the page. */
     float scale;
+    /*
+     * 1: -window_left <= j - (i + q_offset) <= window_right, as in qkv_attention_desc, beside the
+     * rules of the page. 0: neither is read.
+     */
+    int has_window;
+    int64_t window_left, window_right;
+    /*
+     * With effect_of of the page: by how much it changes without this head, in nats. NaN: not
+     * known.
+     */
+    double effect;
 } qkv_page_head;
 
 /**
@@ -156,6 +167,17 @@ typedef struct qkv_page {
     const qkv_page_run *queries;
     /* 0: none. */
     double softcap;
+
+    /* What heads are worth for a prediction, as of qkv/effects.h. */
+
+    /* NULL: not known. Otherwise what was measured, such as "ln P(door) at token 5". */
+    const char *effect_of;
+    /* NULL, or the one word that it is about. */
+    const char *effect_word;
+    /* Where that is predicted, a query; -1: at several places. */
+    int64_t effect_query;
+    /* What was measured, of the whole model: at most 0, or NaN. */
+    double effect_log_p;
 } qkv_page;
 
 /** Made by qkv_page_result_init(). */

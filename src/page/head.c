@@ -82,7 +82,7 @@ static void measure_row(const struct rows *rows, const qkv_page *page, const qkv
                         int64_t i, int variants, float *peaks, qkvi_page_measure *measure) {
     const int64_t n = page->n, side = measure->side;
     int64_t first, end;
-    qkvi_page_visible(page, i, &first, &end);
+    qkvi_page_visible(page, head, i, &first, &end);
     for (int half = 0; half < variants; half++)
         score_row(rows, page, head->q + i * page->head_dim, half);
     for (int64_t j = first; j < end; j++) {

@@ -204,10 +204,26 @@ static void add_scores(qkvi_bytes *file, const qkv_page *page, const qkv_page_he
     if (head->scale != 0) add_real(file, "scale", (double)head->scale);
     if (head->alibi != 0) add_real(file, "alibi", head->alibi);
     if (head->sink) add_real(file, "sink", (double)*head->sink);
+    if (head->has_window) {
+        qkvi_bytes_text(file, "\"window\":[");
+        qkvi_json_int(file, head->window_left);
+        qkvi_bytes_text(file, ",");
+        qkvi_json_int(file, head->window_right);
+        qkvi_bytes_text(file, "],");
+    }
     if (head->mask == NULL) return;
     qkvi_bytes_text(file, "\"mask\":\"");
     qkvi_base64_add(file, head->mask, (size_t)page->n_queries * qkvi_page_mask_row_bytes(page));
     qkvi_bytes_text(file, "\",");
+}
+
+static void add_effects(qkvi_bytes *file, const qkv_page *page) {
+    qkvi_bytes_text(file, "\"effects\":{");
+    add_text(file, "what", page->effect_of);
+    if (page->effect_word) add_text(file, "word", page->effect_word);
+    add_real(file, "log_p", page->effect_log_p);
+    add_int_last(file, "place", page->effect_query);
+    qkvi_bytes_text(file, "},");
 }
 
 static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head,
@@ -225,6 +241,7 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     add_places(file, "far", measure->places.far, measure->places.n_far);
     add_long(file, page, head);
     add_scores(file, page, head);
+    if (page->effect_of) add_real(file, "effect", head->effect);
     add_int(file, "side", measure->side);
     add_int(file, "rows", measure->rows);
     qkvi_bytes_text(file, "\"thumb\":\"");
@@ -246,6 +263,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     if (page->two_texts) qkvi_bytes_text(file, "\"two_texts\":true,");
     if (page->softcap > 0) add_real(file, "softcap", page->softcap);
     add_int(file, "query", page->query);
+    if (page->effect_of) add_effects(file, page);
     add_texts(file, page);
     add_ramps(file);
     add_numbers(file);
@@ -275,5 +293,7 @@ size_t qkvi_page_fixed_bytes(const qkv_page *page) {
         if (page->tokens[i])
             used += ESCAPED * strlen(page->tokens[i]) * (i < QKVI_PAGE_SIDE ? 3 : 1);
     for (int64_t r = 0; r < page->n_runs; r++) used += run_bytes(&page->runs[r], page->n);
+    if (page->effect_of) used += ESCAPED * strlen(page->effect_of);
+    if (page->effect_word) used += ESCAPED * strlen(page->effect_word);
     return used + (page->queries ? 3 * run_bytes(page->queries, page->n_queries) : 0);
 }

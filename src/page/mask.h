@@ -10,20 +10,34 @@
 
 #include "qkv/page.h"
 
-/** Keys *first <= j < *end that the rules let query i see; they are right (page.c). */
-static inline void qkvi_page_visible(const qkv_page *page, int64_t i, int64_t *first,
-                                     int64_t *end) {
-    *first = 0;
-    *end = page->n;
-    if (page->rules == NULL) return;
-    const qkv_status status = qkv_attention_visible_keys(page->rules, 0, i, 0, first, end, NULL);
-    assert(status == QKV_OK);
-    (void)status;
-}
-
 /** Query i is at place i + this among the keys. */
 static inline int64_t qkvi_page_offset(const qkv_page *page) {
     return page->rules && page->rules->flags & QKV_SET_Q_OFFSET ? page->rules->q_offset : 0;
+}
+
+/** The head's own window; differences, since sides of windows may be as large as numbers are. */
+static inline void qkvi_page_narrow(const qkv_page *page, const qkv_page_head *head, int64_t i,
+                                    int64_t *first, int64_t *end) {
+    const int64_t at = i + qkvi_page_offset(page), left = head->window_left,
+                  right = head->window_right;
+    if (left >= 0 && left < at - *first) *first = at - left;
+    if (right >= 0 && right < *end - 1 - at) *end = at + right + 1;
+    if (*first > page->n) *first = page->n;
+    if (*end < *first) *end = *first;
+}
+
+/** Keys *first <= j < *end that the rules let query i see; they are right (page.c). */
+static inline void qkvi_page_visible(const qkv_page *page, const qkv_page_head *head, int64_t i,
+                                     int64_t *first, int64_t *end) {
+    *first = 0;
+    *end = page->n;
+    if (page->rules) {
+        const qkv_status status =
+            qkv_attention_visible_keys(page->rules, 0, i, 0, first, end, NULL);
+        assert(status == QKV_OK);
+        (void)status;
+    }
+    if (head->has_window) qkvi_page_narrow(page, head, i, first, end);
 }
 
 static inline size_t qkvi_page_mask_row_bytes(const qkv_page *page) {

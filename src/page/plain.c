@@ -87,8 +87,8 @@ static struct span cells_of(const qkv_page *page, const qkvi_page_measure *measu
     const int64_t n = page->n, m = page->n_queries, side = measure->side, rows = measure->rows,
                   query = (row * m + rows - 1) / rows, after = ((row + 1) * m + rows - 1) / rows;
     int64_t first, end, ignored;
-    qkvi_page_visible(page, query, &first, &ignored);
-    qkvi_page_visible(page, after - 1, &ignored, &end);
+    qkvi_page_visible(page, &page->heads[0], query, &first, &ignored);
+    qkvi_page_visible(page, &page->heads[0], after - 1, &ignored, &end);
     if (end <= first) return (struct span){ 0, 0 };
     return (struct span){ (int)(first * side / n), (int)((end - 1) * side / n) + 1 };
 }
@@ -160,7 +160,7 @@ static void keep(struct best *best, int64_t j, double p) {
 static struct best best_of(const qkv_page *page, const qkv_page_head *head, int64_t i) {
     struct best best = { .key = { -1, -1, -1 } };
     int64_t first, end;
-    qkvi_page_visible(page, i, &first, &end);
+    qkvi_page_visible(page, head, i, &first, &end);
     for (int64_t j = first; j < end && head->lse[i] > -INFINITY; j++) {
         if (qkvi_page_hidden(page, head, i, j)) continue;
         double dot = 0;

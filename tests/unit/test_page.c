@@ -30,7 +30,7 @@
 
 #define FOLDER QKV_TEST_BUILD "/pages"
 
-enum { MAX_N = 300, MAX_DIM = 16, MAX_HEADS = 6, CODE_LIMIT = 144 * 1024 };
+enum { MAX_N = 300, MAX_DIM = 16, MAX_HEADS = 6, CODE_LIMIT = 192 * 1024 };
 
 static float q[MAX_HEADS][MAX_N * MAX_DIM], k[MAX_HEADS][MAX_N * MAX_DIM], lse[MAX_HEADS][MAX_N];
 static const char *tokens[MAX_N];
@@ -99,7 +99,7 @@ static qkv_page make_page(int64_t n, int64_t dim, int64_t n_heads, float reach, 
         for (int64_t i = 0; i < n; i++) {
             int64_t first, end;
             double sum = 0;
-            qkvi_page_visible(&page, i, &first, &end);
+            qkvi_page_visible(&page, &(qkv_page_head){ 0 }, i, &first, &end);
             for (int64_t j = first; j < end; j++) sum += exp(score(&page, h, i, j));
             lse[h][i] = (float)log(sum);
         }
@@ -450,7 +450,7 @@ static void test_thumbnail(void **state) {
             memset(peaks, 0, sizeof peaks);
             for (int64_t i = 0; i < n; i++) {
                 int64_t first, end;
-                qkvi_page_visible(&page, i, &first, &end);
+                qkvi_page_visible(&page, &heads[0], i, &first, &end);
                 for (int64_t j = first; j < end; j++) {
                     double *const peak = &peaks[i * side / n * side + j * side / n];
                     *peak = fmax(*peak, exp(score(&page, 0, i, j) - (double)lse[0][i]));
@@ -473,7 +473,7 @@ static void test_mask(void **state) {
     rules.window_right = 0;
     for (int64_t i = 0; i < 20; i++) {
         int64_t first, end;
-        qkvi_page_visible(&page, i, &first, &end);
+        qkvi_page_visible(&page, &heads[0], i, &first, &end);
         for (int64_t j = 0; j < 20; j++)
             assert_int_equal(j >= first && j < end, j <= i && j >= i - 3);
     }
@@ -481,9 +481,86 @@ static void test_mask(void **state) {
     rules.window_left = INT64_MAX;
     rules.flags = QKV_SET_WINDOW;
     int64_t first, end;
-    qkvi_page_visible(&page, 7, &first, &end);
+    qkvi_page_visible(&page, &heads[0], 7, &first, &end);
     assert_int_equal(first, 0);
     assert_int_equal(end, 20);
+}
+
+/* A head's own window is in its entry, and narrows what the rules of the page leave. */
+static void test_head_window(void **state) {
+    (void)state;
+    enum { N = 20 };
+    static unsigned char thumb[N * N + 3];
+    qkv_page page = make_page(N, 4, 2, 2, QKV_SET_CAUSAL | QKV_SET_Q_OFFSET);
+    rules.q_offset = 2;
+    heads[1].has_window = 1;
+    heads[1].window_left = 4;
+    heads[1].window_right = -1;
+    for (int64_t i = 0; i < N; i++) {
+        int64_t first, end;
+        qkvi_page_visible(&page, &heads[1], i, &first, &end);
+        for (int64_t j = 0; j < N; j++)
+            assert_int_equal(j >= first && j < end, j <= i + 2 && j >= i + 2 - 4);
+    }
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 1),
+                  *const window = json_object_get(head, "window");
+    assert_null(json_object_get(head_of(manifest, 0), "window"));
+    assert_int_equal(json_array_size(window), 2);
+    assert_int_equal(json_integer_value(json_array_get(window, 0)), 4);
+    assert_int_equal(json_integer_value(json_array_get(window, 1)), -1);
+    assert_int_equal(decode(text_of(head, "thumb"), thumb), N * N);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            if (j > i + 2 || j < i - 2) assert_int_equal(thumb[i * N + j], 0);
+    close_page(&file, manifest);
+    heads[1].window_left = INT64_MAX;
+    heads[1].window_right = INT64_MAX;
+    rules.q_offset = -3;
+    int64_t first, end;
+    qkvi_page_visible(&page, &heads[1], 7, &first, &end);
+    assert_int_equal(first, 0);
+    assert_int_equal(end, 5);
+    heads[1].window_right = -2;
+    qkv_error error;
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "heads[1].window_left"));
+    heads[1].has_window = 0;
+}
+
+/* What heads are worth: once for the page, a number for each head, null where it is not known. */
+static void test_effects(void **state) {
+    (void)state;
+    qkv_page page = make_page(8, 4, 2, 2, 0);
+    heads[0].effect = -0.75;
+    heads[1].effect = NAN;
+    struct file file = write_page(&page);
+    json_t *manifest = manifest_of(&file);
+    assert_null(json_object_get(manifest, "effects"));
+    assert_null(json_object_get(head_of(manifest, 0), "effect"));
+    close_page(&file, manifest);
+    page.effect_of = "ln P(<b>) at token 3";
+    page.effect_word = "<b>";
+    page.effect_query = 3;
+    page.effect_log_p = -0.5;
+    file = write_page(&page);
+    manifest = manifest_of(&file);
+    json_t *const effects = json_object_get(manifest, "effects");
+    assert_string_equal(text_of(effects, "what"), page.effect_of);
+    assert_string_equal(text_of(effects, "word"), "<b>");
+    assert_int_equal(json_integer_value(json_object_get(effects, "place")), 3);
+    assert_true(json_number_value(json_object_get(effects, "log_p")) == -0.5);
+    assert_true(json_number_value(json_object_get(head_of(manifest, 0), "effect")) == -0.75);
+    assert_true(json_is_null(json_object_get(head_of(manifest, 1), "effect")));
+    close_page(&file, manifest);
+    qkv_error error;
+    page.effect_query = 8;
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "effect_query = 8"));
+    page.effect_query = -1;
+    page.effect_log_p = 0.5;
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "effect_log_p"));
 }
 
 static void test_limit(void **state) {
@@ -558,7 +635,7 @@ static void test_offsets(void **state) {
                       (c / 539 & 2 ? QKV_SET_WINDOW : 0u);
         for (int64_t i = 0; i < 12; i++) {
             int64_t first, end;
-            qkvi_page_visible(&page, i, &first, &end);
+            qkvi_page_visible(&page, &heads[0], i, &first, &end);
             assert_true(first >= 0 && first <= end && end <= 9);
             for (int64_t j = 0; j < 9; j++) {
                 const int64_t off = j - i - rules.q_offset;
@@ -895,6 +972,8 @@ int main(void) {
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_thumbnail),
         cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_head_window),
+        cmocka_unit_test(test_effects),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_refusals),

@@ -87,7 +87,7 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
         row.label, row.scale = string(lib.qkv_heads_label(row.numbers)).encode() or None, desc.scale
         if desc.flags & _c.QKV_SET_SINKS:
             row.sink = desc.sinks
-    rules = _rules_of_all(descs, rows, lead, kept)
+    rules = _rules_of_all(descs, rows, lead)
     page = init(_c.qkv_page, n=lead.n_keys, head_dim=lead.head_dim, scale=descs[0].scale, query=query,
                 n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
                 run_bytes=ctypes.sizeof(_c.qkv_page_run), title=lead._title.encode(), caption=lead._caption.encode(),
@@ -123,14 +123,10 @@ def _confidence(part: Heads, index: int) -> float:
     return float(lib.qkv_heads_value(lib.qkv_heads_numbers(part._handle, index), b"confidence"))
 
 
-# A page that needs a mask for each head of a layer with a window has at most so many tokens.
-_MOST_MASKED = 4096
-
-
-def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads, kept: list[Any]) -> Any:
+def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads) -> Any:
     """The rules of the page, which are those of all heads; None if every query sees every key.
 
-    A page has one scale of windows. Heads of layers that differ get theirs as bits.
+    Where layers have different windows, each head gets its own.
     """
     position = _c.QKV_SET_CAUSAL | _c.QKV_SET_WINDOW | _c.QKV_SET_Q_OFFSET
     # Of the rules the page takes those by position; scale, soft cap and sinks are fields of their own.
@@ -143,22 +139,9 @@ def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads, kept: list[Any])
     if any(d.mask_type == _c.QKV_MASK_F32 and d.flags & _c.QKV_SET_MASK for d in descs):
         raise UnsupportedError("a page shows no position biases: see weights() and heads()")
     if len(windows) > 1:
-        if max(lead.n_keys, lead.n_queries) > _MOST_MASKED:
-            raise UnsupportedError(f"layers have different windows, and more than {_MOST_MASKED} tokens: choose layers "
-                                   "of one kind with heads=")
         rules.flags &= ~_c.QKV_SET_WINDOW
-        bits = {window: _window_bits(window, lead) for window in windows}
         for row, desc in zip(rows, descs):
-            window = (desc.window_left, desc.window_right) if desc.flags & _c.QKV_SET_WINDOW else (-1, -1)
-            if window != (-1, -1):
-                row.mask = bits[window].ctypes.data
-        kept.append(bits)
+            if desc.flags & _c.QKV_SET_WINDOW:
+                row.has_window, row.window_left, row.window_right = 1, desc.window_left, desc.window_right
     return rules if rules.flags & (_c.QKV_SET_CAUSAL | _c.QKV_SET_WINDOW) or lead.n_queries != lead.n_keys else None
 
-
-def _window_bits(window: tuple[int, int], lead: Heads) -> np.ndarray[Any, Any]:
-    i = np.arange(lead.n_queries)[:, None] + lead._q_offset
-    j = np.arange(lead.n_keys)
-    left, right = window
-    sees = (j >= i - left if left >= 0 else j >= 0) & (j <= i + right if right >= 0 else j >= 0)
-    return np.ascontiguousarray(np.packbits(np.broadcast_to(sees, (len(i), len(j))), axis=1, bitorder="little"))

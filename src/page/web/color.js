@@ -54,7 +54,7 @@ function inkOn(rgb) {
     return y * y > 0.05 * 1.05 ? "#000000" : "#ffffff";
 }
 
-function legend(head) {
+function legend(head, top = topOf(head)) {
     const bar = el("canvas", {width: 160, height: 1, role: "img", label: "colour scale"});
     const context = bar.getContext("2d");
     colors.forEach((rgb, level) => {
@@ -62,7 +62,7 @@ function legend(head) {
         context.fillRect(level / 256 * 160, 0, 1, 1);
     });
     const ends = {
-        linear: ["0", String(topOf(head))],
+        linear: ["0", String(top)],
         log: ["2⁻¹⁶", "1"],
         uniform: ["1/16 of uniform", "16 ×"]
     };

@@ -47,8 +47,8 @@ function headData(index) {
     if (data) return data;
     const element = document.getElementById("qkv-head-" + index);
     if (!element) return null;
-    const bytes = bytesOf(element.textContent), {type, alibi = 0, sink, mask} = HEADS[index],
-          half = type === "f16";
+    const bytes = bytesOf(element.textContent),
+          {type, alibi = 0, sink, mask, window} = HEADS[index], half = type === "f16";
     const numbers = (at, n) => half ? floatsOfHalves(new Uint16Array(bytes.buffer, at, n)) :
                                       new Float32Array(bytes.buffer, at, n);
     const size = D * (half ? 2 : 4);
@@ -59,6 +59,7 @@ function headData(index) {
         alibi,
         scale: scaleOf(HEADS[index]),
         sink: sink ?? -Infinity,
+        window,
         mask: mask && bytesOf(mask)
     };
     decoded.set(index, data);

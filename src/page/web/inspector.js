@@ -4,22 +4,29 @@ const chip = (i, kind) =>
 const facts = pairs =>
     el("dl", {},
        ...pairs.filter(Boolean).flatMap(
-           ([name, value, hint]) => [el("dt", {title: hint}, name), el("dd", {}, value)]));
+           ([name, value, hint]) => [el("dt", {}, define(name, hint)), el("dd", {}, value)]));
 
 function pairFacts(weights) {
-    const data = thisData(), {query, key} = state, hidden = whyHidden(data, query, key);
+    const data = thisData(), {query, key} = pairNow(), hidden = whyHidden(data, query, key);
     let rank = 1;
     for (const p of weights)
         if (p > weights[key]) rank++;
     return facts([
-        ...scoreSteps(data, query, key).map(([done, value,
-                                              name]) => [done || name, fixed(value, 3), name]),
+        ...scoreSteps(data, query, key)
+            .map(
+                ([done, value, name]) =>
+                    [done || name, fixed(value, 3),
+                     done ? `${name}: what this step makes of the number above` :
+                            "the sum over components of query times key"]),
         hidden && ["seen", "no: " + hidden],
         [
             "lse of the query", fixed(weights.lse, 3),
             "log of the sum of exp of its scores, over the keys that it sees"
         ],
-        ["rank among its keys", `${hidden ? "–" : rank} of ${keysSeen(query)}`],
+        [
+            "rank among its keys", `${hidden ? "–" : rank} of ${keysSeen(query)}`,
+            "1 is the key with the largest weight, of those that the query sees"
+        ],
         [
             "times uniform", fixed(weights[key] * keysSeen(query), 2),
             "weight × number of keys that the query sees"
@@ -48,7 +55,7 @@ function topKeys(weights) {
                 el("li", {},
                    el("button", {
                        type: "button",
-                       "aria-pressed": j === state.key,
+                       "aria-pressed": j === pairNow().key,
                        onclick: () => change({key: j}),
                        title: `place ${j}`,
                        label: `${tokenText(j)}, place ${j}, weight ${weightText(weights[j])}`,
@@ -75,19 +82,21 @@ function headFacts() {
     return facts(lines);
 }
 
-let inspected = -1;
 drawn.push(function drawInspector() {
-    if (state.hover !== null && inspected === version) return;
-    const weights = row(state.head, state.query), all = row(state.head, state.query, false, true);
+    const {query, key} = pairNow(), weights = row(state.head, query),
+                  all = row(state.head, query, false, true);
     if (!weights) {
         put(byId("inspector"), el("p", {class: "note"}, "Loading this head …"));
         return;
     }
-    inspected = version;
-    const best = largest(weights, 3), {query, key} = state;
-    put(byId("inspector"), el("h2", {}, "Selected pair"),
+    const best = largest(weights, 3);
+    put(byId("inspector"),
+        el("h2", {}, state.hover === null ? "Selected pair" : "Preview of a query"),
         el("p", {class: "pair"}, chip(query, "q"), " looks at ", chip(key, "k")),
-        el("p", {class: "big"}, weightText(all[key])),
+        el("p", {class: "big"},
+           define(
+               weightText(all[key]),
+               "weight: the share of what this query reads that comes from this key; all its weights sum to 1")),
         el("p", {class: "note"},
            `query at place ${query}, key at place ${key}` +
                (isModified() ? "; modified by What if" : "") +

@@ -3,11 +3,12 @@ const transpose = () => change({to: !state.to});
 const scales = ["linear", "log", "uniform"];
 const keyTable = [
     ["← → ↑ ↓", "move the selection"], ["[ ]", "layer before, after"],
-    ["{ }", "head before, after"], ["1 … 6", "view"], ["/", "find a token"],
-    ["Enter", "keep the query under the mouse"], ["Esc", "clear: added queries, rectangle, search"],
+    ["{ }", "head before, after"], ["1 … 8", "view"], ["/", "find a token"],
+    ["Enter", "keep the query under the mouse"],
+    ["Esc", "close what is open; then clear: added queries and heads, search"],
     ["t", "attention from or to"], ["l", "scale"], ["s", "special tokens"], ["w", "whole words"],
-    ["c", "copy the row"], ["+ − 0", "zoom the matrix; fit"], ["d", "drop the key"],
-    ["?", "this list"]
+    ["c", "copy the row"], ["+ − 0", "zoom matrix and map; fit"], ["Shift ← → ↑ ↓", "move them"],
+    ["d", "drop the key"], ["?", "this list"]
 ];
 
 /* In Tokens left and right move the query along the text; elsewhere rows are queries and columns keys. */
@@ -38,10 +39,9 @@ const keyRuns = {
         if (state.hover !== null) change({query: state.hover, hover: null});
     },
     Escape: () => {
-        matrix.brush = null;
-        matrix.found?.replaceChildren();
+        if (closeOne()) return;
         strip.found = byId("find").value = "";
-        change({more: [], hover: null});
+        change({more: [], others: [], hover: null});
     },
     t: transpose,
     l: () => change({scale: scales[(scales.indexOf(state.scale) + 1) % 3]}),
@@ -53,20 +53,32 @@ const keyRuns = {
     },
     c: copyRow,
     d: dropKey,
-    "+": () => zoom(1.5),
-    "=": () => zoom(1.5),
-    "-": () => zoom(1 / 1.5),
-    0: fit,
+    "+": () => handsNow().zoom(1.5),
+    "=": () => handsNow().zoom(1.5),
+    "-": () => handsNow().zoom(1 / 1.5),
+    0: () => handsNow().fit(),
     "?": () => byId("help").showModal(),
+};
+
+const panKeys = {
+    ArrowLeft: [60, 0],
+    ArrowRight: [-60, 0],
+    ArrowUp: [0, 60],
+    ArrowDown: [0, -60]
 };
 
 function listenToKeys() {
     hear(window, "keydown", event => {
         if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
         const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName),
-              pressed = event.target.closest("button, summary, [role=button]");
+              pressed = event.target.closest("a, button, summary, [role=button]");
         if (typing && event.key !== "Escape") return;
         if (pressed && (event.key === "Enter" || event.key === " ")) return;
+        const pan = event.shiftKey && panKeys[event.key];
+        if (pan && !typing) {
+            event.preventDefault();
+            return handsNow().pan(...pan);
+        }
         const tab = /^[1-9]$/.test(event.key) && tabOrder[event.key - 1];
         if (tab)
             change({tab});
@@ -85,7 +97,7 @@ function listenToKeys() {
                            key => [key === "…" ? key : el("kbd", {}, key), " "])),
                     el("span", {}, text)])),
         el("p", {class: "note"},
-           "A click on a token selects the query, Shift adds one, Alt selects the key. In the matrix the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
+           "A click on a token selects the query, Shift adds one, Alt selects the key. In matrix and map the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
         el("p", {}, button("Close", () => byId("help").close())));
     hear(byId("help-open"), "click", () => byId("help").showModal());
 }
@@ -112,11 +124,15 @@ function showTabs() {
         change({tab: tabOrder[to]});
         made[to].focus();
     });
+    let seenTab = "";
     drawn.push(() => {
         for (const [at, tab] of made.entries()) {
             tab.setAttribute("aria-selected", tabOrder[at] === state.tab);
             tab.tabIndex = tabOrder[at] === state.tab ? 0 : -1;
+            if (tabOrder[at] === state.tab && seenTab !== state.tab)
+                byId("tabs").scrollLeft = tab.offsetLeft - byId("tabs").offsetLeft - 40;
         }
+        seenTab = state.tab;
         byId("panel").setAttribute("aria-labelledby", "tab-" + state.tab);
     });
 }

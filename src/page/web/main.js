@@ -1,5 +1,5 @@
 /* Begins: what is there once, then the first drawing. Heads that the browser has not read yet come later. */
-tabOrder.push("tokens", "matrix", "why", "map", "numbers", "compare");
+tabOrder.push("start", "model", "tokens", "matrix", "why", "map", "numbers", "compare");
 
 function showTop() {
     byId("title").textContent = manifest.title || "Attention";
@@ -19,12 +19,14 @@ function showTop() {
 showTop();
 readAddress();
 showTabs();
+showFolds();
 showRail();
 showStrip();
 showSave();
 listenToKeys();
 draw();
 hear(window, "resize", () => change());
+hear(window, "beforeprint", draw);
 hear(window, "hashchange", () => {
     readAddress();
     change();

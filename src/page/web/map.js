@@ -5,7 +5,10 @@
 const EVERY = ceil((M + N) / 3000);
 const plane = {
     kind: "map",
-    color: "place"
+    color: "place",
+    z: 1,  // 1: all of it; (x, y) of 0 … 1 is in the middle
+    x: 0.5,
+    y: 0.5
 };
 
 /* Classes of tokens, and segments: colours with a contrast of 3 to the page, told apart by everybody. */
@@ -82,17 +85,48 @@ function mapLegend() {
     return el("span", {class: "legend"}, said[0], bar, said[1]);
 }
 
+const mapHands = {
+    at(event) {
+        const box = boxOf(plane.stage);
+        return {x: event.clientX - box.left, y: event.clientY - box.top};
+    },
+    zoom(factor, x = plane.width / 2, y = plane.height / 2) {
+        const before = plane.z;
+        plane.z = clamp(plane.z * factor, 1, 200);
+        const moved = (1 / before - 1 / plane.z) / plane.unit;
+        plane.x += (x - plane.width / 2) * moved;
+        plane.y += (y - plane.height / 2) * moved;
+        mapHands.pan(0, 0);
+    },
+    pan(dx, dy) {
+        const step = 1 / (plane.z * plane.unit), room = 0.5 - 0.5 / plane.z;
+        plane.x = clamp(plane.x - dx * step, 0.5 - room, 0.5 + room);
+        plane.y = clamp(plane.y - dy * step, 0.5 - room, 0.5 + room);
+        change();
+    },
+    fit() {
+        Object.assign(plane, {z: 1, x: 0.5, y: 0.5});
+        change();
+    },
+    hover() {},
+    click() {}
+};
+
 tabs.map = {
     name: "Map",
+    canvas: true,
     show(panel) {
-        plane.body = el("figure");
+        plane.stage = el("div", {class: "stage map"});
+        plane.note = el("figcaption");
+        plane.table = el("div");
         const set = what => value => {
             plane[what] = value;
             change();
         };
         panel.append(
-            el("div", {class: "tools"},
-               select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
+            el("div", {class: "tools"}, ...zoomTools(mapHands),
+               plane.kinds =
+                   select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
                select(
                    "Colour by",
                    Object.entries(colorings)
@@ -100,46 +134,77 @@ tabs.map = {
                        .map(([key, {name}]) => [key, name]),
                    plane.color, set("color")),
                plane.legend = el("span")),
-            plane.body);
+            plane.stage, el("div", {class: "below"}, plane.note, plane.table));
+        listenToHands(plane.stage, mapHands);
+        refit.observe(plane.stage);
     },
     draw() {
-        const figure = mapFigure(), {map, map_note} = thisHead();
-        put(plane.legend, map ? mapLegend() : "");
-        refill(
-            plane.body, figure || "",
-            el("figcaption", {},
-               map ?
-                   this.says() :
-                   map_note || "The file has no map of this head: `qkv map --head L.H` makes one."),
-            map ? asTable("Places", ["Point", "x", "y"], () => {
-                const xy = mapPlaces();
-                return listOf(
-                    min(M + N, 4000),
-                    p =>
-                        [pointName(p), fixed(xy[2 * p] / 65535, 3),
-                         fixed(xy[2 * p + 1] / 65535, 3)]);
-            }) : "");
+        const box = boxOf(plane.stage);
+        Object.assign(plane, {width: box.width, height: box.height});
+        plane.kinds.hidden = !thisHead().map;
+        put(plane.legend, mapLegend());
+        refill(plane.stage, mapFigure() || "");
+        plane.note.textContent = this.says();
+        const key = [state.head, mapKind()].join();
+        if (plane.tableOf !== key || !plane.table.firstChild)
+            put(plane.table, asTable("Places", ["Point", "x", "y"], () => {
+                    const {xy, reach} = mapPlaces();
+                    return mapPoints().slice(0, 4000).map(
+                        p =>
+                            [pointName(p), fixed(xy[2 * p] / reach, 3),
+                             fixed(xy[2 * p + 1] / reach, 3)]);
+                }));
+        plane.tableOf = key;
     },
-    figure: () => mapFigure(),
-    says: () => "● query, ▲ key" + (EVERY > 1 ? `, one token of ${EVERY}` : "") +
-        `, coloured by ${colorings[plane.color].name}` +
-        ". Lines lead from the query to its five strongest keys, as wide as their weights. " +
-        (plane.kind === "pca" ? "The two principal components of queries and keys together." :
-                                (thisHead().map_note || "t-SNE") +
-                 ". Recall: share of queries whose nearest key here has the largest q·k; correlation of distance and q·k. Distances between far groups mean little. "),
+    figure: () => mapFigure(true),
+    says() {
+        const {map, map_note} = thisHead(), pca = mapKind() === "pca";
+        return "● query, ▲ key" + (EVERY > 1 ? `, one token of ${EVERY}` : "") +
+            `, coloured by ${colorings[plane.color].name}` +
+            ". Lines lead from the query to its five strongest keys, as wide as their weights. " +
+            (pca ? "The two principal components of queries and keys together" +
+                     (map           ? ". " :
+                          EVERY > 1 ? ", of those that are shown, computed here. " :
+                                      ", computed here. ") :
+                   (map_note || "t-SNE") +
+                     ". Recall: share of queries whose nearest key here has the largest q·k; correlation of distance and q·k. Distances between far groups mean little. ") +
+            (map ? "" :
+                   (map_note ||
+                    "The file has no map of this head by t-SNE: `qkv map --head L.H` makes one.") +
+                     " ");
+    },
 };
 const pointName = p =>
     p < M ? `query ${queryText(p)} (${p})` : `key ${tokenText(p - M)} (${p - M})`;
-const mapPlaces = () => new Uint16Array(bytesOf(thisHead()[plane.kind]).buffer);
+const mapKind = () => thisHead().map ? plane.kind : "pca";
 
-function mapFigure() {
-    if (!thisHead().map) return null;
-    const xy = mapPlaces(), width = clamp(panelWidth() - 50, 280, 900), height = width * 0.62;
-    const reach = axis =>
-              xy.reduce((most, place, at) => at % 2 === axis ? max(most, place) : most, 1),
-          across = reach(0), up = reach(1), unit = min((width - 120) / across, (height - 50) / up);
-    const x = p => width / 2 - 20 + (xy[2 * p] - across / 2) * unit,
-          y = p => height / 2 - (xy[2 * p + 1] - up / 2) * unit;
+/* Places of the head's points, [queries and keys][2], from 0 to reach, the widest side. */
+function mapPlaces() {
+    if (thisHead().map)
+        return {xy: new Uint16Array(bytesOf(thisHead()[plane.kind]).buffer), reach: 65535};
+    if (plane.pcaOf !== state.head) plane.pca = principal(thisData());
+    plane.pcaOf = state.head;
+    return {xy: plane.pca, reach: 1};
+}
+/* Those that are drawn: of a long text one of EVERY, and what is selected. */
+function mapPoints(more = new Set()) {
+    return listOf(M + N, p => p).filter(p => (p < M ? p : p - M) % EVERY === 0 || more.has(p));
+}
+
+/* A drawing of width and height: the points, lines from the query, and such labels as have room. */
+function mapFigure(alone) {
+    if (!thisData()) return null;
+    const {xy, reach} = mapPlaces(), {width, height} = plane, rem = em();
+    const most = axis => {
+        let far = 1e-9;
+        for (let p = axis; p < xy.length; p += 2) far = max(far, xy[p]);
+        return far / reach;
+    };
+    const across = most(0), up = most(1), pad = 28;
+    plane.unit = min((width - 2 * pad) / across, (height - 2 * pad) / up);
+    const unit = plane.unit * plane.z;
+    const x = p => width / 2 + (xy[2 * p] / reach - across / 2 - (plane.x - 0.5)) * unit,
+          y = p => height / 2 - (xy[2 * p + 1] / reach - up / 2 + (plane.y - 0.5)) * unit;
     const figure = drawing(width, height, "Map; the places are in the table below", "group");
     const weights = row(state.head, state.query), best = weights ? largest(weights, 5) : [],
           shown = new Set([state.query, ...best.map(j => M + j), M + state.key]);
@@ -153,47 +218,41 @@ function mapFigure() {
             "stroke-width": (0.7 + 6 * weights[j]).toFixed(2),
             "stroke-opacity": 0.55
         }));
-    for (let p = 0; p < M + N; p++) {
-        const key = p >= M, i = key ? p - M : p, on = key ? i === state.key : i === state.query,
-              size = on ? 8 : 5, name = pointName(p), token = key ? tokenText(i) : queryText(i);
-        if (i % EVERY && !shown.has(p)) continue;
-        const fill = pointColor(p);
-        const shape = {
-            fill,
-            stroke: css(on ? "strong" : "page"),
-            "stroke-width": on ? 2 : 1,
+    const points = mapPoints(shown).filter(
+        p => shown.has(p) || (x(p) > -9 && x(p) < width + 9 && y(p) > -9 && y(p) < height + 9));
+    for (const p of points) figure.append(mapPoint(p, x(p), y(p), weights, alone));
+    mapLabels(figure, points, shown, p => [x(p), y(p)], rem);
+    if (plane.z > 1 && !alone) figure.append(mapCorner(points, xy, reach, across, up));
+    return figure;
+}
+
+function mapPoint(p, x, y, weights, alone) {
+    const key = p >= M, i = key ? p - M : p, on = key ? i === state.key : i === state.query,
+          size = (on ? 8 : 5) * em(), name = pointName(p);
+    const shape = {
+        fill: pointColor(p),
+        stroke: css(on ? "strong" : "page"),
+        "stroke-width": on ? 2 : 1,
+        opacity: key && isGone(i) ? 0.35 : null,
+        ...(alone ? {} : {
             cursor: "pointer",
             role: "button",
             tabindex: on ? 0 : -1,
             "data-place": p,
             "aria-pressed": on,
-            label: name,
-            opacity: key && isGone(i) ? 0.35 : null
-        };
-        const point = key ?
-            svg("path",
-                {...shape, d: `M${x(p)} ${y(p) - size}l${size} ${1.8 * size}h${- 2 * size}z`}) :
-            svg("circle", {...shape, cx: x(p), cy: y(p), r: size});
-        const pick = () => change(key ? {key: i} : {query: i});
-        pickable(point, pick);
-        hear(
-            point, "pointermove",
-            event => tip(
-                event,
+            label: name
+        })
+    };
+    const point = key ?  // the middle of a triangle is a third above its base
+        svg("path", {...shape, d: `M${x} ${y - 1.2 * size}l${size} ${1.8 * size}h${- 2 * size}z`}) :
+        svg("circle", {...shape, cx: x, cy: y, r: size});
+    if (alone) return point;
+    pickable(point, () => change(key ? {key: i} : {query: i}));
+    hear(
+        point, "pointermove",
+        event =>
+            tip(event,
                 name + (key && weights ? `\nweight ${cellText(state.query, i, weights[i])}` : "")));
-        hear(point, "pointerleave", event => tip(event, ""));
-        figure.append(point);
-        if (shown.has(p) || (M + N <= 32 && width > 500))
-            figure.append(
-                svg("text", {
-                    x: x(p) + size + 4,
-                    y: y(p) + 5,
-                    size: 13,
-                    "font-weight": shown.has(p) ? 650 : 400,
-                    fill: css(shown.has(p) ? "strong" : "faint"),
-                    "pointer-events": "none"
-                },
-                    cut(token, 14)));
-    }
-    return figure;
+    hear(point, "pointerleave", event => tip(event, ""));
+    return point;
 }

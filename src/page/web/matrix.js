@@ -7,13 +7,14 @@ const place = {
     z: 0,
     x: 0,
     y: 0,
+    fitted: true,  // all is shown, and still is when the window changes
     shown: ""
 },
       plot = {
-          left: 118,
-          top: 96,
-          width: 0,
-          height: 0
+          left: 0,
+          top: 0,
+          width: 1,
+          height: 1
       };
 const matrix = {
     canvas: null,
@@ -24,20 +25,24 @@ const matrix = {
     brushing: false
 };
 
-const fitZoom = () => min(44, plot.width / N, plot.height / M);
+const LARGEST = 160;  // pixels of a cell
+const fitZoom = () => min(LARGEST, plot.width / N, plot.height / M);
 function keepInside() {
-    place.z = clamp(place.z, fitZoom(), 64);
+    if (place.fitted) place.z = fitZoom();
+    place.z = clamp(place.z, fitZoom(), LARGEST);
     place.x = clamp(place.x, 0, max(0, N - plot.width / place.z));
     place.y = clamp(place.y, 0, max(0, M - plot.height / place.z));
 }
 function fit() {
-    Object.assign(place, {z: fitZoom(), x: 0, y: 0});
+    Object.assign(place, {fitted: true, x: 0, y: 0});
+    keepInside();
     change();
 }
 /* Zooms by a factor; the cell at (x, y) of the plot stays where it is. */
 function zoom(factor, x = plot.width / 2, y = plot.height / 2) {
     const before = place.z;
-    place.z = clamp(place.z * factor, fitZoom(), 64);
+    place.z = clamp(place.z * factor, fitZoom(), LARGEST);
+    place.fitted = place.z <= fitZoom();
     place.x += x / before - x / place.z;
     place.y += y / before - y / place.z;
     keepInside();
@@ -58,6 +63,8 @@ function seen() {
 /* Queries to a line of pixels; and whether the tiles of the file are fine enough for it. */
 const each = ([r0, r1], lines) => (r1 - r0) / lines;
 const fromTiles = queries => !matrix.mass && peakTile() <= 3 * queries;
+
+const isPart = ({rows: r, cols: c} = seen()) => r[1] - r[0] < M || c[1] - c[0] < N;
 
 /* Starts the picture of what is seen, unless it is there. */
 function render() {
@@ -101,6 +108,34 @@ function paint() {
     paintAxes(context);
 }
 
+/* Where the cells lie: room for the names of tokens, or of places, but not more than a third of the drawing. What is
+ * seen stays where it is. */
+const TURN = Math.PI / 3.2, {sin, cos} = Math, LABEL = max(M, N) <= 40 ? 16 : 13;
+const namesFit = () => place.z >= 13 * em();
+function measurePlot({width, height}) {
+    const key = [width, height, em(), manifest.at, namesFit()].join();
+    if (plot.key === key) return;
+    const longest = (of, name, most) => {
+        const n = min(of.n, 400),
+              few = namesFit() ? listOf(n, i => name(floor(i * of.n / n))) : [String(of.n)];
+        return min(most, max(36 * em(), ...few.map(text => textWidth(text, LABEL, 700) + 1)));
+    };
+    const {left, top} = plot;
+    plot.key = key;
+    plot.labels = longest(asked, queryText, width / 3 - 16);
+    plot.names = longest(manifest, tokenText, height / 3);
+    plot.left = plot.labels + 16;
+    plot.top = plot.names * sin(TURN) + 26 * em();
+    plot.width = max(1, width - plot.left - plot.names * cos(TURN) - 4);
+    plot.height = max(1, height - plot.top - 4);
+    if (place.fitted && fitZoom() >= 13 * em() && !namesFit()) {
+        place.z = fitZoom();  // once more, with room for names
+        return measurePlot({width, height});
+    }
+    place.x += (plot.left - left) / place.z || 0;
+    place.y += (plot.top - top) / place.z || 0;
+}
+
 tabs.matrix = {
     name: "Matrix",
     show(panel) {
@@ -109,18 +144,16 @@ tabs.matrix = {
             role: "img",
             label: "Matrix of weights, rows queries, columns keys; as a table below"
         });
-        matrix.stage = el("div", {class: "stage"}, matrix.canvas);
+        matrix.found = el("div", {class: "found", hidden: true});
+        matrix.stage = el("div", {class: "stage"}, matrix.canvas, matrix.found);
         matrix.note = el("figcaption");
-        matrix.found = el("div");
         matrix.legend = el("span", {class: "end"});
         matrix.table = el(
             "details", {class: "table"}, el("summary", {}, "Cells around the selection, as table"));
         hear(matrix.table, "toggle", drawCellTable);
         place.shown = "";
         panel.append(
-            el("div", {class: "tools"}, button("Zoom in", () => zoom(1.5), {title: "+"}),
-               button("Zoom out", () => zoom(1 / 1.5), {title: "−"}),
-               button("Fit", fit, {title: "double click"}),
+            el("div", {class: "tools"}, ...zoomTools(matrixHands),
                check(
                    "Select a rectangle", matrix.brushing,
                    on => {
@@ -139,23 +172,13 @@ tabs.matrix = {
                        "largest weight of its tile, or mean over its queries of the sum over its keys") :
                    null,
                matrix.legend),
-            matrix.stage, matrix.note, matrix.found, matrix.table);
-        listenToMatrix(matrix.canvas);
+            matrix.stage, el("div", {class: "below"}, matrix.note, matrix.table));
+        listenToHands(matrix.canvas, matrixHands);
+        refit.observe(matrix.stage);
     },
+    canvas: true,
     draw() {
-        const panel = byId("panel"),
-              room = panel.clientHeight - (matrix.stage.offsetTop - panel.offsetTop) - 84;
-        matrix.stage.style.height =
-            max(innerWidth > 1020 ? max(320, room) : min(innerWidth, innerHeight * 0.7), 300) +
-            "px";
-        const {width, height} = boxOf(matrix.stage), labels = width > 520 ? 118 : 64;
-        Object.assign(plot, {
-            left: labels,
-            top: width > 520 ? 96 : 72,
-            width: width - labels - 8,
-            height: height - (width > 520 ? 96 : 72) - 8
-        });
-        if (!place.z) place.z = fitZoom();
+        measurePlot(boxOf(matrix.stage));
         keepInside();
         render();
         paint();

@@ -6,7 +6,7 @@ function paintCells(context) {
     for (let j = c[0]; j <= c[1]; j++) context.fillRect(atX(j) - 0.5, plot.top, 1, plot.height);
     for (let i = r[0]; i <= r[1]; i++) context.fillRect(plot.left, atY(i) - 0.5, plot.width, 1);
     if (place.z < 32 || !thisData()) return;
-    context.font = `${min(13, place.z / 3)}px system-ui, sans-serif`;
+    context.font = `${min(22 * em(), place.z / 3)}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let i = r[0]; i < r[1]; i++) {
@@ -39,46 +39,67 @@ function paintMarks(context) {
 
 /* Tokens where there is room for them, else places. */
 function axisMarks([from, to], name = tokenText) {
-    if (place.z >= 11) return listOf(to - from, k => [from + k, name(from + k)]);
+    if (namesFit()) return listOf(to - from, k => [from + k, name(from + k)]);
     const steps = [5, 50, 500, 5000, 50000].flatMap(x => [x, 2 * x, 4 * x]),
-          step = steps.find(x => x * place.z >= 52) || 500000;
+          step = steps.find(x => x * place.z >= 52 * em()) || 500000;
     return listOf(
                floor((to - 1) / step) - ceil(from / step) + 1, k => (ceil(from / step) + k) * step)
         .map(i => [i, String(i)]);
 }
-function paintAxes(context) {
-    const {rows: r, cols: c} = seen(), room = plot.left > 100 ? 15 : 7, ink = css("ink"),
-                          accent = css("accent");
-    const font = weight => `${weight} ${min(13, max(10, place.z * 0.8))}px system-ui, sans-serif`;
-    const label = (name, chosen, x, y, align, turn) => {
-        context.save();
-        context.translate(x, y);
-        context.rotate(turn);
-        context.fillStyle = chosen ? accent : ink;
-        context.font = font(chosen ? 700 : 400);
-        context.textAlign = align;
-        context.textBaseline = "middle";
-        context.fillText(cut(name, turn ? 11 : room), 0, 0);
-        context.restore();
+
+/* The labels around the cells, none over another. Those of keys are turned: two of them are as far from each other
+ * as the sine of the turn says. */
+function axisLabels(r, c) {
+    const size = min(LABEL, max(10, place.z * 0.8 / em())), half = size * em() / 2, made = [];
+    const one = ([i, name], chosen, isKey, {claim}) => {
+        const at = isKey ? atX(i + 0.5) : atY(i + 0.5), low = isKey ? plot.left : plot.top,
+              room = isKey ? plot.width : plot.height, across = at * (isKey ? sin(TURN) : 1);
+        if (at < low - 1 || at > low + room + 1 || !claim([0, across - half, 1, across + half]))
+            return;
+        const text = cutTo(name, isKey ? plot.names : plot.labels, size),
+              width = textWidth(text, size, chosen ? 700 : 400);
+        made.push({text, size, chosen, isKey, at, width});
     };
-    const inside = (at, low, size) => at >= low - 1 && at <= low + size + 1;
-    for (const [i, name] of axisMarks(r, queryText))
-        if (inside(atY(i + 0.5), plot.top, plot.height))
-            label(name, i === state.query, plot.left - 8, atY(i + 0.5), "right", 0);
-    for (const [j, name] of axisMarks(c))
-        if (inside(atX(j + 0.5), plot.left, plot.width))
-            label(name, j === state.key, atX(j + 0.5), plot.top - 8, "left", -Math.PI / 3.2);
+    const all = (marks, now, isKey) => {
+        const side = claims(), chosen = marks.find(([i]) => i === now);
+        if (chosen) one(chosen, true, isKey, side);
+        for (const mark of marks)
+            if (mark !== chosen) one(mark, false, isKey, side);
+    };
+    all(axisMarks(r, queryText), state.query, false);
+    all(axisMarks(c), state.key, true);
+    return made;
+}
+function paintAxes(context) {
+    const {rows: r, cols: c} = seen(), ink = css("ink"), accent = css("accent"), rem = em();
+    matrix.labels = axisLabels(r, c);
+    for (const {text, size, chosen, isKey, at} of matrix.labels) {
+        context.save();
+        context.translate(isKey ? at : plot.left - 8, isKey ? plot.top - 7 : at);
+        context.rotate(isKey ? -TURN : 0);
+        context.fillStyle = chosen ? accent : ink;
+        context.font = font(size, chosen ? 700 : 400);
+        context.textAlign = isKey ? "left" : "right";
+        context.textBaseline = "middle";
+        context.fillText(text, 0, 0);
+        context.restore();
+    }
     context.fillStyle = css("faint");
-    context.font = "12px system-ui, sans-serif";
+    context.font = font(12);
     context.textAlign = "left";
-    context.fillText("key is looked at →", 0, 14);
-    context.fillText("query looks ↓", 0, 32);
-    if (place.z > fitZoom() * 1.02) paintMinimap(context, r, c);
+    context.textBaseline = "alphabetic";
+    const words = plot.left < textWidth("key is looked at →", 12) ?
+        ["key →", "query ↓"] :
+        ["key is looked at →", "query looks ↓"];
+    words.forEach((text, line) => context.fillText(text, 0, (14 + 17 * line) * rem));
+    if (isPart()) paintMinimap(context, r, c);
 }
 
+const MINIMAP = 96;
 function paintMinimap(context, r, c) {
-    const unit = 84 / max(M, N), width = max(3, N * unit), height = max(3, M * unit),
-          x = plot.left + plot.width - width - 6, y = plot.top + plot.height - height - 6;
+    const unit = MINIMAP / max(M, N), width = max(3, N * unit), height = max(3, M * unit),
+          x = plot.left + min(plot.width, N * place.z) - width - 6,
+          y = plot.top + min(plot.height, M * place.z) - height - 6;
     context.fillStyle = css("raised");
     context.fillRect(x - 3, y - 3, width + 6, height + 6);
     const thumb = byId("grid").querySelector('[aria-pressed="true"] canvas');
@@ -97,8 +118,8 @@ function paintMinimap(context, r, c) {
 /* The same with true text, for files: up to 4,096 cells as rectangles, more as an image. */
 function matrixFigure() {
     const {rows: r, cols: c} = seen(), z = max(place.z, 1e-6),
-                          width = plot.left + (c[1] - c[0]) * z + 12,
-                          height = plot.top + (r[1] - r[0]) * z + 12;
+                          width = plot.left + (c[1] - c[0]) * z + plot.names * cos(TURN) + 12,
+                          height = plot.top + (r[1] - r[0]) * z + 12, names = axisLabels(r, c);
     const figure = svg(
         "svg",
         {viewBox: `0 0 ${width} ${height}`, width, height, "font-family": "system-ui, sans-serif"});
@@ -116,7 +137,7 @@ function matrixFigure() {
     for (let i = r[0]; cells <= 4096 && i < r[1]; i++) {
         const weights = row(state.head, i);
         for (let j = c[0]; j < c[1]; j++) {
-            if (isHidden([i, i + 1], j, j + 1)) continue;
+            if (isHidden(thisData(), [i, i + 1], j, j + 1)) continue;
             const rgb = colorOf(weights[j], keysSeen(i), topOf(state.head)),
                   x = plot.left + (j - c[0]) * z, y = plot.top + (i - r[0]) * z;
             figure.append(svg(
@@ -130,24 +151,22 @@ function matrixFigure() {
         }
     }
     const ink = css("ink");
-    for (const [i, name] of axisMarks(r, queryText))
+    for (const {text: name, size, isKey, at} of names)
         figure.append(
-            svg("text", {
-                x: plot.left - 8,
-                y: plot.top + (i - r[0] + 0.5) * z + 4,
-                anchor: "end",
-                size: 12,
-                fill: ink
-            },
-                cut(name, 15)));
-    for (const [j, name] of axisMarks(c))
-        figure.append(
-            svg("text", {
-                transform: `translate(${plot.left + (j - c[0] + 0.5) * z + 4} ${
-                    plot.top - 8}) rotate(-56)`,
-                size: 12,
-                fill: ink
-            },
-                cut(name, 11)));
+            svg("text",
+                isKey ? {
+                    transform:
+                        `translate(${at + place.x * z - c[0] * z + 4} ${plot.top - 8}) rotate(-56)`,
+                    size: size * em(),
+                    fill: ink
+                } :
+                        {
+                            x: plot.left - 8,
+                            y: at + place.y * z - r[0] * z + size * em() / 3,
+                            anchor: "end",
+                            size: size * em(),
+                            fill: ink
+                        },
+                name));
     return figure;
 }

@@ -15,71 +15,34 @@ function hoverCell(event) {
                   "");
 }
 
-/* One finger or button moves or selects, two fingers zoom. */
-function listenToMatrix(canvas) {
-    const held = new Map();
-    let start = null, moved = false, apart = 0;
-    const spread = () => {
-        const [a, b] = [...held.values()];
-        return hypot(a.clientX - b.clientX, a.clientY - b.clientY);
-    };
-    hear(canvas, "wheel", event => {
-        event.preventDefault();
-        const {x, y} = cellAt(event);
-        zoom(exp(-event.deltaY * 0.0022), x, y);
-    }, {passive: false});
-    hear(canvas, "pointerdown", event => {
-        held.set(event.pointerId, event);
-        canvas.setPointerCapture(event.pointerId);
-        moved = false;
-        start = {
-            ...cellAt(event),
-            left: place.x,
-            top: place.y,
-            clientX: event.clientX,
-            clientY: event.clientY,
-            brush: event.shiftKey || matrix.brushing
-        };
-        if (held.size === 2) apart = spread();
-    });
-    hear(canvas, "pointermove", event => {
-        if (!held.has(event.pointerId)) return hoverCell(event);
-        held.set(event.pointerId, event);
-        if (held.size === 2) {
-            const now = spread(), [a, b] = [...held.values()].map(cellAt);
-            zoom(now / apart, (a.x + b.x) / 2, (a.y + b.y) / 2);
-            apart = now;
-            moved = true;
-            return;
-        }
-        const dx = event.clientX - start.clientX, dy = event.clientY - start.clientY;
-        if (hypot(dx, dy) < 5 && !moved) return;
-        moved = true;
-        tip(event, "");
-        if (start.brush) {
-            const {i, j} = cellAt(event),
-                      range =
-                          (a, b, n) => [clamp(min(a, b), 0, n - 1), clamp(max(a, b), 0, n - 1) + 1];
-            matrix.brush = [...range(start.i, i, M), ...range(start.j, j, N)];
-        } else {
-            place.x = start.left - dx / place.z;
-            place.y = start.top - dy / place.z;
-            keepInside();
-        }
+const matrixHands = {
+    at: cellAt,
+    zoom,
+    pan(dx, dy) {
+        place.x -= dx / place.z;
+        place.y -= dy / place.z;
+        keepInside();
         change();
-    });
-    const release = event => {
-        if (!held.delete(event.pointerId) || held.size) return;
+    },
+    fit,
+    hover: hoverCell,
+    click(event) {
         const {i, j, inside} = cellAt(event);
-        if (moved && start.brush)
-            showBrushed();
-        else if (!moved && inside && event.type === "pointerup")
-            change({query: i, key: j});
-    };
-    hear(canvas, "pointerup", release);
-    hear(canvas, "pointercancel", release);
-    hear(canvas, "pointerleave", event => tip(event, ""));
-    hear(canvas, "dblclick", fit);
+        if (inside) change({query: i, key: j});
+    },
+    brushing: () => matrix.brushing,
+    brush(from, to) {
+        const a = cellAt(from), b = cellAt(to);
+        const range = (a, b, n) => [clamp(min(a, b), 0, n - 1), clamp(max(a, b), 0, n - 1) + 1];
+        matrix.brush = [...range(a.i, b.i, M), ...range(a.j, b.j, N)];
+        change();
+    },
+    brushed: () => showBrushed()
+};
+function clearBrush() {
+    matrix.brush = null;
+    if (matrix.found) put(matrix.found), matrix.found.hidden = true;
+    change();
 }
 
 /* The strongest pairs of the rectangle. */
@@ -94,7 +57,9 @@ function showBrushed() {
     matrix.foundOf = [state.head, version].join();
     const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` +
         (step > 1 ? `, of every ${step}th query` : "");
-    put(matrix.found, el("h3", {}, title),
+    matrix.found.hidden = false;
+    put(matrix.found, button("Close", clearBrush, {class: "close", title: "Esc"}),
+        el("h3", {}, title),
         table(
             title, ["Query", "Key", "Weight", "Select"],
             best.map(

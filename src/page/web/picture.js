@@ -44,7 +44,8 @@ function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
                                                                el("canvas", {width: C, height: R});
     const context = canvas.getContext("2d"), image = context.createImageData(C, R),
           top = mass ? 1 : topOf(head);
-    const out = new Float32Array(C), band = r => floor(r0 + r * (r1 - r0) / R),
+    const hides = headData(head), out = new Float32Array(C),
+          band = r => floor(r0 + r * (r1 - r0) / R),
           key = c => ceil(cols[0] + c * (cols[1] - cols[0]) / C);
     inSlices(
         name, R,
@@ -52,7 +53,7 @@ function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
             const queries = [band(r), max(band(r) + 1, band(r + 1))],
                   i = step(head, queries, cols, {n: C, mass}, out), m = keysSeen(i);
             for (let c = 0; c < C; c++)
-                if (!isHidden(queries, key(c), max(key(c) + 1, key(c + 1)), plain))
+                if (!isHidden(hides, queries, key(c), max(key(c) + 1, key(c + 1)), plain))
                     image.data.set([...color(out[c], m, top), 255], 4 * (r * C + c));
         },
         done => {

@@ -20,13 +20,15 @@ const headOrder = sort =>
             (a, b) => (sort && (HEADS[b].stats[sort] ?? -1) - (HEADS[a].stats[sort] ?? -1)) ||
                 HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
 
-function drawThumb(canvas, index) {
-    const {side, rows} = HEADS[index], thumb = thumbOf(index), context = canvas.getContext("2d");
-    const image = context.createImageData(side, rows), top = topOf(index, true), seen = N;
+function drawThumb(canvas, index, top = topOf(index, true)) {
+    const {side, rows, mask, window} = HEADS[index], thumb = thumbOf(index),
+                             context = canvas.getContext("2d");
+    const image = context.createImageData(side, rows), seen = N;
+    const hides = {window, mask: mask && bytesOf(mask)};
     const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);
     for (let at = 0; at < side * rows; at++) {
         const c = at % side, r = floor(at / side);
-        if (!isHidden([query(r), query(r + 1)], key(c), key(c + 1), true))
+        if (!isHidden(hides, [query(r), query(r + 1)], key(c), key(c + 1), true))
             image.data.set([...colorOf(levels[thumb[at]], seen, top), 255], 4 * at);
     }
     context.putImageData(image, 0, 0);

@@ -13,11 +13,30 @@ const whatIf = {
 };
 const isGone = j => whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j));  // as a key
 /* The rules of visibility as the model has them, and under What if. */
-const modelRules = manifest.rules, causalRules = {
-    ...modelRules,
-    causal: {}
-};
-const rulesNow = () => whatIf.causal ? causalRules : modelRules;
+const modelRules = manifest.rules, ruleSets = new Map();
+
+/* Those of a head: its own window narrows the page's; a side below 0 has no bound. */
+const tighter = (a, b) => a < 0 ? b : b < 0 ? a : min(a, b);
+function rulesOf({window}, causal = false) {
+    const last = rulesOf.last;
+    if (last && last.window === window && last.causal === causal) return last.rules;
+    const name = [window, causal].join();
+    if (!ruleSets.has(name)) {
+        const rules = {...modelRules}, page = modelRules.window;
+        if (window)
+            rules.window = {
+                definition: "",
+                ...page,
+                window_left: tighter(window[0], page ? page.window_left : -1),
+                window_right: tighter(window[1], page ? page.window_right : -1)
+            };
+        if (causal) rules.causal ||= {};
+        ruleSets.set(name, rules);
+    }
+    rulesOf.last = {window, causal, rules: ruleSets.get(name)};
+    return rulesOf.last.rules;
+}
+const rulesNow = () => rulesOf(thisHead(), whatIf.causal);
 
 /* Query i has the place i + OFFSET among keys, or queries are nowhere among them. */
 const OFFSET = offsetOf(modelRules), placeOf = i => i + OFFSET, PLACED = !manifest.two_texts;
@@ -34,11 +53,13 @@ const isFiltered = (i, j) =>
 const isAsked = () => isModified() || !!whatIf.pairs;
 
 /* Keys first <= j < end that query i sees by position; asked for once for each cell. */
-const intervals = new Map([[modelRules, []], [causalRules, []]]);
+const intervals = new Map();
 function visibleKeys(i, rules = rulesNow()) {
-    const known = intervals.get(rules);
+    let known = intervals.get(rules);
+    if (!known) intervals.set(rules, known = []);
     return known[i] ??= intervalOf(rules, N, i);
 }
+const keysOf = (data, i) => visibleKeys(i, rulesOf(data, whatIf.causal));
 
 function dot(a, at, b, bt) {
     let sum = 0;
@@ -49,17 +70,17 @@ function dot(a, at, b, bt) {
 const unseen = manifest.dropped || [],
       MASK = ceil(N / 8);  // keys that no query sees; bytes of a row
 const sees = ({mask}, i, j) => !unseen[j] && (!mask || mask[i * MASK + (j >> 3)] >> (j & 7) & 1);
-const maySee = (data, i, j, [first, end] = visibleKeys(i)) =>
+const maySee = (data, i, j, [first, end] = keysOf(data, i)) =>
     j >= first && j < end && sees(data, i, j) && !isGone(j);
 /* Does no query from a to b see a key from first to end, or is nothing of it shown? Such cells are not drawn. */
-function isHidden([a, b], first, end, plain) {
-    const rules = plain ? modelRules : rulesNow();
+function isHidden(data, [a, b], first, end, plain) {
+    const rules = rulesOf(data, !plain && whatIf.causal), {mask} = data;
     if (visibleKeys(b - 1, rules)[1] <= first || visibleKeys(a, rules)[0] >= end) return true;
     for (let j = first; j < end; j++) {
         if (unseen[j] || (!plain && isGone(j))) continue;
-        if (plain || !whatIf.pairs) return false;
+        if (!mask && (plain || !whatIf.pairs)) return false;
         for (let i = a; i < b; i++)
-            if (!isFiltered(i, j)) return false;
+            if (sees(data, i, j) && (plain || !isFiltered(i, j))) return false;
     }
     return true;
 }
@@ -73,7 +94,7 @@ const logitOf = (data, i, j) =>
 
 /* As the model computed it; keys from ... to (all by default) into out. A row has its lse, too. */
 function modelRow(data, i, out, from = 0, to = N) {
-    const [first, end] = visibleKeys(i, modelRules), lse = out.lse = data.lse[i];
+    const [first, end] = visibleKeys(i, rulesOf(data)), lse = out.lse = data.lse[i];
     out.fill(0, from, to);
     if (lse === -Infinity) return out;
     for (let j = max(first, from); j < min(end, to); j++)
@@ -82,7 +103,7 @@ function modelRow(data, i, out, from = 0, to = N) {
 }
 
 function modifiedRow(data, i, out) {
-    const [first, end] = visibleKeys(i), sink = data.sink / whatIf.temperature;
+    const [first, end] = keysOf(data, i), sink = data.sink / whatIf.temperature;
     let most = sink;
     out.fill(-Infinity);
     for (let j = first; j < end; j++) {

@@ -9,9 +9,10 @@ const state = {
     more: [],
     hover: null,
     to: false,
-    tab: "tokens",
+    tab: "start",
     scale: max(M, N) > 128 ? "log" : "linear",
-    words: false
+    words: false,
+    others: []  // heads that Tokens lays over this one
 };
 const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
 const drawn = [];                // called at each frame that something changed in
@@ -21,7 +22,10 @@ const firstQuery = () => {
     const plain = listOf(min(M, 4096), i => i).find(i => !asked.special?.[i]);
     return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
 };
+/* Under the mouse another query is previewed: everywhere it, and the key that it looks at most. */
 const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
+const pairNow = () =>
+    state.hover === null ? state : {query: state.hover, key: strongest(state.hover)};
 
 let framed = false, shownTab = "", version = 0;
 function change(patch = {}) {
@@ -38,9 +42,9 @@ function change(patch = {}) {
 }
 
 /* The key a query looks at most; the query itself if its head is not there yet. */
-function strongest() {
-    const weights = row(state.head, state.query);
-    return (weights && largest(weights, 1)[0]) ?? min(state.query, N - 1);
+function strongest(query = state.query) {
+    const weights = row(state.head, query);
+    return (weights && largest(weights, 1)[0]) ?? min(query, N - 1);
 }
 
 /* After a change of What if or of the theme nothing that was computed holds. */
@@ -55,6 +59,7 @@ function changeAll(patch) {
 function enterRun() {
     const run = thisHead().run || 0;
     if (!manifest.runs || manifest.at === run) return;
+    state.others = state.others.filter(i => HEADS[i].run === run);
     Object.assign(manifest, manifest.runs[run], {at: run});
     unitLists = {};
     shownTab = "";
@@ -64,9 +69,14 @@ function enterRun() {
 function draw() {
     enterRun();
     chooseColors();
+    measureRem();
+    if (openDefinition && !openDefinition.isConnected) closeDefinition();
     if (state.tab !== shownTab) {
         shownTab = state.tab;
+        refit.disconnect();
         put(byId("panel"));
+        byId("panel").className = tabs[shownTab].canvas ? "canvas" : "";
+        byId("panel").scrollTop = 0;
         Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
         tabs[shownTab].show(byId("panel"));
     }
@@ -85,11 +95,14 @@ function writeAddress() {
 function readAddress() {
     const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
     const found = HEADS.findIndex((_, i) => placeName(i) === head);
-    const place = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
+    const numbered = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
     if (found >= 0) state.head = found;
-    state.query = place(query, M) ?? firstQuery();
-    state.key = place(key, N) ?? strongest();
-    if (tabs[tab]) state.tab = tab;
+    state.query = numbered(query, M) ?? firstQuery();
+    state.key = numbered(key, N) ?? strongest();
+    if (tabs[tab] || found >= 0) state.tab = tabs[tab] ? tab : "tokens";
+    Object.assign(state, {more: [], hover: null});
+    place.fitted = true;
+    mapHands.fit();
 }
 
 /* "floor((i + q_offset) / chunk) == floor(j / chunk), chunk = 4" */
@@ -97,6 +110,13 @@ const ruleText = ({
     definition,
     ...fields
 }) => [definition, ...Object.keys(fields).map(name => `${name} = ${fields[name]}`)].join(", ");
+
+/* "At most 3 keys before and 0 behind the query's place" */
+const windowText = ({window_left, window_right}) => {
+    const sides = [[window_left, "before"], [window_right, "behind"]].filter(([n]) => n >= 0);
+    return `Window: at most ${sides.map(([n, side]) => `${n} keys ${side}`).join(" and ")} the ` +
+        "query's place";
+};
 
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
@@ -119,6 +139,8 @@ function caption() {
     for (const name in modelRules)
         if (!["causal", "window", "q_offset"].includes(name))
             parts.push(`Rule ${name}: ${ruleText(modelRules[name])}.`);
+    const {window} = rulesOf(thisHead());
+    if (window) parts.push(windowText(window) + " are seen.");
     if (mask) parts.push("A mask hides keys from queries, pair by pair.");
     if (isModified())
         parts.push(

@@ -32,7 +32,9 @@ function tokenList(large, of) {
     });
     hear(box, "pointerover", event => {
         const unit = unitAt(event);
-        if (unit && event.pointerType === "mouse" && sets() === "query") change({hover: unit.from});
+        // only the list of this view previews: another view would show a second pair
+        if (large && unit && event.pointerType === "mouse" && sets() === "query")
+            change({hover: unit.from});
     });
     hear(box, "pointerleave", () => {
         if (state.hover !== null) change({hover: null});
@@ -41,15 +43,16 @@ function tokenList(large, of) {
     function fill(list) {
         put(box, CROSS ? el("span", {class: "name"}, name) : "");
         made = list.map(unit => {
-            const number = el("small", {}),
+            const number = el("small", {}), bars = el("i", {class: "bars"}),
                   token =
-                      el("button", {type: "button"}, bdi(unitText(unit)), large ? number : null);
+                      el("button", {type: "button"}, bdi(unitText(unit)),
+                         ...(large ? [number, bars] : []));
             box.append(token);
-            return {unit, token, number};
+            return {unit, token, number, bars};
         });
     }
     function shade() {
-        const values = shading(of), at = state[part];
+        const values = shading(of), now2 = pairNow(), at = now2[part];
         if (!values) return;
         const first = max(0, floor(unitOf(at, of) / WINDOW) * WINDOW),
               list = units(of).slice(first, first + WINDOW);
@@ -60,14 +63,15 @@ function tokenList(large, of) {
             max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) :
             1;
         const chosen = new Set(of === asked ? queries().map(i => unitOf(i, of)) : []);
-        made.forEach(({unit, token, number}, at) => {
+        const others = large && !isTo(of) && of === manifest ? overlaid(queries()) : [];
+        made.forEach(({unit, token, number, bars}, at) => {
             const p = unitValue(values, unit),
                   rgb = colorOf(p, keysSeen(isTo(of) ? unit.from : queries()[0]), top),
                   query = chosen.has(first + at),
                   gone = !isTo(of) && of === manifest && isGone(unit.from),
-                  pair = isTo(of) ? [unit.from, CROSS ? state.key : queries()[0]] :
+                  pair = isTo(of) ? [unit.from, CROSS ? now2.key : queries()[0]] :
                                     [queries()[0], unit.from];
-            const isKey = of === manifest && state.key >= unit.from && state.key < unit.to;
+            const isKey = of === manifest && now2.key >= unit.from && now2.key < unit.to;
             token.style.setProperty("--shade", text(rgb));
             token.style.setProperty("--on", inkOn(rgb));
             token.className = (query ? "query " : "") + (isKey ? "key " : "") +
@@ -80,11 +84,13 @@ function tokenList(large, of) {
                     isUnknown(of) ? "not computed" : cellText(...pair, p)}${
                     query ? ", query" : ""}${isKey ? ", key" : ""}${gone ? ", no key" : ""}`);
             number.textContent = p >= 0.01 ? fixed(p, 2) : "";
+            token.style.setProperty("--weight", clamp(p / top, 0, 1) || 0);
+            showBars(bars, others, unit);
         });
-        if (scrolled !== at) {
-            const {token} = made[unitOf(scrolled = at, of) - first],
-                  outer = large ? box : byId("strip");
-            outer.scrollTop = max(0, token.offsetTop - outer.offsetTop - 80);
+        if (scrolled !== at && state.hover === null) {
+            const {token} = made[unitOf(scrolled = at, of) - first];
+            if (large) box.scrollTop = max(0, token.offsetTop - box.offsetTop - 80);
+            box.scrollLeft = token.offsetLeft - box.offsetLeft - box.clientWidth / 2;
         }
     }
     return {box, shade};
@@ -159,12 +165,9 @@ drawn.push(function drawStrip() {
         return name + (n > WINDOW ? ` ${first} to ${min(n, first + WINDOW) - 1} of ${n}` : "");
     };
     byId("strip-note").textContent =
-        (CROSS ? `${
-                     range(
-                         "Queries", state.query,
-                         M)}, shaded by how much each looks at the selected key; ${
-                     range("keys", state.key, N)}, by how much the query looks at each` :
-                 `${range("Tokens", state.query, N)}, shaded by how much ${
+        (CROSS ? `${range("Queries", state.query, M)}: how much each looks at the key; ${
+                     range("keys", state.key, N)}: how much the query looks at each` :
+                 `${range("Tokens", state.query, N)}: how much ${
                      state.to ? "each looks at the selected token" : "the query looks at each"}`) +
         (state.scale === "linear" ? ", from 0 to the largest." : ".") +
         ([asked, manifest].some(isUnknown) ?

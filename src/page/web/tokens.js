@@ -33,16 +33,23 @@ tabs.tokens = {
                        tokensView.perQuery = +n;
                        change();
                    },
-                   "to its strongest keys")),
+                   "to its strongest keys"),
+               tokensView.over = el("span", {class: "over"})),
             el("figure", {}, ...tokensView.lists.map(list => list.box)),
             el("h3", {}, "Strongest keys of each query"), tokensView.lines);
     },
     draw() {
+        const key = [state.head, state.others, dark, !thisData()].join();
+        if (tokensView.over.dataset.key !== key) put(tokensView.over, ...overlayTools());
+        tokensView.over.dataset.key = key;
         for (const list of tokensView.lists) list.shade();
         refill(
             tokensView.lines, linesFigure() || "",
             el("figcaption", {},
                "Left: queries, right: keys. A line's width is its weight; the selected query's lines are in colour. " +
+                   (overlaidHeads().length ?
+                        "Each head that is laid over has its colour and stroke. A bar below a token is its weight in that head, the whole width 1. " :
+                        "") +
                    (max(M, N) > 2 * BESIDE ?
                         `Shown are ${
                             2 * BESIDE} tokens around the query, and its strongest keys. ` :
@@ -60,10 +67,10 @@ const scaleSelect = () => select(
     scale => change({scale}), "l");
 
 /* Weights of a unit of queries on each unit of keys that is shown. */
-function unitWeights(unit, shown) {
+function unitWeights(unit, shown, head = state.head) {
     const mean = shown.map(() => 0);
     for (let i = unit.from; i < unit.to; i++) {
-        const weights = row(state.head, i);
+        const weights = row(head, i);
         if (!weights) return null;
         shown.forEach((key, at) => {
             for (let j = key.from; j < key.to; j++) mean[at] += weights[j] / (unit.to - unit.from);
@@ -74,8 +81,9 @@ function unitWeights(unit, shown) {
 
 /* Places of the units on either side: around the query, on the right its strongest keys as well. */
 function linesPlaces() {
-    const at = unitOf(queries()[0], asked),
-          best = largest(queryRow() || [], 10).map(j => unitOf(j));
+    const at = unitOf(queries()[0], asked), best = [
+        queryRow() || [], ...overlaid(queries())
+    ].flatMap(weights => largest(weights, 10).map(j => unitOf(j)));
     const around = (middle, {length}) => {
         const first = max(0, min(middle - BESIDE, length - 2 * BESIDE));
         return listOf(min(length, 2 * BESIDE), i => first + i);
@@ -84,12 +92,34 @@ function linesPlaces() {
     return {at, left, right: [...new Set([...beside, ...best])].sort((a, b) => a - b)};
 }
 
+/* Those of the query in each head that is laid over another, a little beside each other. */
+function overlaidLines(x, y, l, unit, keys) {
+    return overlaidHeads().flatMap((head, h) => {
+        const weights = unitWeights(unit, keys, head), middle = (x[0] + x[1]) / 2,
+              y1 = y(l) + 7 + 2 * h;
+        return largest(weights, tokensView.perQuery).map(r => {
+            const y2 = y(r) + 7 + 2 * h;
+            return svg(
+                "path", {
+                    d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
+                    fill: "none",
+                    stroke: colorOfOverlaid(h),
+                    "stroke-dasharray": strokes[h] || null,
+                    "stroke-width": (0.8 + 6 * weights[r]).toFixed(2)
+                },
+                svg("title", {},
+                    `${headName(head)}: ${unitText(unit)} → ${unitText(keys[r])} ${
+                        weightText(weights[r])}`));
+        });
+    });
+}
+
 function linesFigure() {
-    const lists = [units(asked), units()], {at, left, right} = linesPlaces(),
+    const now = pairNow(), lists = [units(asked), units()], {at, left, right} = linesPlaces(),
           keys = right.map(i => lists[1][i]);
     const accent = css("accent"), faint = css("edge"), ink = css("ink"), strong = css("strong"),
           page = css("page");
-    const width = clamp(panelWidth() - 44, 280, 640), x = [width * 0.33, width * 0.67],
+    const width = clamp(panelWidth() - 44, 280, 900), x = [width * 0.33, width * 0.67],
           longest = floor(width / 27), y = i => 34 + i * ROW,
           height = y(max(left.length, right.length));
     const figure = drawing(width, height, "Lines from queries to keys", "group");
@@ -114,21 +144,20 @@ function linesFigure() {
                             weightText(weights[r])}`)));
         }
     }
+    if (overlaidHeads().length)
+        lines[1] = overlaidLines(x, y, left.indexOf(at), lists[0][at], keys);
     figure.append(...lines[0], ...lines[1]);
-    const ruler = el("canvas").getContext("2d"), wide = (name, on) => {
-        ruler.font = `${on ? 600 : 400} 14px system-ui, sans-serif`;
-        return ruler.measureText(cut(name, longest)).width + 22;
-    };
+    const wide = (name, on) => textWidth(cut(name, longest), 14, on ? 600 : 400) / em() + 22;
     const side = (places, which) => places.forEach((place, i) => {
         const query = which === 0, unit = lists[which][place],
-              on = query ? place === at : state.key >= unit.from && state.key < unit.to;
+              on = query ? place === at : now.key >= unit.from && now.key < unit.to;
         const gap = i > 0 && places[i - 1] !== place - 1;
         const name = unitText(unit),
               pick = () => change(query ? {query: unit.from, hover: null} : {key: unit.from});
         const token =
             svg("g", {
                 role: "button",
-                tabindex: place === (query ? at : unitOf(state.key)) ? 0 : -1,
+                tabindex: place === (query ? at : unitOf(now.key)) ? 0 : -1,
                 cursor: "pointer",
                 "data-place": which + "." + place,
                 label: `${query ? "query" : "key"} ${name}, place ${unit.from}`,

@@ -73,23 +73,34 @@ drawn.push(function drawWhatIf() {
         button(
             whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
             {title: `softmax without the selected key, ${tokenText(state.key)}`}),
-        button("Reset", resetWhatIf, {id: "reset"}), el("span", {id: "badge"}));
+        el("span", {class: "note"},
+           "Every number below is computed again; the pair's weight is shown before → after."));
     drawBadge(box);
     const same = [...box.querySelectorAll("input,button,select")][focused];
-    (same?.hidden ? same.previousElementSibling : same)?.focus();  // Reset hides itself
+    same?.focus();
 });
 function drawBadge(box) {
-    const badge = box.querySelector("#badge");
     box.querySelector("#temperature").textContent = temperatureText();
     byId("heat").setAttribute("aria-valuetext", temperatureText());
-    byId("reset").hidden = !isAsked();
+}
+/* What is asked, on every view: whether the drawer is open or not. */
+drawn.push(function drawAsked() {
+    const badge = byId("badge"), {query, key} = pairNow();
     const text = [
         isModified() ? "modified: not what the model computed" : manifest.modified,
         whatIf.pairs && "filtered: " + pairNames[whatIf.pairs]
     ].filter(Boolean).join("; ");
     badge.className = text ? "badge" : "";
     badge.textContent = text;
-}
+    byId("asked").hidden = !text;
+    byId("reset").hidden = !isAsked();
+    const before = isModified() && row(state.head, query, true, true),
+          after = before && row(state.head, query, false, true);
+    byId("before-after").textContent = after ?
+        `${modifications().join(", ")}: ${queryText(query)} → ${tokenText(key)} ${
+            weightText(before[key])} → ${weightText(after[key])}` :
+        "";
+});
 
 /* What was computed before anybody asked. */
 const unasked = (text, name = "p") => isAsked() ? el(name, {class: "badge"}, text) : "";
@@ -114,7 +125,7 @@ function scoreSteps({q, k, alibi, scale}, i, j) {
 
 /* Why query i does not see key j; "" if it does. */
 function whyHidden(data, i, j) {
-    const [first, end] = visibleKeys(i, modelRules);
+    const [first, end] = visibleKeys(i, rulesOf(data));
     if (maySee(data, i, j)) return "";
     if (whatIf.dropped.has(j)) return "dropped by What if";
     if (isGone(j)) return "special, hidden by What if";

@@ -65,7 +65,7 @@ function whyFigure(q, k) {
           width = clamp(panelWidth() - 60, 320, 1100), left = 64, strip = 84;
     if (why.sorted) order.sort((a, b) => product[b] - product[a]);
     const figure = drawing(
-        width, 3 * strip + 26,
+        width, 3 * strip + 44,
         "q, k and their products by component; the numbers are in the table below");
     const step = (width - left - 8) / D, gap = step > 4 ? 1 : 0;
     [["q", q, "edge"], ["k", k, "edge"], ["q ∘ k", product, "accent"]].forEach(
@@ -113,7 +113,7 @@ function whyFigure(q, k) {
         svg("text", {x: left, y: 3 * strip + 18, size: 12, fill: css("faint")},
             why.sorted ? "components, largest product first; line: running sum" :
                          "components 0 to d − 1; line: running sum"),
-        svg("text", {x: width, y: 3 * strip + 18, size: 12, anchor: "end", fill: css("strong")},
+        svg("text", {x: width, y: 3 * strip + 36, size: 12, anchor: "end", fill: css("strong")},
             `sum ${fixed(sum, 3)}`));
     return figure;
 }

@@ -52,7 +52,8 @@ function queryRow() {
 
 /* What shades a list: the weights from the queries, or those on the selected token or key; null: not there yet. */
 const isTo = of => CROSS ? of === asked : state.to;
-const shading = of => isTo(of) ? column(state.head, CROSS ? state.key : queries()[0]) : queryRow();
+const shading = of =>
+    isTo(of) ? column(state.head, CROSS ? pairNow().key : queries()[0]) : queryRow();
 
 /* A unit's share of such a vector: a sum over its keys, or the mean over its queries. */
 function unitValue(values, {of, from, to}) {

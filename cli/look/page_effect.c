@@ -1,0 +1,104 @@
+/* What each head is worth for what the model predicts, in the page: `qkv look --effect -o FILE.html`. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "look/look.h"
+#include <qkv/effects.h>
+
+/* Each head is a set of its own, in the order of the library. */
+struct sets {
+    int64_t n, n_places;
+    int64_t *ends, *heads;
+    int32_t *words;
+    double *log_p; /* [n + 1][n_places] */
+};
+
+static void sets_free(struct sets *sets) {
+    free(sets->ends);
+    free(sets->heads);
+    free(sets->words);
+    free(sets->log_p);
+}
+
+static qkv_status sets_make(struct sets *sets, const struct look *look, qkv_error *error) {
+    const struct predictions *const made = &look->predictions;
+    sets->n = look_n_heads(look);
+    sets->n_places = made->n_masks;
+    sets->ends = calloc((size_t)sets->n + 1, sizeof *sets->ends);
+    sets->heads = calloc((size_t)sets->n + 1, sizeof *sets->heads);
+    sets->words = calloc((size_t)sets->n_places + 1, sizeof *sets->words);
+    sets->log_p = calloc((size_t)((sets->n + 1) * sets->n_places) + 1, sizeof *sets->log_p);
+    if (!sets->ends || !sets->heads || !sets->words || !sets->log_p) return text_no_memory(error);
+    for (int64_t s = 0; s < sets->n; s++) {
+        sets->heads[s] = s;
+        sets->ends[s] = s + 1;
+    }
+    for (int64_t t = 0; t < sets->n_places; t++)
+        sets->words[t] = made->candidates[t * made->top].id;
+    return QKV_OK;
+}
+
+/* The mean ln p of the words, of the model (0) or without head `row` - 1. */
+static double mean_of(const struct sets *sets, int64_t row) {
+    double sum = 0;
+    for (int64_t t = 0; t < sets->n_places; t++) sum += sets->log_p[row * sets->n_places + t];
+    return sum / (double)sets->n_places;
+}
+
+static qkv_status compute(const struct look *look, struct sets *sets, qkv_error *error) {
+    const struct session *const session = look->text.session;
+    struct progress progress;
+    qkv_effects asked = qkv_effects_init();
+    qkv_call_options call = progress_call(&progress, "ablating", look->options->common.quiet);
+    asked.which = look->text.view.which;
+    asked.head = look->predictions.is_next ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
+    asked.n_places = sets->n_places;
+    asked.positions = look->predictions.positions;
+    asked.words = sets->words;
+    asked.n_sets = sets->n;
+    asked.ends = sets->ends;
+    asked.heads = sets->heads;
+    const qkv_status status = qkv_inspect_effects(session->ctx, session->model, look->text.input,
+                                                  &asked, sets->log_p, &call, error);
+    progress_end(&progress);
+    return status;
+}
+
+/* What the numbers are about: one word at one place, or the words of several. */
+static void describe(const struct look *look, const struct sets *sets, qkv_page *page,
+                     struct page_effects *made) {
+    page->effect_query = -1;
+    page->effect_log_p = mean_of(sets, 0);
+    page->effect_of = made->what;
+    if (sets->n_places > 1) {
+        snprintf(made->what, sizeof made->what,
+                 "the mean ln P of the %" PRId64 " likeliest words for the blanks", sets->n_places);
+        return;
+    }
+    made->word = session_token(look->text.session, sets->words[0]);
+    page->effect_word = made->word;
+    page->effect_query = look->predictions.positions[0];
+    snprintf(made->what, sizeof made->what, "ln P(%.80s) %s token %" PRId64,
+             made->word ? made->word : "", look->predictions.is_next ? "after" : "at",
+             page->effect_query);
+}
+
+qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_head *heads,
+                             struct page_effects *made, qkv_error *error) {
+    struct sets sets = { 0 };
+    if (!look->options->effect) return QKV_OK;
+    if (look->predictions.n_masks == 0)
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--effect: the model predicts nothing here: a text with [MASK], or a "
+                          "language model");
+    qkv_status status = sets_make(&sets, look, error);
+    if (status == QKV_OK) status = compute(look, &sets, error);
+    if (status == QKV_OK) describe(look, &sets, page, made);
+    const int64_t across = look_info(look)->n_heads;
+    for (int64_t h = 0; status == QKV_OK && h < page->n_heads; h++)
+        heads[h].effect =
+            mean_of(&sets, 1 + heads[h].layer * across + heads[h].head) - mean_of(&sets, 0);
+    sets_free(&sets);
+    return status;
+}

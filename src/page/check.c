@@ -1,0 +1,128 @@
+/** What a caller of qkv_page_write may have got wrong: fields of the page, and of each head. See parts.h. */
+#include <math.h>
+
+#include "page/head.h"
+#include "page/parts.h"
+
+enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16, MAX_SIDE = 1024 };
+
+static qkv_status check_map(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    const double *const places[] = { head->map, head->pca };
+    if ((head->map == NULL) != (head->pca == NULL))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL, %s is not",
+                              (long long)i, head->map ? "pca" : "map", head->map ? "map" : "pca");
+    for (int64_t c = 0; head->map && c < 4 * (page->n_queries + page->n); c++)
+        if (!isfinite(places[c & 1][c >> 1]))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s[%lld] is not finite",
+                                  (long long)i, c & 1 ? "pca" : "map", (long long)(c >> 1));
+    return QKV_OK;
+}
+
+static qkv_status check_peaks(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    if (head->side < 1 || head->side > MAX_SIDE)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "heads[%lld].side = %lld must be 1 to %d",
+                              (long long)i, (long long)head->side, MAX_SIDE);
+    const int64_t tile = qkvi_page_tile(page, head);
+    if (tile < 1 || (head->tile > 0 && (page->n + tile - 1) / tile != head->side) ||
+        (page->n_queries + tile - 1) / tile > MAX_SIDE)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "heads[%lld].tile = %lld: ceil(n / tile) is not side = %lld, or "
+                              "ceil(n_queries / tile) is above %d",
+                              (long long)i, (long long)head->tile, (long long)head->side, MAX_SIDE);
+    return QKV_OK;
+}
+
+static qkv_status check_window(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    if (head->has_window && (head->window_left < -1 || head->window_right < -1))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "heads[%lld].window_left = %lld, window_right = %lld: each must "
+                              "be -1 or above",
+                              (long long)i, (long long)head->window_left,
+                              (long long)head->window_right);
+    if (head->has_window && page->two_texts)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "heads[%lld].has_window: queries of two_texts have no places "
+                              "among the keys",
+                              (long long)i);
+    return QKV_OK;
+}
+
+static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
+    for (int64_t i = 0; i < page->n_heads; i++) {
+        const qkv_page_head *const head = &page->heads[i];
+        if (head->q == NULL || head->k == NULL || head->lse == NULL)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL", (long long)i,
+                                  head->q ? head->k ? "lse" : "k" : "q");
+        if (head->layer < 0 || head->head < 0)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld] is layer %lld, head %lld: both count from 0",
+                                  (long long)i, (long long)head->layer, (long long)head->head);
+        if (head->run < 0 || head->run >= (page->n_runs > 0 ? page->n_runs : 1))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].run = %lld is not one of n_runs = %lld",
+                                  (long long)i, (long long)head->run, (long long)page->n_runs);
+        if (head->peaks) QKV_TRY(check_peaks(page, i, error));
+        if (!isfinite(head->scale))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].scale is not finite",
+                                  (long long)i);
+        if (!isfinite(head->alibi))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].alibi is not finite",
+                                  (long long)i);
+        if (head->sink && !(*head->sink < INFINITY))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].sink is neither finite nor -INFINITY", (long long)i);
+        QKV_TRY(check_window(page, i, error));
+        QKV_TRY(check_map(page, i, error));
+    }
+    return QKV_OK;
+}
+
+/* How a score is made. */
+static qkv_status check_scores(const qkv_page *page, qkv_error *error) {
+    if (!isfinite(page->scale))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "scale is not finite");
+    if (!(page->softcap >= 0) || !isfinite(page->softcap))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "softcap = %g must be 0 or above",
+                              page->softcap);
+    return QKV_OK;
+}
+
+static qkv_status check_effects(const qkv_page *page, qkv_error *error) {
+    if (page->effect_of && (page->effect_query < -1 || page->effect_query >= page->n_queries))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "effect_query = %lld is neither -1 nor below n_queries = %lld",
+                              (long long)page->effect_query, (long long)page->n_queries);
+    if (page->effect_of && page->effect_log_p > 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "effect_log_p = %g is above 0",
+                              page->effect_log_p);
+    return QKV_OK;
+}
+
+qkv_status qkvi_page_check(const qkv_page *page, const char *path, qkv_error *error) {
+    if (path == NULL || page->tokens == NULL || page->heads == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              path ? page->tokens ? "heads" : "tokens" : "path");
+    const char *const dot = strrchr(path, '.');
+    if (dot == NULL || strcmp(dot, ".html") != 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s does not end in .html", path);
+    if (page->n < 1 || page->n > MAX_N || page->head_dim < 1 || page->head_dim > MAX_DIM)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n = %lld must be 1 to %d, head_dim = %lld 1 to %d",
+                              (long long)page->n, MAX_N, (long long)page->head_dim, MAX_DIM);
+    if (page->n_queries < 1 || page->n_queries > MAX_N)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_queries = %lld must be 1 to %d",
+                              (long long)page->n_queries, MAX_N);
+    if (page->n_heads < 1 || page->n_heads > MAX_HEADS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_heads = %lld must be 1 to %d",
+                              (long long)page->n_heads, MAX_HEADS);
+    QKV_TRY(check_scores(page, error));
+    if (page->query < -1 || page->query >= page->n_queries)
+        return qkvi_error_set(
+            error, QKV_ERR_ARGUMENT, "query = %lld is neither -1 nor below %s = %lld",
+            (long long)page->query, page->queries ? "n_queries" : "n", (long long)page->n_queries);
+    QKV_TRY(check_effects(page, error));
+    return check_heads(page, error);
+}
