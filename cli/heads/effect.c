@@ -106,6 +106,7 @@ qkv_status effect_answer(struct text_job *job, const qkv_encoding *input, json_t
     struct effect effect = { .options = job->options,
                              .session = &job->session,
                              .input = input,
+                             .said = { job->said[0], job->said[1] },
                              .which = job->which,
                              .asked = qkv_effects_init() };
     session_sizes(&job->session, job->which, &effect.n_layers, &effect.n_heads);
