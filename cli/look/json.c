@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "heads/heads.h"
-#include "look/look.h"
+#include "look/findings.h"
 
 static json_t *heads_json(const struct look *look) {
     json_t *heads = json_array();
@@ -80,6 +80,10 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
         status = look_weights_json(look, &rows, error);
         json_set(object, "layer:i head:i weights:o", look->choice.layer, look->choice.head, rows);
     }
+    struct findings findings = { .n = 0 };
+    if (status == QKV_OK && !look->alignment) status = findings_make(look, &findings, error);
+    if (status == QKV_OK && findings.n > 0)
+        json_set(object, "findings:o", findings_json(look, &findings));
     if (status == QKV_OK)
         *json = object;
     else
