@@ -3,6 +3,7 @@
  * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
 #include "common/hints.h"
+#include "common/shared.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -67,7 +68,8 @@ static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_
 }
 
 static qkv_status read_file(const char *path, struct text *text, qkv_error *error) {
-    FILE *file = open_text(path, error);
+    char room[SHARED_ROOM];
+    FILE *file = open_text(shared_path(path, room), error);
     if (!file) return error->status;
     const qkv_status status = read_all(file, path, text, error);
     fclose(file);

@@ -1,5 +1,6 @@
 /* Opens what a command works with, and reads --head L.H against the model it opened. */
 #include "common/input.h"
+#include "common/shared.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,8 +69,9 @@ static const char *model_name(const struct cli_common *common) {
 
 static int open_model(struct session *session) {
     const char *name = model_name(session->common);
+    char room[SHARED_ROOM];
     qkv_error error;
-    if (name && *name) return open_named(session, name);
+    if (name && *name) return open_named(session, shared_path(name, room));
     qkv_status status = QKV_OK;
     const qkv_model_open_options options = session_weights(session->common);
     if (!embedded_model(&options, &session->model, &status, &error))

@@ -1,6 +1,8 @@
 /* `qkv embed`: texts to vectors, and which texts are near each other. */
 #include "embed/embed.h"
 
+#include "common/given.h"
+
 #include "qkv/files.h"
 
 #include <math.h>
@@ -46,6 +48,10 @@ static int answer(struct embed *e, int n_words, char **words) {
     qkv_error error;
     qkv_status status = o->out ? qkv_file_writable(o->out, &error) : QKV_OK;
     if (status == QKV_OK) status = embed_read(e, n_words, words, &error);
+    if (status == QKV_OK && o->tokens) {
+        status = embed_tokens(e, &error);
+        return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    }
     if (status == QKV_OK) status = compute(e, &error);
     if (status == QKV_OK && o->out) status = embed_write(e, &error);
     if (status == QKV_OK && !o->out && !o->common.json) status = embed_print(e, &error);
@@ -62,6 +68,12 @@ static int check(const struct cli_command *command, const struct embed_options *
     if (o->out && o->similar && text_ends(o->out, ".npy"))
         return cli_usage(command, "-o: --similar makes a list: FILE.json, or no --similar");
     if (o->prompt && o->no_prompt) return cli_usage(command, "--prompt together with --no-prompt");
+    const char *const of_texts =
+        given_first(command, o, 0, "--similar|--top|--pooling|--normalize|--prompt|--no-prompt");
+    if (o->tokens && of_texts)
+        return cli_usage(command, "--tokens together with %s, which is of texts", of_texts);
+    if (!o->tokens && (o->word || o->token_layer.set))
+        return cli_usage(command, "%s goes with --tokens", o->word ? "--word" : "--layer");
     if (o->top.set && !o->similar) return cli_usage(command, "--top without --similar");
     return EXIT_OK;
 }
@@ -91,6 +103,9 @@ static const struct cli_option embed_table[] = {
     OPTION_FLAG("--no-prompt", no_prompt),
     OPTION_CHOICE("--pooling", "mean|cls|max|sqrt|weighted|last", pooling),
     OPTION_FLAG("--normalize", normalize),
+    OPTION_FLAG("--tokens", tokens),
+    OPTION_TEXT("--word", "TOKEN", word),
+    OPTION_INT("--layer", "N", token_layer, 0, 1000000),
     OPTION_FILE("-o", "FILE", out, ".npy .json"),
 };
 

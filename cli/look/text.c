@@ -160,7 +160,8 @@ qkv_status look_print(const struct look *look, qkv_error *error) {
     qkv_status status = look->alignment ? QKV_OK : findings_make(look, &findings, error);
     if (status != QKV_OK) return status;
     term_init(&term, stdout, &look->options->common);
-    findings_print(&findings, &term);
+    /* of a named head the line above its map says as much */
+    if (!look->given || findings.word >= 0) findings_print(&findings, &term);
     if (look->windows) windows_print(look, &term);
     print_predictions(look, &term);
     if (look->alignment) {

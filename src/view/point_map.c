@@ -119,6 +119,15 @@ static int has_label(const struct drawing *d, int64_t i) {
     return d->map->labels && d->map->labels[i] && *d->map->labels[i];
 }
 
+/* From the edge of the mark; from farther off where a larger mark lies on it. */
+static int lead(struct drawing *d, double x, double y, double gap, struct label *label) {
+    for (int i = 0; i < 2; i++)
+        if (qkvi_raster_lead(&d->raster, x, y, gap + i * d->radius, &label->box, &label->x,
+                             &label->y))
+            return 1;
+    return 0;
+}
+
 /* Beside its point, or with `led` farther off. 0 without memory. */
 static int place_label(struct drawing *d, int64_t i, int bold, bool led) {
     if (!has_label(d, i) || d->placed[i]) return 1;
@@ -135,7 +144,7 @@ static int place_label(struct drawing *d, int64_t i, int bold, bool led) {
     const double gap = radius_of(d, i) + LABEL_GAP;
     double x, y;
     locate(d, i, &x, &y);
-    d->placed[i] = led ? qkvi_raster_lead(&d->raster, x, y, gap, &label->box, &label->x, &label->y)
+    d->placed[i] = led ? lead(d, x, y, gap, label)
                        : qkvi_raster_place(&d->raster, x, y, gap, may_lead(d) ? 1 : 2, &label->box);
     if (d->placed[i])
         d->n_shown++;

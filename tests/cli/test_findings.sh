@@ -84,9 +84,11 @@ for options in "--what-if causal" "--file $d/long --slide 20" "--q $d/q.csv --k 
     check "$options has findings" sh -c '! grep -q "\"findings\"" "$1"' - "$folder/out"
 done
 
-# Findings stand behind all that --json had, whose bytes they leave as they were: those of -o FILE.npy are as before, and so is the order.
+# Findings stand behind all that --json had but for the weights of --head, whose bytes they leave as they were: those of -o FILE.npy are as before, and so is the order.
 sed 's/,"findings":\[.*\]}$/}/' "$d/a.json" >"$d/old.json"
 check "findings are not last" grep -q '"sharpest":{[^}]*}}$' "$d/old.json"
+run look "$text" --head 3.0 --json
+check "findings are not before the weights" grep -q '}\],"layer":3,"head":0,"weights":\[\[[^{]*\]\]}$' "$folder/out"
 run look "$text" --json --threads 3
 check "any threads" cmp -s "$folder/out" "$d/a.json"
 run look "$text" --json --isa scalar
