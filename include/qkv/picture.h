@@ -59,7 +59,7 @@ typedef enum qkv_palette {
 
 /** Which cells show their value in figures. */
 typedef enum qkv_figures {
-    /* Large cells of at least an eighth of the top. Cells of a grid, and of low and high, do not. */
+    /* Large cells, of at least an eighth of the top; not in a grid, and not with low and high. */
     QKV_FIGURES_AUTO = 0,
     /* All do. Cells are then made large enough: 28 pixels. */
     QKV_FIGURES_ON = 1,
