@@ -55,7 +55,10 @@ qkv_model_open_options session_weights(const struct cli_common *common) {
 static int open_named(struct session *session, const char *name) {
     qkv_error error;
     const qkv_model_open_options options = session_weights(session->common);
+    struct progress_clock clock;
+    progress_clock_begin(&clock, "opening the model", session->common->quiet);
     const qkv_status status = qkv_model_open(name, &options, &session->model, &error);
+    progress_clock_end(&clock);
     if (status == QKV_OK) return EXIT_OK;
     if (!(session->command->takes & TAKES_TOKENIZER) || !is_folder(name) ||
         (status != QKV_ERR_IO && status != QKV_ERR_UNSUPPORTED))

@@ -8,7 +8,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CHUNK = 1024 }; /* texts between two looks at the progress and at Ctrl-C */
+/*
+ * Texts between two looks at the progress and at Ctrl-C: at most CHUNK, and fewer where a model is
+ * large, so that the bar moves about twice a second on one core; but enough for batches.
+ */
+enum { CHUNK = 1024, LEAST_CHUNK = 16 };
+
+static int64_t chunk_from(const struct embed *e, int64_t first) {
+    const double most = 2e10, /* multiplications */
+        of_token = (double)e->session->info->n_parameters;
+    double work = 0;
+    int64_t n = 0;
+    while (n < CHUNK && first + n < e->n && (n < LEAST_CHUNK || work < most))
+        work += of_token * (double)e->encodings[first + n++]->n;
+    return n;
+}
 
 static qkv_status compute(struct embed *e, qkv_error *error) {
     const struct embed_options *o = e->options;
@@ -25,8 +39,8 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     if (!e->vectors || !e->lengths) return text_no_memory(error);
     progress_begin(&progress, o->common.quiet);
     qkv_status status = QKV_OK;
-    for (int64_t i = 0; status == QKV_OK && i < e->n; i += CHUNK) {
-        const int64_t n = e->n - i < CHUNK ? e->n - i : CHUNK;
+    for (int64_t i = 0, n; status == QKV_OK && i < e->n; i += n) {
+        n = chunk_from(e, i);
         if (cli_cancelled)
             status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
         else

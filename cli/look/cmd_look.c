@@ -1,6 +1,7 @@
 /* `qkv look`: where each token looks. Its options, the jobs of texts, and where results go. */
 #include "common/given.h"
 #include "common/lens.h"
+#include "common/named.h"
 #include "look/against.h"
 
 #include <inttypes.h>
@@ -29,12 +30,12 @@ static qkv_status (*const writers[])(const struct look *look, const char *path,
                                                            look_npy };
 
 /* One line about what was written, and how to see one head. */
-static void tell_written(const struct look *look) {
+static void tell_written(const struct look *look, const char *path) {
     const qkv_heads_choice *choice = &look->choice;
     const struct look_options *options = look->options;
     if (options->common.quiet) return;
     fputs("qkv: wrote ", stderr);
-    term_print(stderr, options->out);
+    term_print(stderr, path);
     if (look->arrays || look->given)
         ; /* the head was named, or is the sharpest */
     else if (options->plot.set)
@@ -46,16 +47,36 @@ static void tell_written(const struct look *look) {
     fputc('\n', stderr);
 }
 
+/* "look-3.0", "look", "align-1", "received-3.0": what a file has, for its name. */
+static void name_content(const struct look *look, char what[64]) {
+    static const char *const plots[] = { "queries", "received", "offsets" };
+    const struct look_options *o = look->options;
+    const char *const kind = o->plot.set       ? plots[o->plot.value]
+                             : look->alignment ? "align"
+                                               : "look";
+    int64_t layer, head;
+    look_place(look, look_chosen(look), &layer, &head);
+    if (look->alignment)
+        snprintf(what, 64, "%s-%" PRId64, kind, look->alignment->layer);
+    else if ((look->given || o->plot.set) && layer >= 0)
+        snprintf(what, 64, "%s-%" PRId64 ".%" PRId64, kind, layer, head);
+    else
+        snprintf(what, 64, "%s", kind);
+}
+
 qkv_status look_show(const struct look *look, json_t **json, qkv_error *error) {
     const char *out = look->options->out;
     if (json) return to_json(look, json, error);
     if (!out) return (look->arrays ? arrays_print : look_print)(look, error);
+    char what[64], room[NAMED_ROOM];
+    name_content(look, what);
+    out = named_file(out, what, look->said, room);
     const bool is_alignment = look->alignment && given_ending(out, PICTURES) >= 0;
     const qkv_status status =
         (look->options->plot.set ? look_plot
          : is_alignment          ? look_align_picture
                                  : writers[given_ending(out, ENDINGS)])(look, out, error);
-    if (status == QKV_OK) tell_written(look);
+    if (status == QKV_OK) tell_written(look, out);
     return status;
 }
 

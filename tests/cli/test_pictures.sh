@@ -66,6 +66,27 @@ code 0
 has a.svg "<title>Map</title>"
 has a.svg "Text: “I was watching the door when [MASK] opened.”"
 
+# An ending alone is a file named by what is in it.
+for ending in png svg html json; do
+    run look "I saw, the DOG!" --head 3.0 -o "$d/.$ending"
+    code 0
+    err_like "^qkv: wrote $d/look-3\.0-i-saw-the-dog\.$ending"
+    check "the file" test -s "$d/look-3.0-i-saw-the-dog.$ending"
+done
+tool=$(cd "$(dirname "$qkv")" && pwd)/$(basename "$qkv")
+(cd "$d" && "$tool" look "$text" -o .png --quiet)
+check "all heads" test -s "$d/look-i-was-watching-the-door-when-mask-opened.png"
+run look "I saw the dog." --plot received -o "$d/.csv" --quiet
+code 0
+check "a chart" sh -c 'ls "$1"/received-*-i-saw-the-dog.csv >/dev/null' - "$d"
+run map "I saw the dog." --head 1.2 -o "$d/.svg" --quiet
+code 0
+check "a map" test -s "$d/map-1.2-i-saw-the-dog.svg"
+run heads "$text" --effect -o "$d/.csv" --quiet
+code 0
+check "effects" test -s "$d/effect-i-was-watching-the-door-when-mask-opened.csv"
+check "a hidden file" test ! -e "$d/.png"
+
 # A long text is cut between characters.
 long=$(awk 'BEGIN { for (i = 0; i < 60; i++) printf "ö é " }')
 run look "$long" --quiet --truncate -o "$d/a.svg"
