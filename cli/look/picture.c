@@ -34,7 +34,7 @@ static char **tile_labels(const struct look *look, bool is_query, const struct l
 static void add_said(const struct look *look, struct caption *caption) {
     caption_add_texts(caption, look->said);
     if (look->text.pair.target)
-        caption_add(caption, " Target: \u201c%.200s\u201d", look->text.pair.target);
+        caption_add(caption, ", target: \u201c%.200s\u201d", look->text.pair.target);
 }
 
 static qkv_status draw_one(const struct look *look, struct drawn *drawn, const char *path,
