@@ -4,9 +4,9 @@
 #include "common/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cmd_look,   &cmd_fill,  &cmd_next,     &cmd_heads,     &cmd_map,      &cmd_explain,
-    &cmd_lookup, &cmd_embed, &cmd_generate, &cmd_translate, &cmd_attend,   &cmd_train,
-    &cmd_eval,   &cmd_info,  &cmd_bench,    &cmd_check,     &cmd_tokenize, &cmd_help,
+    &cmd_learn,  &cmd_look,  &cmd_fill,     &cmd_next,      &cmd_heads,  &cmd_map,   &cmd_explain,
+    &cmd_lookup, &cmd_embed, &cmd_generate, &cmd_translate, &cmd_attend, &cmd_train, &cmd_eval,
+    &cmd_info,   &cmd_bench, &cmd_check,    &cmd_tokenize,  &cmd_help,
 };
 
 const struct cli_command *cli_command_at(int index) {

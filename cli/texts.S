@@ -12,6 +12,7 @@
     embed help_fish_text, "cli/help/completion.fish"
     embed attend_definitions_text, "cli/attend/definitions.json"
     embed report_page_text, "cli/common/report_page.html"
+    embed learn_text, "docs/tutorial.md"
 
 /* The help of every command, one text after another: each file begins with its "# COMMAND". */
     .globl help_texts
@@ -28,6 +29,7 @@ help_texts:
     .incbin "cli/help/heads.txt"
     .incbin "cli/help/help.txt"
     .incbin "cli/help/info.txt"
+    .incbin "cli/help/learn.txt"
     .incbin "cli/help/look.txt"
     .incbin "cli/help/lookup.txt"
     .incbin "cli/help/map.txt"

@@ -11,6 +11,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qkv DESTINATION ${CMAKE_INSTALL_
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET qkv-tool)
     install(TARGETS qkv-tool)
+    # What the examples of help and tutorial name, where cli/common/shared.c looks for it.
+    set(shared ${CMAKE_INSTALL_DATADIR}/qkv)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/tables ${PROJECT_SOURCE_DIR}/examples/text DESTINATION ${shared}/examples)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/translator ${PROJECT_SOURCE_DIR}/models/writer DESTINATION ${shared}/models
+        FILES_MATCHING PATTERN "*.json" PATTERN "merges.txt" PATTERN "*.safetensors")
+    install(FILES ${PROJECT_SOURCE_DIR}/models/default/grammar.txt DESTINATION ${shared}/models/default)
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)

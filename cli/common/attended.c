@@ -18,9 +18,12 @@ qkv_status attended_open(struct attended *of, qkv_which which, const char *targe
 }
 
 qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error) {
+    struct progress_clock clock;
+    progress_clock_begin(&clock, "running the model", of->session->common->quiet);
     const qkv_status status =
         pair_model_run(of->session, 1, &of->input, &of->pair, QKV_RUN_CAPTURE | flags,
                        &of->what_if.asked, &of->run, error);
+    progress_clock_end(&clock);
     if (status != QKV_OK) return status;
     return pair_heads(of->session, &of->view, of->run, 0, &of->heads, error);
 }

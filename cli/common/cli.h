@@ -42,7 +42,7 @@ const char *cli_command_nearest(const char *name);
 
 extern const struct cli_command cmd_look, cmd_fill, cmd_next, cmd_heads, cmd_map, cmd_explain,
     cmd_lookup, cmd_embed, cmd_generate, cmd_translate, cmd_attend, cmd_train, cmd_eval, cmd_bench,
-    cmd_check, cmd_info, cmd_tokenize, cmd_help;
+    cmd_learn, cmd_check, cmd_info, cmd_tokenize, cmd_help;
 
 /*
  * Help on standard output (help/cmd_help.c): of one command, or of all with command NULL. Returns

@@ -100,7 +100,8 @@ static bool is_blank(const struct text *text) {
 void hints_say(const struct session *session, const qkv_encoding *input, const struct text *text,
                const struct text *pair) {
     char hint[HINT_BYTES];
-    if (is_blank(text) || (pair && is_blank(pair)))
+    const bool may_be_empty = session->command == &cmd_generate; /* then it begins by itself */
+    if (!may_be_empty && (is_blank(text) || (pair && is_blank(pair))))
         cli_note(false, "qkv: %s text is empty: the model reads only the tokens around it",
                  !pair            ? "the"
                  : is_blank(text) ? "the first"

@@ -3,6 +3,7 @@
  * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
 #include "common/hints.h"
+#include "common/shared.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,6 +41,22 @@ void text_append(char *text, size_t bytes, const char *format, ...) {
     va_end(list);
 }
 
+/* The beginning of a text in quotation marks, cut between characters. */
+static void quote(struct caption *caption, const struct text *text) {
+    enum { MOST = 200 };
+    size_t n = text->n < MOST ? text->n : MOST;
+    while (n < text->n && n > 0 && (text->bytes[n] & 0xC0) == 0x80) n--;
+    caption_add(caption, "\u201c%.*s%s\u201d", (int)n, text->bytes, n < text->n ? "\u2026" : "");
+}
+
+void caption_add_texts(struct caption *caption, const struct text *const said[2]) {
+    if (!said[0] || said[0]->n == 0) return;
+    for (int i = 0; i < 2 && said[i]; i++) {
+        caption_add(caption, "%s", i ? ", then " : " Text: ");
+        quote(caption, said[i]);
+    }
+}
+
 /* Everything in a file, without one newline at the end. */
 static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
     if (!text_read(file, TEXT_LIMIT, text)) return text_no_memory(error);
@@ -51,7 +68,8 @@ static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_
 }
 
 static qkv_status read_file(const char *path, struct text *text, qkv_error *error) {
-    FILE *file = open_text(path, error);
+    char room[SHARED_ROOM];
+    FILE *file = open_text(shared_path(path, room), error);
     if (!file) return error->status;
     const qkv_status status = read_all(file, path, text, error);
     fclose(file);
@@ -117,14 +135,16 @@ static qkv_status answer(struct text_job *job, const struct text *text, const st
         status =
             qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
                                  pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
-    free(whole.bytes);
     const struct cli_common *common = job->session.common;
     if (status == QKV_OK && !common->quiet && !common->jsonl && !job->before &&
         job->session.command != &cmd_tokenize)
         hints_say(&job->session, encoding, text, pair);
     if (status == QKV_OK) status = fit(job, encoding, error);
+    job->said[0] = text;
+    job->said[1] = pair;
     if (status == QKV_OK) status = job->answer(job, encoding, json, error);
     qkv_encoding_free(encoding);
+    free(whole.bytes);
     return status;
 }
 

@@ -9,6 +9,8 @@
 
 #include "common/session.h"
 
+struct text; /* lines.h */
+
 struct text_job {
     struct session session;
     const void *options;
@@ -27,6 +29,8 @@ struct text_job {
     qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error);
     bool usage;
+    const struct text
+        *said[2]; /* while one is answered: the text and its pair, which may be NULL */
     /* The head that --head names, if any (text_job_open). */
     bool given;
     int64_t layer, head;
@@ -76,6 +80,9 @@ struct caption {
     char text[1700];
 };
 #define caption_add(caption, ...) text_append((caption)->text, sizeof(caption)->text, __VA_ARGS__)
+
+/* Appends " Text: \"...\"." with the first words of a text, and of its pair. */
+void caption_add_texts(struct caption *caption, const struct text *const said[2]);
 
 /* "tokens": the tokens of an encoding as a JSON array. */
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);

@@ -1,6 +1,8 @@
 /* Lines: see lines.h. */
 #include "common/lines.h"
 
+#include "common/shared.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -59,8 +61,9 @@ bool text_read(FILE *in, size_t limit, struct text *text) {
 
 qkv_status lines_open(struct lines *lines, const char *path, qkv_error *error) {
     const bool is_stdin = strcmp(path, "-") == 0;
+    char room[SHARED_ROOM];
     lines->name = is_stdin ? "standard input" : path;
-    lines->in = is_stdin ? stdin : open_text(path, error);
+    lines->in = is_stdin ? stdin : open_text(shared_path(path, room), error);
     return lines->in ? QKV_OK : error->status;
 }
 

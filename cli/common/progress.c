@@ -1,4 +1,5 @@
 /* Progress on a terminal: one line of standard error, rewritten at most ten times a second. */
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cli.h"
@@ -50,4 +51,59 @@ void progress_bar(struct progress *progress, const char *what, int64_t done, int
 void progress_end(struct progress *progress) {
     if (progress->shown) fputs("\r\033[K", stderr);
     progress->shown = false;
+}
+
+/* ---- A clock --------------------------------------------------------------------------------- */
+
+static struct timespec half_a_second_from_now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_nsec += 500000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+static void *tell_time(void *data) {
+    struct progress_clock *const clock = data;
+    pthread_mutex_lock(&clock->lock);
+    while (!clock->ended) {
+        const struct timespec at = half_a_second_from_now();
+        pthread_cond_timedwait(&clock->changed, &clock->lock, &at);
+        if (clock->ended) break;
+        char line[160];
+        snprintf(line, sizeof line, "%s ... %.0f s", clock->what,
+                 cli_seconds() - clock->progress.start);
+        progress_text(&clock->progress, line);
+    }
+    pthread_mutex_unlock(&clock->lock);
+    return NULL;
+}
+
+void progress_clock_begin(struct progress_clock *clock, const char *what, bool quiet) {
+    *clock = (struct progress_clock){ .what = what };
+    progress_begin(&clock->progress, quiet);
+    if (!clock->progress.on || pthread_mutex_init(&clock->lock, NULL) != 0) return;
+    if (pthread_cond_init(&clock->changed, NULL) != 0) {
+        pthread_mutex_destroy(&clock->lock);
+        return;
+    }
+    clock->running = pthread_create(&clock->thread, NULL, tell_time, clock) == 0;
+    if (clock->running) return;
+    pthread_cond_destroy(&clock->changed);
+    pthread_mutex_destroy(&clock->lock);
+}
+
+void progress_clock_end(struct progress_clock *clock) {
+    if (!clock->running) return;
+    pthread_mutex_lock(&clock->lock);
+    clock->ended = true;
+    pthread_cond_signal(&clock->changed);
+    pthread_mutex_unlock(&clock->lock);
+    pthread_join(clock->thread, NULL);
+    pthread_cond_destroy(&clock->changed);
+    pthread_mutex_destroy(&clock->lock);
+    progress_end(&clock->progress);
 }

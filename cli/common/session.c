@@ -1,5 +1,6 @@
 /* Opens what a command works with, and reads --head L.H against the model it opened. */
 #include "common/input.h"
+#include "common/shared.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,7 +55,10 @@ qkv_model_open_options session_weights(const struct cli_common *common) {
 static int open_named(struct session *session, const char *name) {
     qkv_error error;
     const qkv_model_open_options options = session_weights(session->common);
+    struct progress_clock clock;
+    progress_clock_begin(&clock, "opening the model", session->common->quiet);
     const qkv_status status = qkv_model_open(name, &options, &session->model, &error);
+    progress_clock_end(&clock);
     if (status == QKV_OK) return EXIT_OK;
     if (!(session->command->takes & TAKES_TOKENIZER) || !is_folder(name) ||
         (status != QKV_ERR_IO && status != QKV_ERR_UNSUPPORTED))
@@ -68,8 +72,9 @@ static const char *model_name(const struct cli_common *common) {
 
 static int open_model(struct session *session) {
     const char *name = model_name(session->common);
+    char room[SHARED_ROOM];
     qkv_error error;
-    if (name && *name) return open_named(session, name);
+    if (name && *name) return open_named(session, shared_path(name, room));
     qkv_status status = QKV_OK;
     const qkv_model_open_options options = session_weights(session->common);
     if (!embedded_model(&options, &session->model, &status, &error))

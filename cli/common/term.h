@@ -5,6 +5,7 @@
 #ifndef QKV_CLI_COMMON_TERM_H
 #define QKV_CLI_COMMON_TERM_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -78,6 +79,20 @@ void progress_begin(struct progress *progress, bool quiet);
 void progress_bar(struct progress *progress, const char *what, int64_t done, int64_t total);
 void progress_text(struct progress *progress, const char *text);
 void progress_end(struct progress *progress);
+/*
+ * The same of work that cannot be asked how far it is: another thread tells how long it has taken,
+ * twice a second, "measuring ... 3 s". `what` lives as long.
+ */
+struct progress_clock {
+    struct progress progress;
+    const char *what;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool running, ended;
+};
+void progress_clock_begin(struct progress_clock *clock, const char *what, bool quiet);
+void progress_clock_end(struct progress_clock *clock);
 /* Begins the progress of a call, which Ctrl-C ends; the line begins with `what`. */
 qkv_call_options progress_call(struct progress *progress, const char *what, bool quiet);
 

@@ -1,12 +1,28 @@
 /* `qkv embed`: texts to vectors, and which texts are near each other. */
 #include "embed/embed.h"
 
+#include "common/given.h"
+
 #include "qkv/files.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { CHUNK = 1024 }; /* texts between two looks at the progress and at Ctrl-C */
+/*
+ * Texts between two looks at the progress and at Ctrl-C: at most CHUNK, and fewer where a model is
+ * large, so that the bar moves about twice a second on one core; but enough for batches.
+ */
+enum { CHUNK = 1024, LEAST_CHUNK = 16 };
+
+static int64_t chunk_from(const struct embed *e, int64_t first) {
+    const double most = 2e10, /* multiplications */
+        of_token = (double)e->session->info->n_parameters;
+    double work = 0;
+    int64_t n = 0;
+    while (n < CHUNK && first + n < e->n && (n < LEAST_CHUNK || work < most))
+        work += of_token * (double)e->encodings[first + n++]->n;
+    return n;
+}
 
 static qkv_status compute(struct embed *e, qkv_error *error) {
     const struct embed_options *o = e->options;
@@ -23,8 +39,8 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     if (!e->vectors || !e->lengths) return text_no_memory(error);
     progress_begin(&progress, o->common.quiet);
     qkv_status status = QKV_OK;
-    for (int64_t i = 0; status == QKV_OK && i < e->n; i += CHUNK) {
-        const int64_t n = e->n - i < CHUNK ? e->n - i : CHUNK;
+    for (int64_t i = 0, n; status == QKV_OK && i < e->n; i += n) {
+        n = chunk_from(e, i);
         if (cli_cancelled)
             status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
         else
@@ -46,6 +62,10 @@ static int answer(struct embed *e, int n_words, char **words) {
     qkv_error error;
     qkv_status status = o->out ? qkv_file_writable(o->out, &error) : QKV_OK;
     if (status == QKV_OK) status = embed_read(e, n_words, words, &error);
+    if (status == QKV_OK && o->tokens) {
+        status = embed_tokens(e, &error);
+        return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    }
     if (status == QKV_OK) status = compute(e, &error);
     if (status == QKV_OK && o->out) status = embed_write(e, &error);
     if (status == QKV_OK && !o->out && !o->common.json) status = embed_print(e, &error);
@@ -62,6 +82,12 @@ static int check(const struct cli_command *command, const struct embed_options *
     if (o->out && o->similar && text_ends(o->out, ".npy"))
         return cli_usage(command, "-o: --similar makes a list: FILE.json, or no --similar");
     if (o->prompt && o->no_prompt) return cli_usage(command, "--prompt together with --no-prompt");
+    const char *const of_texts =
+        given_first(command, o, 0, "--similar|--top|--pooling|--normalize|--prompt|--no-prompt");
+    if (o->tokens && of_texts)
+        return cli_usage(command, "--tokens together with %s, which is of texts", of_texts);
+    if (!o->tokens && (o->word || o->token_layer.set))
+        return cli_usage(command, "%s goes with --tokens", o->word ? "--word" : "--layer");
     if (o->top.set && !o->similar) return cli_usage(command, "--top without --similar");
     return EXIT_OK;
 }
@@ -91,6 +117,9 @@ static const struct cli_option embed_table[] = {
     OPTION_FLAG("--no-prompt", no_prompt),
     OPTION_CHOICE("--pooling", "mean|cls|max|sqrt|weighted|last", pooling),
     OPTION_FLAG("--normalize", normalize),
+    OPTION_FLAG("--tokens", tokens),
+    OPTION_TEXT("--word", "TOKEN", word),
+    OPTION_INT("--layer", "N", token_layer, 0, 1000000),
     OPTION_FILE("-o", "FILE", out, ".npy .json"),
 };
 

@@ -9,8 +9,9 @@
 struct embed_options {
     struct cli_common common;
     struct arg_int pooling, top;
-    const char *file, *similar, *out, *prompt;
-    bool normalize, no_prompt;
+    const char *file, *similar, *out, *prompt, *word;
+    bool normalize, no_prompt, tokens;
+    struct arg_int token_layer;
 };
 
 /* Texts and their vectors; with --similar the last text is that one. */
@@ -31,6 +32,9 @@ struct embed {
 /* Texts of the command line, or the lines of a file (read.c). */
 qkv_status embed_read(struct embed *embed, int n_words, char **words, qkv_error *error);
 void embed_free(struct embed *embed);
+
+/* --tokens: vectors of tokens, to the terminal, as an object, or to a file (tokens.c). */
+qkv_status embed_tokens(const struct embed *embed, qkv_error *error);
 
 /* The cosine of two texts' vectors; NaN if one is 0. */
 double embed_cosine(const struct embed *embed, int64_t a, int64_t b);

@@ -58,6 +58,8 @@ static int check(const struct cli_command *command, const struct heads_options *
     if (code == EXIT_OK && options->file && options->which.target)
         code = cli_usage(command, "%s together with --file and --target: a line has its own",
                          options->which.cross ? "--cross" : "--decoder");
+    if (code == EXIT_OK)
+        code = picture_check(command, options, &options->picture, options->out, "--effect");
     return code ? code : heads_check_options(command, options);
 }
 
@@ -117,6 +119,7 @@ static const struct cli_option heads_table_of_options[] = {
     OPTION_TEXT("--word", "WORD", word),
     OPTION_FLAG("--loss", loss),
     OPTION_FILE("--fires", "L.H", fires, "@heads"),
+    PICTURE_TABLE(picture),
     OPTION_FILE("-o", "FILE", out, ".csv .tsv .json .png .svg .pdf"),
 };
 

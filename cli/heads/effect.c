@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/given.h"
+#include "common/named.h"
 
 /* ---- The numbers ----------------------------------------------------------------------------- */
 
@@ -89,13 +90,15 @@ static void effect_free(struct effect *effect) {
 }
 
 static qkv_status show(const struct effect *effect, json_t **json, qkv_error *error) {
-    const char *const out = effect->options->out;
+    const char *out = effect->options->out;
+    char room[NAMED_ROOM];
     if (json) return (*json = effect_json(effect)) ? QKV_OK : text_no_memory(error);
     if (!out) {
         effect_print(effect);
         return QKV_OK;
     }
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    out = named_file(out, "effect", effect->said, room);
     const qkv_status status = effect_write(effect, out, error);
     if (status == QKV_OK) cli_note(effect->options->common.quiet, "qkv: wrote %s", out);
     return status;
@@ -106,6 +109,7 @@ qkv_status effect_answer(struct text_job *job, const qkv_encoding *input, json_t
     struct effect effect = { .options = job->options,
                              .session = &job->session,
                              .input = input,
+                             .said = { job->said[0], job->said[1] },
                              .which = job->which,
                              .asked = qkv_effects_init() };
     session_sizes(&job->session, job->which, &effect.n_layers, &effect.n_heads);

@@ -18,6 +18,7 @@ struct effect {
     const struct heads_options *options;
     const struct session *session;
     const qkv_encoding *input;
+    const struct text *said[2]; /* as in text_job */
     qkv_which which;
     int64_t n_layers, n_heads, n_all; /* n_all: of the sets of one head */
     struct pair pair;                 /* what a decoder over an encoder reads */

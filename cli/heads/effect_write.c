@@ -94,14 +94,15 @@ static qkv_status draw(const struct effect *effect, const char *path, qkv_error 
     effect_looked_at(effect, &caption);
     caption_add(&caption, " A cell is the effect of one head in nats. ");
     effect_caption(effect, false, &caption);
+    caption_add_texts(&caption, effect->said);
     for (int64_t i = 0; cells && i < effect->n_all; i++) cells[i] = (float)effect->sets[i].nats;
     const qkv_heatmap map = { .struct_size = sizeof map,
                               .title = "What each head is worth",
                               .caption = caption.text,
                               .theme = (qkv_theme)effect->options->common.theme.value,
                               .is_signed = 1 };
-    const qkv_status status =
-        heads_picture(map, effect->n_layers, effect->n_heads, cells, path, error);
+    const qkv_status status = heads_picture(&effect->options->picture, map, effect->n_layers,
+                                            effect->n_heads, cells, path, error);
     free(cells);
     return status;
 }

@@ -3,6 +3,7 @@
 #define QKV_CLI_HEADS_H
 
 #include "common/attended.h"
+#include "common/pictured.h"
 #include "common/term.h"
 #include <qkv/inspect.h>
 
@@ -50,6 +51,7 @@ struct heads_options {
     const char *reference, *patch, *word, *fires;
     struct arg_texts groups;
     struct pair_options which;
+    struct picture_options picture;
 };
 
 /* What was found out, by rows in the order in which they are shown. */

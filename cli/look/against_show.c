@@ -121,7 +121,8 @@ static qkv_status draw_all(const struct against *a, const char *path, qkv_error 
                               .caption = caption.text,
                               .theme = (qkv_theme)a->options->common.theme.value,
                               .quantity = "divergence" };
-    const qkv_status status = heads_picture(map, a->n_layers, a->n_heads, cells, path, error);
+    const qkv_status status =
+        heads_picture(&a->options->picture, map, a->n_layers, a->n_heads, cells, path, error);
     free(cells);
     return status;
 }
@@ -176,7 +177,7 @@ static qkv_status draw_one(const struct against *a, const char *path, qkv_error 
         .theme = (qkv_theme)a->options->common.theme.value,
         .is_signed = 1
     };
-    if (status == QKV_OK) status = qkv_view_heatmap_write(&map, path, error);
+    if (status == QKV_OK) status = picture_heatmap(&a->options->picture, map, path, error);
     free(cells);
     free(other);
     free(hidden);

@@ -101,7 +101,9 @@ qkv_status look_align(struct look *look, qkv_error *error) {
     options.row_words = a->target.of;
     options.key_words = a->source.of;
     options.keys = a->keys;
-    return qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, NULL, error);
+    a->table = calloc((size_t)(a->target.n * a->source.n) + 1, sizeof *a->table);
+    if (!a->table) return text_no_memory(error);
+    return qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, a->table, error);
 }
 
 void look_align_free(struct look_alignment *alignment) {
@@ -111,6 +113,7 @@ void look_align_free(struct look_alignment *alignment) {
     free(alignment->words);
     free(alignment->keys);
     free(alignment->heads);
+    free(alignment->table);
     free(alignment);
 }
 
@@ -129,15 +132,10 @@ static void print_word(const struct look_alignment *a, int64_t i, struct term *t
     term_newline(term);
 }
 
-void look_align_print(const struct look *look, struct term *term) {
+static void describe(const struct look *look, struct caption *text) {
     const struct look_alignment *a = look->alignment;
-    char text[500];
-    term_styled(term, STYLE_BOLD, "Alignment");
-    term_newline(term);
-    for (int64_t i = 0; i < a->target.n; i++)
-        if (!a->target.special[i]) print_word(a, i, term);
-    snprintf(
-        text, sizeof text,
+    caption_add(
+        text,
         "Each word of the target, and the word of the source that it looks at most while it is "
         "written: weights of layer %" PRId64 "%s, mean over %" PRId64
         " head%s and the pieces of the target's word, sum over those of the source's. It is "
@@ -145,7 +143,17 @@ void look_align_print(const struct look *look, struct term *term) {
         a->layer,
         look->given ? "" : " (of all layers the one whose words look most sharply, by their mean)",
         a->n_heads, a->n_heads == 1 ? "" : "s");
-    term_wrap_styled(term, STYLE_DIM, text);
+}
+
+void look_align_print(const struct look *look, struct term *term) {
+    const struct look_alignment *a = look->alignment;
+    struct caption text = { "" };
+    term_styled(term, STYLE_BOLD, "Alignment");
+    term_newline(term);
+    for (int64_t i = 0; i < a->target.n; i++)
+        if (!a->target.special[i]) print_word(a, i, term);
+    describe(look, &text);
+    term_wrap_styled(term, STYLE_DIM, text.text);
     term_newline(term);
 }
 
@@ -161,4 +169,89 @@ json_t *look_align_json(const struct look *look) {
                             a->words[i].weight));
     }
     return json_set(NULL, "layer:i n_heads:i words:o", a->layer, a->n_heads, words);
+}
+
+/* ---- As a picture ---------------------------------------------------------------------------- */
+
+/* Places of the words that are not special. */
+static int64_t shown_words(const struct look_words *words, int64_t *places) {
+    int64_t n = 0;
+    for (int64_t w = 0; w < words->n; w++)
+        if (!words->special[w]) places[n++] = w;
+    return n;
+}
+
+/* The words of one side of the picture. */
+struct side {
+    int64_t n, *places;
+    const char **names;
+};
+
+static bool side_make(const struct look_words *words, struct side *side) {
+    side->places = calloc((size_t)words->n + 1, sizeof *side->places);
+    side->names = calloc((size_t)words->n + 1, sizeof *side->names);
+    if (!side->places || !side->names) return false;
+    side->n = shown_words(words, side->places);
+    for (int64_t i = 0; i < side->n; i++) side->names[i] = words->names[side->places[i]];
+    return true;
+}
+
+static void side_free(struct side *side) {
+    free(side->places);
+    free(side->names);
+}
+
+static qkv_status draw_table(const struct look *look, const struct side *down,
+                             const struct side *across, float *cells, const char *path,
+                             qkv_error *error) {
+    const struct look_alignment *a = look->alignment;
+    struct caption title = { "" }, caption = { "" };
+    for (int64_t i = 0; i < down->n; i++)
+        for (int64_t j = 0; j < across->n; j++)
+            cells[i * across->n + j] =
+                (float)a->table[down->places[i] * a->source.n + across->places[j]];
+    caption_add(&title, "Alignment, layer %" PRId64, a->layer);
+    look_modified(look, caption.text, sizeof caption.text);
+    caption_add(&caption,
+                "Model %s (%s). Rows are words of the target, columns words of the source. ",
+                look->text.session->info->source, look->text.session->info->architecture);
+    caption_add(&caption,
+                "A cell is the weight with which the word of the row looks at that of the "
+                "column while it is written: layer %" PRId64 "%s, mean over %" PRId64
+                " head%s and the pieces of the row's word, sum over those of the "
+                "column's. Special tokens are left out. It is attention, and proves no "
+                "translation.",
+                a->layer, look->given ? "" : " (whose words look most sharply)", a->n_heads,
+                a->n_heads == 1 ? "" : "s");
+    caption_add_texts(&caption, look->said);
+    const qkv_heatmap map = { .struct_size = sizeof map,
+                              .n_rows = down->n,
+                              .n_cols = across->n,
+                              .weights = cells,
+                              .row_labels = down->names,
+                              .col_labels = across->names,
+                              .row_axis = "target",
+                              .col_axis = "source",
+                              .title = title.text,
+                              .caption = caption.text,
+                              .theme = (qkv_theme)look->options->common.theme.value };
+    return picture_heatmap(&look->options->picture, map, path, error);
+}
+
+qkv_status look_align_picture(const struct look *look, const char *path, qkv_error *error) {
+    struct side down = { 0 }, across = { 0 };
+    qkv_status status =
+        side_make(&look->alignment->target, &down) && side_make(&look->alignment->source, &across)
+            ? QKV_OK
+            : text_no_memory(error);
+    if (status == QKV_OK && (down.n == 0 || across.n == 0))
+        status = text_error(error, QKV_ERR_SHAPE, "--align: there are no words to align");
+    float *const cells = calloc((size_t)(down.n * across.n) + 1, sizeof *cells);
+    if (status == QKV_OK)
+        status =
+            cells ? draw_table(look, &down, &across, cells, path, error) : text_no_memory(error);
+    side_free(&down);
+    side_free(&across);
+    free(cells);
+    return status;
 }

@@ -1,6 +1,7 @@
 /* `qkv look`: where each token looks. Its options, the jobs of texts, and where results go. */
 #include "common/given.h"
 #include "common/lens.h"
+#include "common/named.h"
 #include "look/against.h"
 
 #include <inttypes.h>
@@ -29,31 +30,53 @@ static qkv_status (*const writers[])(const struct look *look, const char *path,
                                                            look_npy };
 
 /* One line about what was written, and how to see one head. */
-static void tell_written(const struct look *look) {
+static void tell_written(const struct look *look, const char *path) {
     const qkv_heads_choice *choice = &look->choice;
     const struct look_options *options = look->options;
     if (options->common.quiet) return;
     fputs("qkv: wrote ", stderr);
-    term_print(stderr, options->out);
+    term_print(stderr, path);
     if (look->arrays || look->given)
         ; /* the head was named, or is the sharpest */
     else if (options->plot.set)
         fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
                 choice->head, choice->rule);
-    else if (given_ending(options->out, PICTURES) >= 0)
+    else if (!look->alignment && given_ending(options->out, PICTURES) >= 0)
         fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
                 choice->head, choice->rule);
     fputc('\n', stderr);
+}
+
+/* "look-3.0", "look", "align-1", "received-3.0": what a file has, for its name. */
+static void name_content(const struct look *look, char what[64]) {
+    static const char *const plots[] = { "queries", "received", "offsets" };
+    const struct look_options *o = look->options;
+    const char *const kind = o->plot.set       ? plots[o->plot.value]
+                             : look->alignment ? "align"
+                                               : "look";
+    int64_t layer, head;
+    look_place(look, look_chosen(look), &layer, &head);
+    if (look->alignment)
+        snprintf(what, 64, "%s-%" PRId64, kind, look->alignment->layer);
+    else if ((look->given || o->plot.set) && layer >= 0)
+        snprintf(what, 64, "%s-%" PRId64 ".%" PRId64, kind, layer, head);
+    else
+        snprintf(what, 64, "%s", kind);
 }
 
 qkv_status look_show(const struct look *look, json_t **json, qkv_error *error) {
     const char *out = look->options->out;
     if (json) return to_json(look, json, error);
     if (!out) return (look->arrays ? arrays_print : look_print)(look, error);
+    char what[64], room[NAMED_ROOM];
+    name_content(look, what);
+    out = named_file(out, what, look->said, room);
+    const bool is_alignment = look->alignment && given_ending(out, PICTURES) >= 0;
     const qkv_status status =
-        (look->options->plot.set ? look_plot : writers[given_ending(out, ENDINGS)])(look, out,
-                                                                                    error);
-    if (status == QKV_OK) tell_written(look);
+        (look->options->plot.set ? look_plot
+         : is_alignment          ? look_align_picture
+                                 : writers[given_ending(out, ENDINGS)])(look, out, error);
+    if (status == QKV_OK) tell_written(look, out);
     return status;
 }
 
@@ -77,6 +100,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
         return look_against(job, &self->other, input, &self->what_if, json, error);
     struct look look = { .text = { .session = &job->session, .input = input },
                          .ctx = job->session.ctx,
+                         .said = { job->said[0], job->said[1] },
                          .options = options,
                          .given = job->given,
                          .list = self->list,
@@ -170,6 +194,9 @@ static const struct given_rule charts[] = {
     { .these = "--plot",
       .without = "-o",
       .message = "%s writes a chart: -o FILE.png, .svg, .pdf or .csv" },
+    { .these = PICTURE_CELLS "|--size",
+      .with = "--plot",
+      .message = "%s together with %s: a chart has no cells" },
 };
 
 static int check_plot(const struct cli_command *command, const struct look_options *o) {
@@ -213,9 +240,13 @@ static int check_out(const struct cli_command *command, const struct look_option
 static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct look_options *o = data;
     int code = given_check(command, o, n_words, inputs, CLI_COUNT(inputs));
-    if (code == EXIT_OK && o->align && o->out && !strstr(o->out, ".json"))
-        code = cli_usage(command, "--align prints a table, or writes -o FILE.json");
+    if (code == EXIT_OK && o->align && o->out && given_ending(o->out, PICTURES " .json") < 0)
+        code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
     if (code == EXIT_OK) code = given_check(command, o, n_words, charts, CLI_COUNT(charts));
+    if (code == EXIT_OK)
+        code = picture_check(command, o, &o->picture, o->out,
+                             o->against && (o->common.head || o->common.layer.set) ? "--against"
+                                                                                   : NULL);
     if (code == EXIT_OK) code = check_plot(command, o);
     if (code == EXIT_OK) code = check_out(command, o);
     if (code) return code;
@@ -247,6 +278,7 @@ static const struct cli_option look_table[] = {
     OPTION_FLAG("--lens", lens),
     OPTION_FLAG("--effect", effect),
     OPTION_FILE("--against", "MODEL", against, "/"),
+    PICTURE_TABLE(picture),
     OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };
 

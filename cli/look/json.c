@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "heads/heads.h"
-#include "look/look.h"
+#include "look/findings.h"
 
 static json_t *heads_json(const struct look *look) {
     json_t *heads = json_array();
@@ -74,8 +74,10 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
     else if (!session->info->has_mlm && !look->log_p)
         json_set(object, "note:s", "the model has no MLM head, so it predicts nothing");
     json_set(object, "heads:o sharpest:o", heads_json(look), sharpest_json(&look->choice));
-    qkv_status status = QKV_OK;
-    if (look->given) {
+    struct findings findings = { .n = 0 };
+    qkv_status status = look->alignment ? QKV_OK : findings_make(look, &findings, error);
+    if (findings.n > 0) json_set(object, "findings:o", findings_json(look, &findings));
+    if (status == QKV_OK && look->given) {
         json_t *rows = NULL;
         status = look_weights_json(look, &rows, error);
         json_set(object, "layer:i head:i weights:o", look->choice.layer, look->choice.head, rows);

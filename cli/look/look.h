@@ -4,6 +4,7 @@
 
 #include "common/array_names.h"
 #include "common/attended.h"
+#include "common/pictured.h"
 #include "common/predict.h"
 #include "common/rules.h"
 #include "common/term.h"
@@ -28,6 +29,7 @@ struct look_options {
     bool lens;           /* common/lens.h */
     const char *against; /* against.h */
     bool effect;         /* of a page (page_effect.c) */
+    struct picture_options picture;
 };
 
 /* A head that --heads names; layer -1: none was written. */
@@ -38,6 +40,7 @@ struct head_name {
 struct look {
     const struct look_options *options;
     qkv_ctx *ctx;
+    const struct text *said[2];       /* of a text: it and its pair, as in text_job */
     const struct arrays *arrays;      /* of --q and --k; NULL: of a text */
     struct attended text;             /* of arrays only its heads; of --slide means over windows */
     int64_t n_rows, n_cols;           /* of maps */
@@ -147,11 +150,14 @@ struct look_alignment {
     struct look_words target, source;
     qkv_aligned *words;    /* [target.n] */
     uint8_t *keys, *heads; /* that are taken */
+    double *table;         /* [target.n][source.n]: W of qkv_inspect_align */
 };
 qkv_status look_align(struct look *look, qkv_error *error);
 void look_align_free(struct look_alignment *alignment);
 void look_align_print(const struct look *look, struct term *term);
 json_t *look_align_json(const struct look *look);
+/* All words of the target and of the source, as a picture. */
+qkv_status look_align_picture(const struct look *look, const char *path, qkv_error *error);
 
 /* ---- --slide: windows of a text of any length (windows.c) ------------------------------------ */
 

@@ -30,6 +30,13 @@ static char **tile_labels(const struct look *look, bool is_query, const struct l
                        is_query ? tiles->rows : tiles->cols, tiles->tile);
 }
 
+/* What the picture is of: of an encoder-decoder the target, too. */
+static void add_said(const struct look *look, struct caption *caption) {
+    caption_add_texts(caption, look->said);
+    if (look->text.pair.target)
+        caption_add(caption, ", target: \u201c%.200s\u201d", look->text.pair.target);
+}
+
 static qkv_status draw_one(const struct look *look, struct drawn *drawn, const char *path,
                            qkv_error *error) {
     const struct look_tiles *tiles = &drawn->block.tiles;
@@ -39,6 +46,7 @@ static qkv_status draw_one(const struct look *look, struct drawn *drawn, const c
     look_title(look, &drawn->title);
     look_source(look, true, &drawn->caption);
     look_cell_words(look, tiles->tile, &drawn->caption);
+    add_said(look, &drawn->caption);
     const qkv_heatmap map = {
         .struct_size = sizeof map,
         .n_rows = tiles->rows,
@@ -56,7 +64,7 @@ static qkv_status draw_one(const struct look *look, struct drawn *drawn, const c
     };
     const qkv_status status = pooled && (!rows || !cols)
                                   ? text_no_memory(error)
-                                  : qkv_view_heatmap_write(&map, path, error);
+                                  : picture_heatmap(&look->options->picture, map, path, error);
     session_labels_free(rows, tiles->rows);
     session_labels_free(cols, tiles->cols);
     return status;
@@ -77,6 +85,7 @@ static qkv_status draw_all(const struct look *look, struct drawn *drawn, const c
                     attention_heads(look->text.session, look->text.view.which));
     look_source(look, false, &drawn->caption);
     look_cell_words(look, block->tiles.tile, &drawn->caption);
+    add_said(look, &drawn->caption);
     const qkv_head_grid grid = {
         .struct_size = sizeof grid,
         .n_layers = info->n_layers,
@@ -90,7 +99,7 @@ static qkv_status draw_all(const struct look *look, struct drawn *drawn, const c
         .caption = drawn->caption.text,
         .theme = (qkv_theme)look->options->common.theme.value,
     };
-    const qkv_status status = qkv_view_grid_write(&grid, path, error);
+    const qkv_status status = picture_grid(&look->options->picture, grid, path, error);
     free(labels);
     return status;
 }

@@ -50,6 +50,7 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
     look_head_name(look, name);
     caption_add(&title, "%s: %s", name, plots[plot].title);
     make_caption(look, plot, &caption);
+    if (!look->windows) caption_add_texts(&caption, look->said);
     const qkv_head_profile profile = { .struct_size = sizeof profile,
                                        .n_queries = look->n_rows,
                                        .n_keys = look->n_cols,
@@ -62,7 +63,7 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
                                                       ? NULL
                                                       : (const char *const *)look->rows,
                                        .keys = numbered ? NULL : (const char *const *)look->cols,
-                                       .title = title.text,
+                                       .title = picture_title(&look->options->picture, title.text),
                                        .caption = caption.text,
                                        .theme = (qkv_theme)look->options->common.theme.value,
                                        .causal = look_info(look)->causal };

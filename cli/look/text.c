@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/draw.h"
-#include "look/look.h"
+#include "look/findings.h"
 
 /* Whatever is below the line is what would be, and not what the model computed. */
 static void print_badge(const struct look *look, struct term *term) {
@@ -156,8 +156,12 @@ static void print_caption(const struct look *look, struct term *term) {
 
 qkv_status look_print(const struct look *look, qkv_error *error) {
     struct term term;
-    qkv_status status = QKV_OK;
+    struct findings findings = { .n = 0 };
+    qkv_status status = look->alignment ? QKV_OK : findings_make(look, &findings, error);
+    if (status != QKV_OK) return status;
     term_init(&term, stdout, &look->options->common);
+    /* of a named head the line above its map says as much */
+    if (!look->given || findings.word >= 0) findings_print(&findings, &term);
     if (look->windows) windows_print(look, &term);
     print_predictions(look, &term);
     if (look->alignment) {

@@ -2,6 +2,7 @@
 #include "lookup/lookup.h"
 
 #include "common/lines.h"
+#include "common/shared.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,11 @@ static qkv_status read_stdin(qkv_table **table, qkv_error *error) {
     return status;
 }
 
+static qkv_status read_table(const char *path, qkv_table **table, qkv_error *error) {
+    char room[SHARED_ROOM];
+    return qkv_table_read(shared_path(path, room), table, error);
+}
+
 static void lookup_free(struct lookup *l) {
     free(l->q);
     free(l->k);
@@ -27,6 +33,7 @@ static void lookup_free(struct lookup *l) {
     free(l->entropy);
     free(l->top_keys);
     free(l->top_weights);
+    free(l->lengths);
 }
 
 static int answer(struct lookup *l) {
@@ -34,10 +41,13 @@ static int answer(struct lookup *l) {
     json_t *json = NULL;
     qkv_status status = lookup_vectors(l, &error);
     if (status == QKV_OK) status = lookup_compute(l, &error);
-    if (status == QKV_OK)
+    if (status == QKV_OK && l->options->out)
+        status = lookup_plane(l, &error);
+    else if (status == QKV_OK)
         status = l->options->common.json ? lookup_json(l, &json, &error) : lookup_print(l, &error);
     lookup_free(l);
     if (status != QKV_OK) return cli_fail("%s", error.message);
+    if (l->options->out) cli_note(l->options->common.quiet, "qkv: wrote %s", l->options->out);
     return !json || json_print(stdout, json) ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -49,30 +59,46 @@ static int check(const struct cli_command *command, const struct lookup_options 
     if (o->hard && (o->temperature.set || o->top.set))
         return cli_usage(command, "--hard together with %s",
                          o->temperature.set ? "--temperature" : "--top");
-    return EXIT_OK;
+    if (o->vectors && (o->sentence || o->common.model))
+        return cli_usage(command, "--vectors together with %s",
+                         o->sentence ? "--sentence" : "--model");
+    if (o->out && o->hard) return cli_usage(command, "-o together with --hard");
+    const int code = given_check_out(command, &o->common, o->out, ".png .svg .pdf");
+    return code ? code : picture_check(command, o, &o->picture, o->out, NULL);
+}
+
+/* A session with a model; or with --vectors without one. */
+static int open_session(struct session *session, const struct cli_command *command,
+                        const struct lookup_options *o) {
+    if (!o->vectors) return session_open(session, command, &o->common);
+    *session = (struct session){ .command = command, .common = &o->common };
+    return session_context(command, &o->common, &session->ctx);
 }
 
 static int lookup(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct lookup_options *options = data;
     struct session session;
-    qkv_table *table = NULL;
+    qkv_table *table = NULL, *own = NULL;
     qkv_error error;
     int code = check(command, options, n_words);
     if (code) return code;
-    const qkv_status status = strcmp(words[0], "-") == 0 ? read_stdin(&table, &error)
-                                                         : qkv_table_read(words[0], &table, &error);
-    if (status != QKV_OK) return cli_fail("%s", error.message);
-    code = session_open(&session, command, &options->common);
+    qkv_status status = strcmp(words[0], "-") == 0 ? read_stdin(&table, &error)
+                                                   : read_table(words[0], &table, &error);
+    if (status == QKV_OK && options->vectors) status = read_table(options->vectors, &own, &error);
+    code =
+        status == QKV_OK ? open_session(&session, command, options) : cli_fail("%s", error.message);
     if (code == EXIT_OK) {
         struct lookup l = { .session = &session,
                             .options = options,
                             .table = table,
+                            .own = own,
                             .n_queries = n_words - 1,
                             .queries = words + 1 };
         code = answer(&l);
         session_close(&session);
     }
     qkv_table_free(table);
+    qkv_table_free(own);
     return code;
 }
 
@@ -84,6 +110,9 @@ static const struct cli_option lookup_table[] = {
     OPTION_FLAG("--hard", hard),
     OPTION_INT("--top", "N", top, 1, 64),
     OPTION_FLAG("--sentence", sentence),
+    OPTION_FILE("--vectors", "F", vectors, ".csv .tsv"),
+    PICTURE_POINTS_TABLE(picture),
+    OPTION_FILE("-o", "FILE", out, ".png .svg .pdf"),
 };
 
 const struct cli_command cmd_lookup = {

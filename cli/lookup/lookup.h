@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_LOOKUP_H
 #define QKV_CLI_LOOKUP_H
 
+#include "common/pictured.h"
 #include "common/report.h"
 #include "common/rows.h"
 #include "qkv/files.h"
@@ -11,6 +12,8 @@ struct lookup_options {
     struct arg_int metric, top;
     struct arg_real temperature;
     bool hard, sentence;
+    const char *vectors, *out;
+    struct picture_options picture;
 };
 
 enum { LOOKUP_COSINE, LOOKUP_DOT };
@@ -26,6 +29,8 @@ struct lookup {
     const struct session *session;
     const struct lookup_options *options;
     const qkv_table *table;
+    const qkv_table *own; /* of --vectors; NULL: those of the model */
+    double *lengths;      /* [keys, then queries]: of the vectors, before they have length 1 */
     int64_t n_queries, dim;
     char **queries;   /* as on the command line */
     float *q, *k;     /* vectors; with cosine of length 1 */
@@ -38,6 +43,18 @@ struct lookup {
     float *top_weights;
 };
 
+/* A word of a query, which may be a sum "king - man + woman". */
+struct lookup_term {
+    const char *begin, *text; /* of the query, and of the word */
+    size_t n;
+    int sign;
+};
+/* The next word at *at, the query at first; false: there is no more. term->begin is set. */
+bool lookup_next_term(const char **at, struct lookup_term *term);
+bool lookup_is_sum(const char *text);
+/* Vectors of one's own (own.c). */
+qkv_status lookup_own(struct lookup *lookup, qkv_error *error);
+
 /* Vectors of queries and keys: of words, or of sentences (vectors.c). */
 qkv_status lookup_vectors(struct lookup *lookup, qkv_error *error);
 
@@ -48,6 +65,10 @@ double lookup_similarity(const struct lookup *lookup, int64_t query, int64_t key
 /* The row whose key is the query, byte for byte, or -1. */
 int64_t lookup_equal(const struct lookup *lookup, int64_t query);
 
+/* "Word vectors of the model embedded.", "Vectors of words.csv." */
+void lookup_source(const struct lookup *lookup, struct caption *caption);
+/* The picture of -o (plane.c). */
+qkv_status lookup_plane(const struct lookup *lookup, qkv_error *error);
 /* On the terminal, and as an object (text.c). */
 qkv_status lookup_print(const struct lookup *lookup, qkv_error *error);
 qkv_status lookup_json(const struct lookup *lookup, json_t **json, qkv_error *error);

@@ -124,6 +124,23 @@ static void hard(struct report *report, const struct lookup *l, int64_t query, i
                             : "No key is equal, so a dictionary has nothing; this is the nearest.");
 }
 
+static void add_vectors(const struct lookup *l, struct caption *caption) {
+    if (!l->own) {
+        caption_add(caption, "%s vectors of the model %s",
+                    l->options->sentence ? "sentence" : "word", l->session->info->source);
+        return;
+    }
+    char *const shown = term_escape(l->options->vectors, strlen(l->options->vectors));
+    caption_add(caption, "vectors of %.200s", shown ? shown : "a file");
+    free(shown);
+}
+
+void lookup_source(const struct lookup *l, struct caption *caption) {
+    caption_add(caption, "Points are ");
+    add_vectors(l, caption);
+    caption_add(caption, ".");
+}
+
 qkv_status lookup_print(const struct lookup *l, qkv_error *error) {
     enum { MOST_VALUES = 6 };
     struct term term;
@@ -142,16 +159,13 @@ qkv_status lookup_print(const struct lookup *l, qkv_error *error) {
             soft(&report, l, i, n_shown);
     }
     report_text(&report, "%s", "");
-    const char *vectors = l->options->sentence ? "sentence" : "word";
+    struct caption vectors = { "" };
+    add_vectors(l, &vectors);
     if (l->options->hard)
-        report_note(&report, "%s: of %s vectors of the model %s.", metric_name(l), vectors,
-                    l->session->info->source);
+        report_note(&report, "%s: of %s.", metric_name(l), vectors.text);
     else
-        report_note(&report,
-                    "weight = softmax(%s / %.3g) over all %" PRId64
-                    " keys, with %s vectors of the model %s.",
-                    metric_name(l), l->temperature, l->table->n_rows, vectors,
-                    l->session->info->source);
+        report_note(&report, "weight = softmax(%s / %.3g) over all %" PRId64 " keys, with %s.",
+                    metric_name(l), l->temperature, l->table->n_rows, vectors.text);
     return report_end(&report, &term, error);
 }
 
@@ -194,6 +208,9 @@ qkv_status lookup_json(const struct lookup *l, json_t **json, qkv_error *error) 
     *json = json_pack("{s:s, s:o, s:s, s:o}", "metric",
                       l->options->metric.value == LOOKUP_COSINE ? "cosine" : "dot", "temperature",
                       l->options->hard ? json_null() : json_number(l->temperature), "vectors",
-                      l->options->sentence ? "sentence" : "word", "results", results);
+                      l->own                 ? "own"
+                      : l->options->sentence ? "sentence"
+                                             : "word",
+                      "results", results);
     return *json ? QKV_OK : text_no_memory(error);
 }

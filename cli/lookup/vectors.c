@@ -126,11 +126,38 @@ static qkv_status sentence(const struct session *session, const qkv_encoding *in
     return qkv_model_embed(session->ctx, session->model, 1, &input, &options, vector, error);
 }
 
-/* To length 1, so that products are cosines; a vector of 0 stays. */
-static void normalize(float *vector, int64_t dim) {
-    const double square = rows_product(vector, vector, dim);
-    for (int64_t c = 0; c < dim && square > 0; c++)
-        vector[c] = (float)((double)vector[c] / sqrt(square));
+/* Adds the vector of one word of a sum. */
+static qkv_status add_term(const struct lookup *l, const struct lookup_term *term,
+                           const double *mean, float *vector, float *sum,
+                           struct lookup_pieces *pieces, qkv_error *error) {
+    char *const text = strndup(term->text, term->n);
+    struct lookup_pieces here = { .n = 0 };
+    qkv_encoding *input = NULL;
+    qkv_status status =
+        text ? encode(l->session, text, "the query", &input, error) : text_no_memory(error);
+    if (status == QKV_OK) status = word(l->session, input, mean, vector, error);
+    if (status == QKV_OK) count_pieces(l->session, input, &here);
+    for (int64_t c = 0; status == QKV_OK && c < l->dim; c++)
+        sum[c] += (float)term->sign * vector[c];
+    pieces->n += here.n;
+    pieces->split |= here.split;
+    pieces->unknown |= here.unknown;
+    qkv_encoding_free(input);
+    free(text);
+    return status;
+}
+
+/* "king - man + woman" */
+static qkv_status sum_of(const struct lookup *l, const char *text, const double *mean, float *sum,
+                         struct lookup_pieces *pieces, qkv_error *error) {
+    struct lookup_term term = { .begin = text };
+    float *const vector = calloc((size_t)l->dim + 1, sizeof *vector);
+    qkv_status status = vector ? QKV_OK : text_no_memory(error);
+    *pieces = (struct lookup_pieces){ .n = 0 };
+    while (status == QKV_OK && lookup_next_term(&text, &term))
+        status = add_term(l, &term, mean, vector, sum, pieces, error);
+    free(vector);
+    return status;
 }
 
 static qkv_status one(struct lookup *l, int64_t i, const double *mean, struct lookup_pieces *pieces,
@@ -140,6 +167,8 @@ static qkv_status one(struct lookup *l, int64_t i, const double *mean, struct lo
     const char *text = is_key ? l->table->keys[i] : l->queries[i - n_keys];
     const char *what = is_key ? "the key" : "the query";
     float *vector = is_key ? l->k + i * l->dim : l->q + (i - n_keys) * l->dim;
+    if (!is_key && !l->options->sentence && lookup_is_sum(text))
+        return sum_of(l, text, mean, vector, pieces, error);
     qkv_encoding *input = NULL;
     qkv_status status = encode(l->session, text, what, &input, error);
     if (status == QKV_OK)
@@ -147,7 +176,6 @@ static qkv_status one(struct lookup *l, int64_t i, const double *mean, struct lo
                                       : word(l->session, input, mean, vector, error);
     if (status == QKV_OK) count_pieces(l->session, input, pieces);
     qkv_encoding_free(input);
-    if (status == QKV_OK && l->options->metric.value == LOOKUP_COSINE) normalize(vector, l->dim);
     return status;
 }
 
@@ -175,15 +203,35 @@ static qkv_status all(struct lookup *l, const double *mean, qkv_error *error) {
     return status;
 }
 
+/* With cosine to length 1, so that products are cosines; a vector of 0 stays. */
+static void measure(struct lookup *l) {
+    const int64_t n_keys = l->table->n_rows;
+    for (int64_t i = 0; i < n_keys + l->n_queries; i++) {
+        float *const vector = i < n_keys ? l->k + i * l->dim : l->q + (i - n_keys) * l->dim;
+        const double length = sqrt(rows_product(vector, vector, l->dim));
+        l->lengths[i] = 1;
+        if (l->options->metric.value != LOOKUP_COSINE || !(length > 0)) continue;
+        l->lengths[i] = length;
+        for (int64_t c = 0; c < l->dim; c++) vector[c] = (float)((double)vector[c] / length);
+    }
+}
+
+static qkv_status of_model(struct lookup *l, qkv_error *error) {
+    double *const mean = vocabulary_mean(l->session);
+    const qkv_status status = mean ? all(l, mean, error) : text_no_memory(error);
+    free(mean);
+    return status;
+}
+
 qkv_status lookup_vectors(struct lookup *l, qkv_error *error) {
     const qkv_model_info *info = l->session->info;
-    l->dim = l->options->sentence ? info->hidden : info->embedding_size;
+    l->dim = l->own ? l->own->n_values : l->options->sentence ? info->hidden : info->embedding_size;
     l->k = calloc((size_t)(l->table->n_rows * l->dim) + 1, sizeof(*l->k));
     l->q = calloc((size_t)(l->n_queries * l->dim) + 1, sizeof(*l->q));
     l->unknown = calloc((size_t)l->n_queries + 1, 1);
-    double *mean = vocabulary_mean(l->session);
-    const qkv_status status =
-        l->k && l->q && l->unknown && mean ? all(l, mean, error) : text_no_memory(error);
-    free(mean);
+    l->lengths = calloc((size_t)(l->table->n_rows + l->n_queries) + 1, sizeof *l->lengths);
+    if (!l->k || !l->q || !l->unknown || !l->lengths) return text_no_memory(error);
+    const qkv_status status = l->own ? lookup_own(l, error) : of_model(l, error);
+    if (status == QKV_OK) measure(l);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/given.h"
+#include "common/named.h"
 #include "map/map.h"
 
 static qkv_status write_json(const struct map *map, const char *path, qkv_error *error) {
@@ -111,7 +112,11 @@ qkv_status map_answer(qkv_ctx *ctx, struct map *map, json_t **json, qkv_error *e
                  map->report.n_runs);
     if (json) return map_json(map, json, error);
     if (!options->out) return map_print(map, error);
-    status = writers[given_ending(options->out, MAP_ENDINGS)](map, options->out, error);
-    if (status == QKV_OK) cli_note(options->common.quiet, "qkv: wrote %s", options->out);
+    char what[64], room[NAMED_ROOM];
+    snprintf(what, sizeof what, "map-%" PRId64 ".%" PRId64, map->choice.layer, map->choice.head);
+    const char *const out =
+        named_file(options->out, map->text.session ? what : "map", map->said, room);
+    status = writers[given_ending(out, MAP_ENDINGS)](map, out, error);
+    if (status == QKV_OK) cli_note(options->common.quiet, "qkv: wrote %s", out);
     return status;
 }

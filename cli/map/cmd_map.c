@@ -35,6 +35,8 @@ static int map(const struct cli_command *command, const void *data, int n_words,
     if (code == EXIT_OK) code = check_balance(command, options);
     if (code == EXIT_OK)
         code = given_check_out(command, &options->common, options->out, MAP_ENDINGS);
+    if (code == EXIT_OK)
+        code = picture_check(command, options, &options->picture, options->out, NULL);
     if (code) return code;
     cli_catch_interrupts();
     if (options->q) return map_arrays(command, options);
@@ -64,6 +66,7 @@ static const struct cli_option map_table[] = {
     OPTION_FLAG("--center-keys", center_keys),
     OPTION_FILE("--balance", "X|auto", balance, "auto"),
     OPTION_FLAG("--pca", pca),
+    PICTURE_POINTS_TABLE(picture),
     OPTION_FILE("-o", "FILE", out, ".png .svg .pdf .csv .json"),
 };
 

@@ -3,6 +3,7 @@
 #define QKV_CLI_MAP_H
 
 #include "common/attended.h"
+#include "common/pictured.h"
 #include "common/term.h"
 #include <qkv/inspect.h>
 
@@ -13,12 +14,14 @@ struct map_options {
     struct arg_real perplexity, theta;
     bool center_keys, no_early_stop, pca;
     struct pair_options which;
+    struct picture_options picture;
 };
 
 enum { MAP_MAX_LINES = 64 };
 
 struct map {
     const struct map_options *options;
+    const struct text *said[2]; /* as in text_job */
     struct attended text; /* session NULL: arrays from files, with the heads of the query only */
     qkv_heads_choice choice;
     int64_t n_queries, n_keys, head_dim;

@@ -67,7 +67,9 @@ static qkv_status choose_query(struct map *map, qkv_error *error) {
 static qkv_status answer_text(struct text_job *job, const qkv_encoding *input, json_t **json,
                               qkv_error *error) {
     const struct map_options *options = job->options;
-    struct map map = { .options = options, .text = { .session = &job->session, .input = input } };
+    struct map map = { .options = options,
+                       .said = { job->said[0], job->said[1] },
+                       .text = { .session = &job->session, .input = input } };
     qkv_status status = attended_open(&map.text, job->which, options->which.target, NULL, error);
     if (status == QKV_OK) status = attended_run(&map.text, 0, error);
     if (status == QKV_OK) status = take_head(&map, job, error);

@@ -155,6 +155,7 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
     struct caption title = { "" }, caption = { "" };
     map_title(map, &title);
     map_caption(map, &caption);
+    caption_add_texts(&caption, map->said);
     const qkv_point_map picture = {
         .struct_size = sizeof picture,
         .n_queries = map->n_queries,
@@ -165,11 +166,12 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
         .from = map->query,
         .to = map->keys,
         .weights = map->weights,
-        .title = title.text,
+        .title = picture_title(&map->options->picture, title.text),
         .caption = caption.text,
         .theme = (qkv_theme)map->options->common.theme.value,
         .query_name = map_point_name(map, false),
         .key_name = map_point_name(map, true),
+        .size = map->options->picture.size.value,
     };
     return qkv_view_points_write(&picture, path, error);
 }

@@ -1,4 +1,5 @@
 /* `qkv eval`: how good is a model, or what it has written? */
+#include "common/shared.h"
 #include "train/train.h"
 
 struct eval_options {
@@ -16,7 +17,10 @@ static int eval_next(const struct session *session, const struct eval_options *o
 
 static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
-    const struct eval_options *options = data;
+    struct eval_options found = *(const struct eval_options *)data, *const options = &found;
+    found.text = shared_copy(found.text);
+    found.grammar = shared_copy(found.grammar);
+    found.check = shared_copy(found.check);
     if (check_source(command, options->text, options->grammar)) return EXIT_USAGE;
     if (options->check && !options->grammar)
         return cli_usage(command, "--check needs --grammar: which language is it?");

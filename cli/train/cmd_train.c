@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/shared.h"
 #include "train/train.h"
 
 struct train_options {
@@ -89,8 +90,8 @@ static void fill(const struct cli_command *command, const struct train_options *
     }
     if (options->compute.set) train->compute = (qkv_model_weights)options->compute.value;
     train->from = options->from;
-    train->text = options->text;
-    train->grammar = options->grammar;
+    train->text = shared_copy(options->text);
+    train->grammar = shared_copy(options->grammar);
     train->out = options->out;
     train->resume = options->resume ? options->out : NULL;
     train->sinusoidal_positions = options->sinusoidal;

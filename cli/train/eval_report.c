@@ -69,12 +69,10 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
                    uint64_t seed, const struct cli_common *common) {
     qkv_eval_report *report = NULL;
     qkv_error error;
-    struct progress progress;
-    progress_begin(&progress, common->quiet);
-    progress.last = 0; /* it cannot be asked how far it is, so this is said at once */
-    progress_text(&progress, "measuring ...");
+    struct progress_clock clock;
+    progress_clock_begin(&clock, "measuring", common->quiet);
     const qkv_status status = qkv_eval(ctx, model, text, grammar, seed, &report, &error);
-    progress_end(&progress);
+    progress_clock_end(&clock);
     if (status != QKV_OK) return cli_fail("%s", error.message);
     if (common->json)
         print_json(report);

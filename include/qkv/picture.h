@@ -45,6 +45,27 @@ typedef enum qkv_theme { QKV_THEME_LIGHT, QKV_THEME_DARK } qkv_theme;
  */
 QKV_API void qkv_view_color(double t, qkv_theme theme, uint8_t rgb[3]);
 
+/** The colours of a map. Lightness is monotone in each, also without red or without green. */
+typedef enum qkv_palette {
+    /* Those of qkv_view_color, which begin near the colour of the page. */
+    QKV_PALETTE_QKV = 0,
+    /* From violet over green to yellow (van der Walt and Smith, 2015), in both themes. */
+    QKV_PALETTE_VIRIDIS = 1,
+    /* From blue over grey to yellow (Nunez, Anderton and Renslow, 2018), in both themes. */
+    QKV_PALETTE_CIVIDIS = 2,
+    /* From near the colour of the page to black, or to white, in even steps of CIE lightness. */
+    QKV_PALETTE_GREYS = 3
+} qkv_palette;
+
+/** Which cells show their value in figures. */
+typedef enum qkv_figures {
+    /* Large cells, of at least an eighth of the top; not in a grid, and not with low and high. */
+    QKV_FIGURES_AUTO = 0,
+    /* All do. Cells are then made large enough: 28 pixels. */
+    QKV_FIGURES_ON = 1,
+    QKV_FIGURES_OFF = 2
+} qkv_figures;
+
 /**
  * One head: rows are queries, columns are keys.
  *
@@ -87,6 +108,17 @@ typedef struct qkv_heatmap {
      * must be 0.
      */
     int is_signed;
+    /* Of values around 0 only QKV_PALETTE_QKV. */
+    qkv_palette palette;
+    qkv_figures figures;
+    /* The longer side of all cells together, in pixels, or little less: 64 to 8192. 0: chosen. */
+    int64_t size;
+    /*
+     * Where colours of weights begin and end. max = 0: at a round number, as above. Otherwise
+     * weights beyond have the colours of the ends, and the line about colours says so. Of values
+     * around 0, min is 0 or -max.
+     */
+    double min, max;
 } qkv_heatmap;
 
 /** Draws one head to `path`. */
@@ -107,6 +139,11 @@ typedef struct qkv_head_grid {
     int64_t n_queries;
     /* NULL, or [n_queries][n], for all heads: as in qkv_heatmap. */
     const uint8_t *hidden;
+    /* As in qkv_heatmap. size is that of one head. */
+    qkv_palette palette;
+    qkv_figures figures;
+    int64_t size;
+    double min, max;
 } qkv_head_grid;
 
 /** Draws all heads to `path`. */
@@ -241,9 +278,10 @@ QKV_API QKV_NODISCARD qkv_status qkv_view_offsets_write(const qkv_head_profile *
  * Points in the plane: queries are discs, keys are triangles, and both axes have one scale.
  *
  * A point has its label beside it if there is room, so that no label touches points, lines or other
- * labels. Points to which lines go come first. Labels without room are left out. A line that is
- * added to the caption says how many, and what span the picture shows. Lines go from the point
- * `from` to keys, and are as wide as their weights.
+ * labels. Points to which lines go come first. Where there is no room beside a point, and there are
+ * at most 256, its label stands farther off, with a thin line between. Labels without room are left
+ * out. A line that is added to the caption says how many, and what span the picture shows. Lines go
+ * from the point `from` to keys, and are as wide as their weights.
  */
 typedef struct qkv_point_map {
     size_t struct_size;
@@ -265,6 +303,8 @@ typedef struct qkv_point_map {
     qkv_theme theme;
     /* The names in the legend. NULL: "query" and "key". */
     const char *query_name, *key_name;
+    /* The width of the field in pixels: 320 to 8192. 0: 1280. */
+    int64_t size;
 } qkv_point_map;
 
 /** Draws a map of points to `path`. */

@@ -373,6 +373,12 @@ class Shown(unittest.TestCase):
                 self.assertRegex(str(error), "pictures need libqkvview.*set QKV_VIEW_LIBRARY")
             else:
                 self.assertIn("self attention, layer 1, head 2", path.read_text())
+                seen.picture(str(path), 1, 2, batch=1, palette="cividis", values=True, size=600, max=0.5, title="Mine")
+                self.assertRegex(path.read_text(), "(?s)<title>Mine</title>.*Colours run from 0 to 0.5, and what is")
+                with self.assertRaisesRegex(qkv.QkvError, "size = 7: must be 0, or 64 to 8192"):
+                    seen.picture(str(path), 1, 2, batch=1, size=7)
+            with self.assertRaisesRegex(qkv.QkvError, "palette = 'red': must be one of qkv, viridis"):
+                seen.picture(str(path), 1, 2, batch=1, palette="red")
         exact = seen[1].weights(0, 1) > 0
         self.assertTrue(np.array_equal(sees(seen._open("self", 0, 1)), exact))
 

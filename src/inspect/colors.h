@@ -23,6 +23,8 @@ typedef struct qkvi_scale {
     int decimals;             /* of a tick's number */
     int has_nan;
     int is_signed; /* low = -top, and colours are those of qkvi_signed_color */
+    int palette;   /* enum qkv_palette of pictures; 0 elsewhere */
+    int given;     /* values beyond the ends may exist */
 } qkvi_scale;
 
 /** The scale of values around 0: the round number is not below the largest of their sizes. */

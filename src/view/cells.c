@@ -9,6 +9,9 @@
 #include <math.h>
 
 #include "core/ints.h"
+#include "view/palette.h"
+
+enum { LARGE = 64 }; /* pixels of a cell that has figures without being asked for them */
 
 qkvi_scale qkvi_scale_between(double low, double high) {
     return (qkvi_scale){ .low = low, .top = high, .largest = high, .n_steps = 4, .decimals = 1 };
@@ -19,8 +22,11 @@ double qkvi_scale_place(const qkvi_scale *scale, double value) {
 }
 
 qkvi_rgb qkvi_scale_color(const qkvi_scale *scale, double value, qkv_theme theme) {
-    return scale->is_signed ? qkvi_signed_color(value / scale->top, theme)
-                            : qkvi_weight_color(qkvi_scale_place(scale, value), theme);
+    if (scale->is_signed) return qkvi_signed_color(value / scale->top, theme);
+    const double t = qkvi_scale_place(scale, value);
+    return scale->palette == QKV_PALETTE_QKV
+               ? qkvi_weight_color(t, theme)
+               : qkvi_palette_color(t, (qkv_palette)scale->palette, theme);
 }
 
 qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, int side, int least,
@@ -100,6 +106,34 @@ void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkv
     if (image) draw_image(frame, image, x, y);
 }
 
+/* Figures of a size that fits a cell; a smaller one where all cells must have some. */
+static double figure_size(const qkvi_cells *cells) {
+    return cells->cell >= LARGE ? cells->cell / 4.8 : fmin(LARGE / 4.8, cells->cell / 3.3);
+}
+
+void qkvi_cells_figures(const qkvi_frame *frame, const qkvi_cells *cells, const qkvi_scale *scale,
+                        qkv_figures figures, double x, double y) {
+    const double half = (cells->cell - cells->gap) / 2.0;
+    const double least = figures == QKV_FIGURES_ON ? 0 : 0.125 * scale->top;
+    if (figures == QKV_FIGURES_OFF || cells->fold > 1) return;
+    if (figures == QKV_FIGURES_AUTO && cells->cell < LARGE) return;
+    for (int64_t i = 0; i < cells->n_rows; i++) {
+        for (int64_t j = 0; j < cells->n_cols; j++) {
+            const double value = qkvi_cells_at(cells, i, j);
+            if (!(fabs(value) >= least) || isinf(value)) continue;
+            char number[32];
+            qkvi_number(number, sizeof number, value, scale->top < 0.15 ? 3 : 2);
+            const qkvi_line style = { .size = figure_size(cells),
+                                      .color =
+                                          qkvi_ink_on(qkvi_scale_color(scale, value, frame->theme)),
+                                      .align = 0.5 };
+            qkvi_line_draw(&frame->type, frame->cr, number, &style,
+                           x + (double)(j * cells->cell) + half,
+                           y + (double)(i * cells->cell) + half);
+        }
+    }
+}
+
 void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x, double y,
                      double height) {
     enum { WIDTH = 20, TICK = 6 };
@@ -124,15 +158,19 @@ void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x,
 
 void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int64_t fold,
                      const char *quantity) {
-    char top[32], largest[32], folded[96] = "";
+    char low[32], top[32], largest[32], folded[96] = "", nan[48] = "";
+    qkvi_number(low, sizeof low, scale->low, scale->low == 0 ? 0 : scale->decimals);
     qkvi_number(top, sizeof top, scale->top, scale->top == 1 ? 0 : scale->decimals);
     qkvi_number(largest, sizeof largest, scale->largest, scale->decimals + 2);
+    if (scale->has_nan)
+        snprintf(nan, sizeof nan, " %s: not a number.",
+                 qkvi_palette_nan((qkv_palette)scale->palette));
     if (fold > 1)
         snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld weights.",
                  (long long)fold, (long long)fold);
     snprintf(text, text_bytes,
-             "Colours run from 0 to %s; the largest %.40s is %s.%s%s Weights show mixing, not "
+             "Colours run from %s to %s%s; the largest %.40s is %s.%s%s Weights show mixing, not "
              "reasons.",
-             top, quantity ? quantity : "weight", largest, folded,
-             scale->has_nan ? " Grey: not a number." : "");
+             low, top, scale->given ? ", and what is beyond has the colour of the end" : "",
+             quantity ? quantity : "weight", largest, folded, nan);
 }

@@ -8,6 +8,28 @@
 /** From low to high, for values that are no weights. */
 qkvi_scale qkvi_scale_between(double low, double high);
 
+/** What a caller asks of a map: qkv/picture.h. */
+typedef struct qkvi_asked {
+    qkv_palette palette;
+    qkv_figures figures;
+    int64_t size;
+    double min, max;
+} qkvi_asked;
+
+/** kind: 0 weights, 1 values around 0, 2 values between low and high. ARGUMENT, LIMIT. */
+qkv_status qkvi_asked_check(const qkvi_asked *asked, int kind, qkv_error *error);
+/** A scale with the palette and the ends that are asked for. ARGUMENT: it ends before it begins. */
+qkv_status qkvi_asked_scale(const qkvi_asked *asked, qkvi_scale *scale, qkv_error *error);
+/** LIMIT if cells that must show figures have no room for them. */
+qkv_status qkvi_asked_room(const qkvi_asked *asked, int64_t n, int cell, int64_t fold,
+                           qkv_error *error);
+
+enum {
+    QKVI_LEAST_SIZE = 64,
+    QKVI_MOST_SIZE = 8192,
+    QKVI_FIGURE_CELL = 28 /* pixels of the least cell with figures */
+};
+
 /** Where on the scale a value lies, 0 ... 1 between its ends. */
 double qkvi_scale_place(const qkvi_scale *scale, double value);
 
@@ -53,6 +75,12 @@ enum { QKVI_SCALE_WIDTH = 110, QKVI_SCALE_HEIGHT = 420 };
 /** The scale as a bar with numbers, in a box of those sides or lower. */
 void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x, double y,
                      double height);
+
+/**
+ * Writes values into cells: with QKV_FIGURES_AUTO those that matter, if cells are large.
+ */
+void qkvi_cells_figures(const qkvi_frame *frame, const qkvi_cells *cells, const qkvi_scale *scale,
+                        qkv_figures figures, double x, double y);
 
 /**
  * "Colours run from 0 to 0.8; the largest weight is 0.731." and what else must be known to read the

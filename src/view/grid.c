@@ -15,6 +15,7 @@ enum {
     LEAST_SIDE = 144,  /* … this */
     MOST_SIDE = 300,
     MOST_CELL = 40,
+    FIGURE_CELL = 34,
     GUTTER = 30,
     LABEL_BAND = 34, /* below each map */
     HEAD_BAND = 40,  /* above the first row */
@@ -32,22 +33,43 @@ struct plan {
     double map, tall, step_x, step_y; /* a map's sides */
 };
 
-static void plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, struct plan *plan) {
+static qkvi_asked asked_of(const qkv_head_grid *grid) {
+    return (qkvi_asked){ grid->palette, grid->figures, grid->size, grid->min, grid->max };
+}
+
+/* The longer side of a map: as asked, or what fits; and more if figures need it. */
+static qkvi_cells fit(const qkv_head_grid *grid) {
+    const int64_t n = grid->n > grid->n_queries ? grid->n : grid->n_queries,
+                  share = TOTAL_SIDE / grid->n_heads;
+    int64_t side = share < LEAST_SIDE ? LEAST_SIDE : share > MOST_SIDE ? MOST_SIDE : share;
+    if (grid->figures == QKV_FIGURES_ON && side < n * FIGURE_CELL &&
+        n * FIGURE_CELL <= QKVI_MOST_SIZE)
+        side = n * FIGURE_CELL;
+    if (grid->size) side = grid->size;
+    return qkvi_cells_fit(grid->weights, grid->n_queries, grid->n, (int)side, 1,
+                          grid->size ? (int)side : MOST_CELL);
+}
+
+static qkv_status plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, struct plan *plan,
+                           qkv_error *error) {
+    const qkvi_asked asked = asked_of(grid);
     const int64_t n_cells = grid->n_queries * grid->n,
                   n_weights = grid->n_layers * grid->n_heads * n_cells;
-    const int64_t side = TOTAL_SIDE / grid->n_heads;
-    const int fitting = (int)(side < LEAST_SIDE ? LEAST_SIDE : side > MOST_SIDE ? MOST_SIDE : side);
     const qkvi_line name = { .size = 20 };
     char last[32];
     snprintf(last, sizeof last, "layer %lld", (long long)(grid->n_layers - 1));
     plan->scale = qkvi_scale_of(grid->weights, n_weights, grid->hidden, n_cells);
-    plan->cells = qkvi_cells_fit(grid->weights, grid->n_queries, grid->n, fitting, 1, MOST_CELL);
+    QKV_TRY(qkvi_asked_scale(&asked, &plan->scale, error));
+    plan->cells = fit(grid);
+    QKV_TRY(qkvi_asked_room(&asked, grid->n > grid->n_queries ? grid->n : grid->n_queries,
+                            plan->cells.cell, plan->cells.fold, error));
     plan->cells.hidden = grid->hidden;
     plan->map = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell - plan->cells.gap);
     plan->step_x = plan->map + GUTTER;
     plan->tall = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell - plan->cells.gap);
     plan->step_y = plan->tall + LABEL_BAND + GUTTER / 2.0;
     plan->left = ceil(qkvi_line_width(&frame->type, last, &name)) + 20;
+    return QKV_OK;
 }
 
 static void draw_names(const qkvi_frame *frame, const qkv_head_grid *grid, const struct plan *plan,
@@ -78,6 +100,8 @@ static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
         qkvi_cells cells = plan->cells;
         cells.weights = grid->weights + i * grid->n_queries * grid->n;
         qkvi_cells_draw(frame, &cells, &plan->scale, left, top);
+        if (grid->figures == QKV_FIGURES_ON)
+            qkvi_cells_figures(frame, &cells, &plan->scale, grid->figures, left, top);
         char *label = qkvi_shown(grid->labels ? grid->labels[i] : NULL);
         if (label == NULL) return QKV_ERR_MEMORY;
         qkvi_line_draw(&frame->type, frame->cr, label, &style, left + plan->map / 2,
@@ -89,8 +113,8 @@ static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
 
 static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, qkv_error *error) {
     struct plan plan;
-    char note[320];
-    plan_all(frame, grid, &plan);
+    char note[400];
+    QKV_TRY(plan_all(frame, grid, &plan, error));
     qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold, NULL);
     const double width = (double)grid->n_heads * plan.step_x - GUTTER;
     const double bar = fmax(plan.tall, LEAST_BAR);
@@ -121,7 +145,8 @@ static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *
                               (long long)grid->n_queries, MAX_N);
     if (!qkvi_mul_i64(grid->n_layers * grid->n_heads, grid->n_queries * grid->n, &n_weights))
         return qkvi_error_set(error, QKV_ERR_SHAPE, "n_layers * n_heads * n * n is above 2^63 - 1");
-    return QKV_OK;
+    const qkvi_asked asked = asked_of(grid);
+    return qkvi_asked_check(&asked, 0, error);
 }
 
 qkv_status qkv_view_grid_write(const qkv_head_grid *given, const char *path, qkv_error *error) {

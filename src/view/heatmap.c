@@ -12,6 +12,7 @@
 
 #include "core/options.h"
 #include "view/cells.h"
+#include "view/palette.h"
 
 enum {
     SIDE = 1056,      /* of the cells of a short sentence; longer ones grow … */
@@ -22,12 +23,10 @@ enum {
     MAX_LABEL = 330, /* pixels of a label's width */
     LABEL_GAP = 16,
     SCALE_GAP = 48,
-    NUMBERS_FROM = 64, /* cells this large show their weight … */
     MAX_N = 1 << 20
 };
 
 static const double quarter_turn = -0.78539816339744831; /* 45 degrees up */
-static const double number_floor = 0.125;                /* … if it is this much of the top */
 
 /* Where everything goes, in pixels from the corner of the content. */
 struct plan {
@@ -57,8 +56,23 @@ static qkv_status show_labels(const char *const *labels, int64_t n, char ***show
 
 static int holds_values(const qkv_heatmap *map) { return map->low != 0 || map->high != 0; }
 
+static qkvi_asked asked_of(const qkv_heatmap *map) {
+    return (qkvi_asked){ map->palette, map->figures, map->size, map->min, map->max };
+}
+
+static int64_t longer_side(const qkv_heatmap *map) {
+    return map->n_rows > map->n_cols ? map->n_rows : map->n_cols;
+}
+
 static qkvi_cells fit(const qkv_heatmap *map) {
-    const int64_t n = map->n_rows > map->n_cols ? map->n_rows : map->n_cols;
+    const int64_t n = longer_side(map), with_figures = n * QKVI_FIGURE_CELL;
+    if (map->size)
+        return qkvi_cells_fit(map->weights, map->n_rows, map->n_cols, (int)map->size, 1,
+                              (int)map->size);
+    if (map->figures == QKV_FIGURES_ON && with_figures > LONG_SIDE &&
+        with_figures <= QKVI_MOST_SIZE)
+        return qkvi_cells_fit(map->weights, map->n_rows, map->n_cols, (int)with_figures, 1,
+                              QKVI_FIGURE_CELL);
     if (n * LEAST_READABLE <= LONG_SIDE) {
         const int side = n * LEAST_READABLE > SIDE ? (int)n * LEAST_READABLE : SIDE;
         return qkvi_cells_fit(map->weights, map->n_rows, map->n_cols, side, 1, MAX_CELL);
@@ -78,7 +92,8 @@ static double widest(const qkvi_frame *frame, char *const *labels, int64_t n, in
 
 static void plan_labels(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
     const int cell = plan->cells.cell;
-    const double size = fmin(25, fmax(15, floor(cell * 0.62)));
+    const double grown = fmax(1, (double)map->size / SIDE);
+    const double size = fmin(25 * grown, fmax(15, floor(cell * 0.62)));
     const int64_t step = cell >= 20 ? 1 : (20 + cell - 1) / cell;
     plan->stride = step * plan->cells.fold;
     plan->row_style = (qkvi_line){
@@ -100,16 +115,21 @@ static void plan_labels(const qkvi_frame *frame, const qkv_heatmap *map, struct 
     if (plan->rows == NULL) plan->left = 0;
 }
 
-static void plan_all(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
+static qkv_status plan_all(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan,
+                           qkv_error *error) {
+    const qkvi_asked asked = asked_of(map);
     plan->cells = fit(map);
+    QKV_TRY(qkvi_asked_room(&asked, longer_side(map), plan->cells.cell, plan->cells.fold, error));
     plan->cells.hidden = map->hidden;
     plan->scale = map->is_signed      ? qkvi_scale_signed(map->weights, map->n_rows * map->n_cols)
                   : holds_values(map) ? qkvi_scale_between(map->low, map->high)
                                       : qkvi_scale_of(map->weights, map->n_rows * map->n_cols,
                                                       map->hidden, map->n_rows * map->n_cols);
+    QKV_TRY(qkvi_asked_scale(&asked, &plan->scale, error));
     plan_labels(frame, map, plan);
     plan->width = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell);
     plan->height = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell);
+    return QKV_OK;
 }
 
 static void draw_labels(const qkvi_frame *frame, const struct plan *plan, double x, double y) {
@@ -124,28 +144,6 @@ static void draw_labels(const qkvi_frame *frame, const struct plan *plan, double
     for (int64_t j = 0; plan->cols && j < cells->n_cols; j += plan->stride) {
         const double at = x + (double)(j / cells->fold * cells->cell) + half;
         qkvi_line_draw(&frame->type, frame->cr, plan->cols[j], &plan->col_style, at, y - lift);
-    }
-}
-
-/* Weights that matter, written into cells that are large enough. */
-static void draw_numbers(const qkvi_frame *frame, const struct plan *plan, double x, double y) {
-    const qkvi_cells *cells = &plan->cells;
-    if (cells->cell < NUMBERS_FROM) return;
-    const double half = (cells->cell - cells->gap) / 2.0;
-    for (int64_t i = 0; i < cells->n_rows; i++) {
-        for (int64_t j = 0; j < cells->n_cols; j++) {
-            const double weight = qkvi_cells_at(cells, i, j);
-            if (!(fabs(weight) / plan->scale.top >= number_floor)) continue;
-            char number[32];
-            qkvi_number(number, sizeof number, weight, plan->scale.top < 0.15 ? 3 : 2);
-            const qkvi_line style = { .size = cells->cell / 4.8,
-                                      .color = qkvi_ink_on(
-                                          qkvi_scale_color(&plan->scale, weight, frame->theme)),
-                                      .align = 0.5 };
-            qkvi_line_draw(&frame->type, frame->cr, number, &style,
-                           x + (double)(j * cells->cell) + half,
-                           y + (double)(i * cells->cell) + half);
-        }
     }
 }
 
@@ -172,7 +170,7 @@ static qkv_status draw_directions(const qkvi_frame *frame, const qkv_heatmap *ma
 
 /* What colours mean, which only the picture knows. */
 static void make_note(const qkv_heatmap *map, const struct plan *plan, char *note, size_t bytes) {
-    char low[32], high[32], folded[80] = "";
+    char low[32], high[32], folded[80] = "", nan[48] = "";
     const int64_t fold = plan->cells.fold;
     const double ends[2] = { plan->scale.low, plan->scale.top };
     if (!holds_values(map) && !map->is_signed) {
@@ -185,14 +183,17 @@ static void make_note(const qkv_heatmap *map, const struct plan *plan, char *not
     if (fold > 1)
         snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld values.",
                  (long long)fold, (long long)fold);
-    snprintf(note, bytes, "Colours run from %s to %s.%s%s", low, high, folded,
-             map->is_signed && plan->scale.has_nan ? " Grey: not a number." : "");
+    if (map->is_signed && plan->scale.has_nan)
+        snprintf(nan, sizeof nan, " %s: not a number.", qkvi_palette_nan(QKV_PALETTE_QKV));
+    snprintf(note, bytes, "Colours run from %s to %s%s.%s%s", low, high,
+             plan->scale.given ? ", and what is beyond has the colour of the end" : "", folded,
+             nan);
 }
 
 static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan,
                        qkv_error *error) {
-    char note[320];
-    plan_all(frame, map, plan);
+    char note[400];
+    QKV_TRY(plan_all(frame, map, plan, error));
     make_note(map, plan, note, sizeof note);
     const double scale_height = fmax(plan->height - plan->cells.gap, 160);
     const double right = fmax(plan->overhang, SCALE_GAP + QKVI_SCALE_WIDTH);
@@ -201,7 +202,8 @@ static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *p
                              plan->top + fmax(plan->height, scale_height), error));
     const double x = ceil(frame->x + plan->left), y = ceil(frame->y + plan->top);
     qkvi_cells_draw(frame, &plan->cells, &plan->scale, x, y);
-    if (!holds_values(map)) draw_numbers(frame, plan, x, y);
+    if (!holds_values(map) || map->figures == QKV_FIGURES_ON)
+        qkvi_cells_figures(frame, &plan->cells, &plan->scale, map->figures, x, y);
     draw_labels(frame, plan, x, y);
     if (draw_directions(frame, map, plan, x, y) != QKV_OK)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the names of the axes");
@@ -224,7 +226,8 @@ static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *err
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "low = %g, high = %g: low must be below high, both below 1e9",
                               map->low, map->high);
-    return QKV_OK;
+    const qkvi_asked asked = asked_of(map);
+    return qkvi_asked_check(&asked, map->is_signed ? 1 : holds_values(map) ? 2 : 0, error);
 }
 
 qkv_status qkv_view_heatmap_write(const qkv_heatmap *given, const char *path, qkv_error *error) {

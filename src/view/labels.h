@@ -23,9 +23,20 @@ void qkvi_raster_take_line(qkvi_raster *raster, double x, double y, double to_x,
 
 /**
  * A place for a box of that width and height beside a point, `gap` from it, that lies within the
- * raster and is free: right, left, above, below, then the corners, then all of them once more
- * farther off. Takes it and fills box->x and y; 0 if there is none.
+ * raster and is free: right, left, above, below, then the corners, then with n_rings = 2 all of
+ * them once more farther off. Takes it and fills box->x and y; 0 if there is none.
  */
-int qkvi_raster_place(qkvi_raster *raster, double x, double y, double gap, qkvi_box *box);
+int qkvi_raster_place(qkvi_raster *raster, double x, double y, double gap, int n_rings,
+                      qkvi_box *box);
+
+/**
+ * A place farther off, to which a line leads that is free, too. Takes both; the line goes from
+ * (*from_x, *from_y), at `gap` from the point, to that point of the box which qkvi_box_near gives.
+ */
+int qkvi_raster_lead(qkvi_raster *raster, double x, double y, double gap, qkvi_box *box,
+                     double *from_x, double *from_y);
+
+/** The point of a box that is nearest to (x, y), little outside. */
+void qkvi_box_near(const qkvi_box *box, double x, double y, double *near_x, double *near_y);
 
 #endif

@@ -9,19 +9,18 @@
 
 #include <math.h>
 
-#include "core/options.h"
 #include "view/frame.h"
 #include "view/labels.h"
 
 enum {
-    WIDTH = 1280,
-    LEAST_HEIGHT = 640,
+    USUAL_WIDTH = 1280,
     LEGEND = 56,
     PAD = 64,          /* between the outermost points and the border: room for labels */
     MAX_LABELS = 4096, /* that are tried: no more find room */
     LABEL_HEIGHT = 20,
     LABEL_WIDTH = 260,
-    LABEL_GAP = 6
+    LABEL_GAP = 6,
+    MOST_LED = 256 /* points, of which labels may stand farther off */
 };
 
 static const qkvi_rgb colors[2][2] = { { { 0x00, 0x72, 0xB2 }, { 0xD5, 0x5E, 0x00 } },
@@ -32,6 +31,8 @@ struct label {
     int64_t point;
     char *text;
     qkvi_box box; /* in the field */
+    bool led;     /* it stands far off, and a line leads there … */
+    double x, y;  /* … from here, at the edge of the mark */
 };
 
 /* The map and how it lies on the sheet; lengths are from the corner of the field. */
@@ -39,11 +40,12 @@ struct drawing {
     qkvi_frame *frame;
     const qkv_point_map *map;
     double left, top, span_x, span_y; /* of the points, in their own units */
-    double height, scale;
+    double width, height, scale;
     double radius; /* of a disc */
     qkvi_raster raster;
     struct label *labels; /* [n_shown], of MAX_LABELS */
     int64_t n_labels, n_tried, n_shown;
+    uint8_t *placed; /* [points] 1: its label found room, or there is none */
 };
 
 static int64_t n_points(const qkv_point_map *map) { return map->n_queries + map->n_keys; }
@@ -60,9 +62,10 @@ static void measure(struct drawing *d) {
     d->top = high[1];
     d->span_x = high[0] - low[0];
     d->span_y = high[1] - low[1];
-    const double room = WIDTH - 2 * PAD;
-    const double wanted = d->span_x > 0 ? room * d->span_y / d->span_x : WIDTH;
-    d->height = ceil(fmin(WIDTH, fmax(LEAST_HEIGHT, wanted + 2 * PAD)));
+    d->width = d->map->size ? (double)d->map->size : USUAL_WIDTH;
+    const double room = d->width - 2 * PAD;
+    const double wanted = d->span_x > 0 ? room * d->span_y / d->span_x : d->width;
+    d->height = ceil(fmin(d->width, fmax(d->width / 2, wanted + 2 * PAD)));
     const double across = room / d->span_x, down = (d->height - 2 * PAD) / d->span_y;
     d->scale = fmin(across, down); /* infinite if all points are one */
     if (!isfinite(d->scale)) d->scale = 0;
@@ -71,7 +74,7 @@ static void measure(struct drawing *d) {
 
 static void locate(const struct drawing *d, int64_t i, double *x, double *y) {
     const double *const at = d->map->xy + 2 * i;
-    *x = WIDTH / 2.0 + d->scale * (at[0] - d->left - d->span_x / 2);
+    *x = d->width / 2 + d->scale * (at[0] - d->left - d->span_x / 2);
     *y = d->height / 2 + d->scale * (d->top - at[1] - d->span_y / 2);
 }
 
@@ -109,34 +112,66 @@ static int at_a_line(const qkv_point_map *map, int64_t i) {
     return 0;
 }
 
-/* 0 without memory. */
-static int place_label(struct drawing *d, int64_t i, int bold) {
-    if (!d->map->labels || !d->map->labels[i] || !*d->map->labels[i]) return 1;
-    d->n_labels++;
-    if (d->n_tried++ >= MAX_LABELS) return 1;
+/* Of few points, labels that have no room beside them are led to; of many they would be a tangle. */
+static int may_lead(const struct drawing *d) { return n_points(d->map) <= MOST_LED; }
+
+static int has_label(const struct drawing *d, int64_t i) {
+    return d->map->labels && d->map->labels[i] && *d->map->labels[i];
+}
+
+/* From the edge of the mark; from farther off where a larger mark lies on it. */
+static int lead(struct drawing *d, double x, double y, double gap, struct label *label) {
+    for (int i = 0; i < 2; i++)
+        if (qkvi_raster_lead(&d->raster, x, y, gap + i * d->radius, &label->box, &label->x,
+                             &label->y))
+            return 1;
+    return 0;
+}
+
+/* Beside its point, or with `led` farther off. 0 without memory. */
+static int place_label(struct drawing *d, int64_t i, int bold, bool led) {
+    if (!has_label(d, i) || d->placed[i]) return 1;
+    if (!led && d->n_tried++ >= MAX_LABELS) return 1;
     char *const text = qkvi_shown(d->map->labels[i]);
     if (!text) return 0;
     const qkvi_line style = label_style(d, bold);
     const double width = qkvi_line_width(&d->frame->type, text, &style);
     struct label *const label = &d->labels[d->n_shown];
-    *label = (struct label){ i, text, { 0, 0, fmin(width, LABEL_WIDTH), LABEL_HEIGHT } };
+    *label = (struct label){ .point = i,
+                             .text = text,
+                             .box = { 0, 0, fmin(width, LABEL_WIDTH), LABEL_HEIGHT },
+                             .led = led };
+    const double gap = radius_of(d, i) + LABEL_GAP;
     double x, y;
     locate(d, i, &x, &y);
-    if (qkvi_raster_place(&d->raster, x, y, radius_of(d, i) + LABEL_GAP, &label->box))
+    d->placed[i] = led ? lead(d, x, y, gap, label)
+                       : qkvi_raster_place(&d->raster, x, y, gap, may_lead(d) ? 1 : 2, &label->box);
+    if (d->placed[i])
         d->n_shown++;
     else
         free(text);
     return 1;
 }
 
+/* First those at lines, then the others; then, farther off, those that have found no room. */
+static int place_all(struct drawing *d) {
+    const int n_passes = may_lead(d) ? 4 : 2;
+    for (int pass = 0; pass < n_passes; pass++) {
+        const int bold = pass % 2 == 0;
+        for (int64_t i = 0; i < n_points(d->map); i++)
+            if (at_a_line(d->map, i) == bold && !place_label(d, i, bold, pass >= 2)) return 0;
+    }
+    return 1;
+}
+
 static qkv_status place_labels(struct drawing *d, qkv_error *error) {
-    const int made = qkvi_raster_make(&d->raster, WIDTH, d->height);
+    const int made = qkvi_raster_make(&d->raster, d->width, d->height);
     d->labels = qkvi_malloc_array(MAX_LABELS, sizeof *d->labels);
-    int done = made && d->labels;
+    d->placed = qkvi_calloc_array((size_t)n_points(d->map), 1);
+    for (int64_t i = 0; i < n_points(d->map); i++) d->n_labels += has_label(d, i);
+    int done = made && d->labels && d->placed;
     if (done) take_lines_and_marks(d);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < n_points(d->map) && done; i++)
-            if (at_a_line(d->map, i) == (pass == 0)) done = place_label(d, i, pass == 0);
+    if (done) done = place_all(d);
     return done ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the labels");
 }
 
@@ -206,6 +241,22 @@ static void draw_marks(const struct drawing *d, double x0, double y0) {
     }
 }
 
+/* Thin lines from marks to labels that stand far off. */
+static void draw_leaders(const struct drawing *d, double x0, double y0) {
+    cairo_t *const cr = d->frame->cr;
+    for (int64_t l = 0; l < d->n_shown; l++) {
+        const struct label *const label = &d->labels[l];
+        double x, y;
+        if (!label->led) continue;
+        qkvi_box_near(&label->box, label->x, label->y, &x, &y);
+        set_color(d, d->frame->palette->faint, 1);
+        cairo_set_line_width(cr, 1.5);
+        cairo_move_to(cr, x0 + label->x, y0 + label->y);
+        cairo_line_to(cr, x0 + x, y0 + y);
+        cairo_stroke(cr);
+    }
+}
+
 static void draw_labels(const struct drawing *d, double x0, double y0) {
     for (int64_t l = 0; l < d->n_shown; l++) {
         const struct label *const label = &d->labels[l];
@@ -232,75 +283,26 @@ static qkv_status draw(struct drawing *d, qkv_error *error) {
     measure(d);
     QKV_TRY(place_labels(d, error));
     make_notes(d, notes, sizeof notes);
-    QKV_TRY(qkvi_frame_begin(d->frame, d->map->title, d->map->caption, notes, WIDTH,
+    QKV_TRY(qkvi_frame_begin(d->frame, d->map->title, d->map->caption, notes, d->width,
                              LEGEND + d->height, error));
     const double x0 = d->frame->x, y0 = d->frame->y + LEGEND;
     draw_legend(d);
     draw_lines(d, x0, y0);
+    draw_leaders(d, x0, y0);
     draw_marks(d, x0, y0);
     draw_labels(d, x0, y0);
     return qkvi_frame_save(d->frame, error);
 }
 
-/* Draws a map that has been checked, and writes its file. */
-static qkv_status point_map_draw(const qkv_point_map *map, const char *path, qkv_error *error) {
+qkv_status qkvi_point_map_draw(const qkv_point_map *map, const char *path, qkv_error *error) {
     qkvi_frame frame;
     struct drawing drawing = { .frame = &frame, .map = map };
     qkv_status status = qkvi_frame_open(&frame, path, map->theme, error);
     if (status == QKV_OK) status = draw(&drawing, error);
     for (int64_t l = 0; l < drawing.n_shown; l++) free(drawing.labels[l].text);
     free(drawing.labels);
+    free(drawing.placed);
     qkvi_raster_free(&drawing.raster);
     qkvi_frame_close(&frame);
     return status;
-}
-
-/* ---- Checks ---------------------------------------------------------------------------------- */
-
-/* What a map of points may be: qkv/picture.h says it. */
-
-enum { MAX_POINTS = 1 << 16, MAX_LINES = 64 };
-
-static qkv_status check_lines(const qkv_point_map *map, qkv_error *error) {
-    if (map->n_lines < 0 || map->n_lines > MAX_LINES)
-        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_lines = %lld is not in 0 ... %d",
-                              (long long)map->n_lines, MAX_LINES);
-    if (map->n_lines == 0) return QKV_OK;
-    if (!map->to || !map->weights)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", map->to ? "weights" : "to");
-    if (map->from < 0 || map->from >= map->n_queries)
-        return qkvi_error_set(error, QKV_ERR_SHAPE, "from = %lld is none of %lld queries",
-                              (long long)map->from, (long long)map->n_queries);
-    for (int64_t i = 0; i < map->n_lines; i++) {
-        if (map->to[i] < 0 || map->to[i] >= map->n_keys)
-            return qkvi_error_set(error, QKV_ERR_SHAPE, "to[%lld] = %lld is none of %lld keys",
-                                  (long long)i, (long long)map->to[i], (long long)map->n_keys);
-        if (!(map->weights[i] >= 0 && map->weights[i] <= 1))
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights[%lld] = %g is not in 0 ... 1",
-                                  (long long)i, map->weights[i]);
-    }
-    return QKV_OK;
-}
-
-static qkv_status check(const qkv_point_map *map, const char *path, qkv_error *error) {
-    if (!path || !map->xy)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "xy" : "path");
-    if (map->n_queries < 0 || map->n_queries > MAX_POINTS || map->n_keys < 0 ||
-        map->n_keys > MAX_POINTS || n_points(map) < 1 || n_points(map) > MAX_POINTS)
-        return qkvi_error_set(error, QKV_ERR_SHAPE,
-                              "n_queries = %lld and n_keys = %lld are not 1 ... %d points",
-                              (long long)map->n_queries, (long long)map->n_keys, MAX_POINTS);
-    for (int64_t i = 0; i < 2 * n_points(map); i++)
-        if (!(fabs(map->xy[i]) <= 1e12))
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "xy[%lld][%lld] = %g is not within 1e12",
-                                  (long long)(i / 2), (long long)(i % 2), map->xy[i]);
-    return check_lines(map, error);
-}
-
-qkv_status qkv_view_points_write(const qkv_point_map *given, const char *path, qkv_error *error) {
-    qkv_point_map map = { 0 };
-    if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
-    QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_point_map", error));
-    QKV_TRY(check(&map, path, error));
-    return point_map_draw(&map, path, error);
 }

@@ -4,4 +4,7 @@
 
 #include "qkv/picture.h"
 
+/** Draws a map that has been checked (point_map_check.c), and writes its file. */
+qkv_status qkvi_point_map_draw(const qkv_point_map *map, const char *path, qkv_error *error);
+
 #endif

@@ -37,7 +37,7 @@ suggests tokenize,train,translate t
 suggests --help --h
 suggests --version --v
 suggests eval help ev
-suggests --target,--theme,--threads,--tokens,--top,--truncate look text --t
+suggests --target,--theme,--threads,--title,--tokens,--top,--truncate look text --t
 suggests dark,light look text --theme ''
 suggests light look text --theme l
 suggests light look text --theme = l

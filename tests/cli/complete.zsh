@@ -60,7 +60,7 @@ suggests() {
 suggests look,lookup 'qkv lo'
 suggests tokenize,train,translate 'qkv t'
 suggests eval 'qkv help ev'
-suggests --target,--theme,--threads,--tokens,--top,--truncate 'qkv look text --t'
+suggests --target,--theme,--threads,--title,--tokens,--top,--truncate 'qkv look text --t'
 suggests dark,light 'qkv look text --theme '
 suggests light 'qkv look text --theme=l'
 suggests avx2,avx512,avx512bf16 'qkv look text --isa a'

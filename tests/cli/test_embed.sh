@@ -163,4 +163,54 @@ err_like "^qkv: $d/long.txt:1: the text has 102 tokens, the model makes vectors 
 run embed --file "$d/long.txt" --truncate
 code 0
 err "qkv: 1 of 1 texts cut to 48 tokens"
+
+# ---- Tokens ------------------------------------------------------------------------------------------
+
+# numbers FILE.npy: one a line
+numbers() {
+    length=$(od -An -j8 -N2 -tu2 "$1" | tr -d ' ')
+    od -An -v -w4 -tf4 -j$((length + 10)) "$1" | tr -d ' '
+}
+text="The door moved when it opened."
+# the mean of its tokens is the vector of a text
+run embed "$text" --tokens -o "$d/tokens.npy"
+code 0
+run embed "$text" --pooling mean -o "$d/text.npy"
+code 0
+numbers "$d/tokens.npy" | awk '{ s[NR % 128] += $1 } END { n = NR / 128; for (c = 1; c <= 128; c++) print s[c % 128] / n }' >"$d/mean"
+numbers "$d/text.npy" >"$d/pooled"
+check "9 tokens" test "$(numbers "$d/tokens.npy" | wc -l)" -eq $((9 * 128))
+check "the mean" test "$(paste "$d/mean" "$d/pooled" | awk '{ e = $1 - $2; if (!(e < 1e-5 && e > -1e-5)) n++ } END { print n + 0 }')" -eq 0
+# cosines by hand, of the last layer and of the embeddings
+for layer in 0 4; do
+    for i in 0 1; do
+        [ $i = 0 ] && said=$text || said="The dog saw it."
+        run embed "$said" --tokens --word it --layer $layer -o "$d/$i.npy"
+        code 0
+    done
+    cosine=$(paste "$d/0.npy" "$d/1.npy" >/dev/null; numbers "$d/0.npy" >"$d/x"; numbers "$d/1.npy" >"$d/y"
+        paste "$d/x" "$d/y" | awk '{ a += $1 * $2; b += $1^2; c += $2^2 } END { printf "%.3f", a / sqrt(b * c) }')
+    run embed "$text" "The dog saw it." --tokens --word it --json
+    code 0
+    got_cosine=$(sed 's/.*"cosine_with_first":\[//; s/\].*//' "$folder/out" | tr , '\n' | sed -n $((layer + 1))p | awk '{ printf "%.3f", $1 }')
+    check "layer $layer: $got_cosine, not $cosine" test "$got_cosine" = "$cosine"
+    run embed "$text" "The dog saw it." --tokens --word it
+    code 0
+    out_like "^    text 1, token 4 .* $cosine"
+done
+run embed "$text" "The dog saw it." --tokens
+code 0
+out_like '^16 tokens of 2 texts$'
+out_like '^       1  4   it '
+run embed "$text" --tokens --json
+check "tokens" test "$(grep -o '"position"' "$folder/out" | wc -l)" -eq 9
+usage embed "--word goes with --tokens" embed a --word b
+usage embed "--layer goes with --tokens" embed a --layer 1
+usage embed "--tokens together with --pooling, which is of texts" embed a --tokens --pooling mean
+run embed "$text" --tokens --word cat
+code 1
+err "qkv: --word: 'cat' is no token of the texts; 'qkv tokenize' shows them"
+run embed "$text" --tokens --layer 5
+code 1
+err "qkv: --layer 5: the model has layers 0 (embeddings) to 4"
 finish

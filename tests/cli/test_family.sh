@@ -53,7 +53,7 @@ largest=$(echo "$replaced" | sed '1d;$d' | sort -g | tail -n 1)
 run look --model "$family/electra_1" "the man left the dog." --top 2
 code 0
 out_like '^In place of another token?$'
-shown=$(sed -n '2s/^  [^ ]* *\([0-9.]*\).*/\1/p' "$folder/out")
+shown=$(sed -n '/^In place/{n;s/^  [^ ]* *\([0-9.]*\).*/\1/p}' "$folder/out")
 check "the likeliest comes first" test "$shown" = "$(printf '%.4f' "$largest")"
 run info "$family/electra_1"
 out_like '^heads for     MLM no, NSP no, pooler no, replaced tokens yes$'

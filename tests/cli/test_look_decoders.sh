@@ -119,6 +119,6 @@ err_like 'has no decoder over an encoder'
 crosses --cross --head 9.9
 code 2
 err_like 'the decoder has layers 0 to '
-crosses --align -o "$d/x.png"
+crosses --align -o "$d/x.csv"
 code 2
 finish

@@ -138,6 +138,60 @@ check "ASCII" test "$(LC_ALL=C grep -c '[^ -~]' "$folder/out")" -eq 0
 run lookup "$tables/prices.csv" "the man" --model "$model" --quiet
 code 0
 
+# ---- Vectors of one's own, sums, a plane ---------------------------------------------------------
+
+# softmax of cosines by 0.1, from the two tables: what --json says, with the query as a sum of signs
+own() { # QUERY SIGNS WORDS...
+    run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" "$1" --json --top 8
+    code 0
+    no_err
+    sed 's/.*"value":\([-0-9.e]*\),"unknown".*/\1/' "$folder/out" >"$d/value"
+    awk -F, -v terms="$2" 'FNR == 1 { next } NR == FNR { x[$1] = $2; y[$1] = $3; next } { v[$1] = $2 }
+        END { n = split(terms, t, ";"); for (i = 1; i <= n; i++) { s = substr(t[i], 1, 1) "1"; w = substr(t[i], 2); qx += s * x[w]; qy += s * y[w] }
+              for (w in v) { c = (qx * x[w] + qy * y[w]) / sqrt((qx^2 + qy^2) * (x[w]^2 + y[w]^2)); e = exp((c - 1) / 0.1); z += e; o += e * v[w] }
+              print o / z }' "$tables/vectors.csv" "$tables/people.csv" >"$d/wanted"
+    check "$1: $(cat "$d/value"), not $(cat "$d/wanted")" awk -v a="$(cat "$d/value")" -v b="$(cat "$d/wanted")" 'BEGIN { exit !(a - b < 1e-5 && b - a < 1e-5) }'
+}
+own boy "+boy"
+own "king - man + woman" "+king;-man;+woman"
+own "girl + king" "+girl;+king"
+run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" "king - man + woman" --top 1
+out_like '^    queen *1.000 '
+out_says "$tables/vectors.csv."
+run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" boy --json
+check "vectors" grep -q '"vectors":"own"' "$folder/out"
+# of a model: a word less itself and more another is the other one
+run lookup "$tables/prices.csv" apricot --json
+cp "$folder/out" "$d/plain"
+run lookup "$tables/prices.csv" "apple - apple + apricot" --json
+check "a sum is not its word" test "$(grep -o '"value":[0-9.]*' "$folder/out" | cut -c1-13 | head -n 1)" = "$(grep -o '"value":[0-9.]*' "$d/plain" | cut -c1-13 | head -n 1)"
+for ending in png svg pdf; do
+    run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" "king - man + woman" boy -o "$d/a.$ending" --title Plane
+    code 0
+    err "qkv: wrote $d/a.$ending"
+done
+for word in queen princess "king - man + woman" boy; do check "no $word" grep -q ">$word</text>" "$d/a.svg"; done
+check "the title" grep -q '<title>Plane</title>' "$d/a.svg"
+check "two numbers as they are" grep -q 'They are drawn as they are. Lines go from king - man + woman' "$d/a.svg"
+check "their span" grep -q 'the points span 2.4000 x 2.1000' "$d/a.svg"
+run lookup "$tables/prices.csv" apricot -o "$d/a.svg" --quiet
+code 0
+check "components" grep -q '128 numbers each, drawn by their first two principal components' "$d/a.svg"
+run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" emperor
+code 1
+err "qkv: the query 'emperor' is none of the 8 words of $tables/vectors.csv"
+run lookup "$tables/prices.csv" --vectors "$tables/vectors.csv" king
+code 1
+err "qkv: the key 'apple' is none of the 8 words of $tables/vectors.csv"
+run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" "king - "
+code 1
+err "qkv: the query '' is none of the 8 words of $tables/vectors.csv"
+usage lookup "--vectors together with --sentence" lookup a b --vectors c --sentence
+usage lookup "--vectors together with --model" lookup a b --vectors c --model d
+usage lookup "-o: '$d/a.csv' ends in none of .png .svg .pdf" lookup a b -o "$d/a.csv"
+usage lookup "-o together with --hard" lookup a b --hard -o "$d/a.png"
+usage lookup "--size is of a picture: -o FILE.png, .svg or .pdf" lookup a b --size 640
+
 # ---- Refused -----------------------------------------------------------------------------------
 
 usage lookup "QUERY is missing" lookup "$tables/prices.csv"

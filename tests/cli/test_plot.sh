@@ -88,7 +88,7 @@ says() {
     check "the themes look the same" sh -c "'$qkv' look --quiet \"\$@\" --plot $plot -o '$d/b.svg'; ! cmp -s '$d/a.svg' '$d/b.svg'" sh "$@"
 }
 says queries "Layer 1, head 0: entropy and largest weight of each query" "$text" $m --head 1.0
-says queries "layer 1 of 2, head 0 of 2, counted from 0. Of each query: the entropy of its weights, in nats" "$text" $m --head 1.0
+says queries "layer 1 of 2, head 0 of 2, counted from 0. Text: “the [MASK] opened a man.” Of each query: the entropy of its weights, in nats" "$text" $m --head 1.0
 says received "Layer 0, head 1: attention that each key receives" "$text" $m --head 0.1
 says offsets "MODIFIED: not what the model computed (" "$text" $m --head 0.1 --what-if causal
 says offsets "Shown from -7 to 0; at all other distances it is 0." "$text" $m --head 0.1 --what-if causal

@@ -93,7 +93,7 @@ out_like '^{"error":"line 2: not an array of two strings"}$'
 run look "the [MASK] opened a man." $m --json
 code 0
 head="{\"layer\":[01],\"head\":[01],\"label\":\"[^\"]*\",\"entropy\":$number,\"entropy_normalized\":$number,\"confidence\":$number,[^}]*}"
-out_like "^{\"tokens\":\[\"\[CLS\]\",\"the\",\"\[MASK\]\",\"opened\",\"a\",\"man\",\".\",\"\[SEP\]\"\],\"predictions\":\[{\"position\":2,\"candidates\":\[$five\]}\],\"heads\":\[$head,$head,$head,$head\],\"sharpest\":{\"layer\":[01],\"head\":[01],\"query\":2,\"key\":[0-9],\"weight\":$number}}$"
+out_like "^{\"tokens\":\[\"\[CLS\]\",\"the\",\"\[MASK\]\",\"opened\",\"a\",\"man\",\".\",\"\[SEP\]\"\],\"predictions\":\[{\"position\":2,\"candidates\":\[$five\]}\],\"heads\":\[$head,$head,$head,$head\],\"sharpest\":{\"layer\":[01],\"head\":[01],\"query\":2,\"key\":[0-9],\"weight\":$number},\"findings\":\[{\"text\":\"To fill \[MASK\], head .*}\]}$"
 run look "the [MASK]" $m --json --head 1.0
 row="\[$number,$number,$number,$number\]"
 out_like "\"layer\":1,\"head\":0,\"weights\":\[$row,$row,$row,$row\]}$"

@@ -11,7 +11,8 @@ cp "$folder/out" "$d/plain.json"
 check "no word about it" test "$(grep -c 'modified\|what_if\|before' "$d/plain.json")" -eq 0
 look --json --what-if temperature=1
 sed 's/"modified":"modified: not what the model computed","what_if":"temperature 1","predictions_before":.*,"heads":/"heads":/' "$folder/out" >"$d/same.json"
-check "temperature 1 is the model" cmp -s "$d/same.json" "$d/plain.json"
+sed 's/,"findings":.*/}/' "$d/plain.json" >"$d/bare.json" # there are none where something is asked
+check "temperature 1 is the model" cmp -s "$d/same.json" "$d/bare.json"
 
 look --json --what-if causal --what-if drop=man --what-if temperature=2.5
 code 0

@@ -42,6 +42,23 @@ find "$folder/static" -name '*.so*' -exec rm {} +
 "$prefix/bin/qkv" look "I saw the [MASK]." >/dev/null
 checked "the tool runs"
 
+# Examples run anywhere: those of the tutorial, and of each command's help. Left out are those that need a user's files or models, or minutes.
+mkdir -p "$folder/elsewhere"
+(cd "$folder/elsewhere" && "$prefix/bin/qkv" learn all --pictures . >/dev/null 2>&1)
+checked "qkv learn, with $(find "$folder/elsewhere" -name '*.png' | wc -l) pictures"
+for command in $("$prefix/bin/qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+    COLUMNS=200 "$prefix/bin/qkv" help "$command" | sed -n 's/^    qkv //p'
+done | grep -v 'q\.npy\|q\.csv\|e5-small\|opus-mt\|pairs\.tsv\|^bench\|^check\|> ~' >"$folder/examples.txt"
+(cd "$folder/elsewhere" && PATH="$prefix/bin:$PATH" && export PATH && while IFS= read -r line; do
+    line=$(printf '%s\n' "$line" | sed 's/--steps [0-9]*/--steps 2 --layers 1 --heads 1 --hidden 16/')
+    eval "qkv $line" </dev/null >out 2>err || {
+        echo "after installation: qkv $line: $(cat err)" >&2
+        exit 1
+    }
+done <"$folder/examples.txt")
+[ "$(wc -l <"$folder/examples.txt")" -ge 30 ]
+checked "$(wc -l <"$folder/examples.txt") examples of help"
+
 # runs PROGRAM WHAT KIND: it works, and needs our libraries at run time only if it is to
 runs() {
     LD_LIBRARY_PATH=$prefix/lib "$1" "$folder/picture.png" >"$1.txt"

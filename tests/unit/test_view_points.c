@@ -84,7 +84,7 @@ static void labels_do_not_collide(void **state) {
     }
     for (int i = 0; i < N; i++) {
         qkvi_box box = { 0, 0, 30 + i % 5 * 17, 20 };
-        if (!qkvi_raster_place(&raster, marks[i].x + 6, marks[i].y + 6, 12, &box)) continue;
+        if (!qkvi_raster_place(&raster, marks[i].x + 6, marks[i].y + 6, 12, 2, &box)) continue;
         for (int j = 0; j < N; j++) assert_false(meet(&box, &marks[j]));
         for (int j = 0; j < n_placed; j++) assert_false(meet(&box, &placed[j]));
         assert_true(box.x >= 0 && box.y >= 0 && box.x + box.width <= 1280 &&
@@ -101,12 +101,62 @@ static void lines_are_kept_off(void **state) {
     qkvi_box box = { 0, 0, 40, 20 };
     assert_true(qkvi_raster_make(&raster, 400, 400));
     qkvi_raster_take_line(&raster, 200, 200, 390, 200);
-    assert_true(qkvi_raster_place(&raster, 200, 200, 12, &box));
+    assert_true(qkvi_raster_place(&raster, 200, 200, 12, 2, &box));
     assert_true(box.x + box.width <= 190); /* not to the right, where the line is */
     qkvi_raster_take_line(&raster, 0, 0, 400, 0);
     for (int y = 0; y < 400; y += 4) qkvi_raster_take_line(&raster, 0, y, 399, y);
-    assert_false(qkvi_raster_place(&raster, 200, 200, 12, &box));
+    assert_false(qkvi_raster_place(&raster, 200, 200, 12, 2, &box));
     qkvi_raster_free(&raster);
+}
+
+/* Where all is taken around a point, its label stands farther off, and nothing crosses the line. */
+static void labels_are_led_to(void **state) {
+    (void)state;
+    qkvi_raster raster;
+    qkvi_box box = { 0, 0, 40, 20 };
+    double from_x, from_y, x, y;
+    assert_true(qkvi_raster_make(&raster, 400, 400));
+    const qkvi_box above = { 120, 120, 160, 66 }, below = { 120, 214, 160, 66 },
+                   left = { 120, 186, 60, 28 };
+    qkvi_raster_take(&raster, &above);
+    qkvi_raster_take(&raster, &below);
+    qkvi_raster_take(&raster, &left);
+    const qkvi_box right = { 220, 190, 24, 8 }; /* leaves no room beside, only a way */
+    qkvi_raster_take(&raster, &right);
+    assert_false(qkvi_raster_place(&raster, 200, 200, 12, 2, &box));
+    assert_true(qkvi_raster_lead(&raster, 200, 200, 12, &box, &from_x, &from_y));
+    assert_false(meet(&box, &above) || meet(&box, &below) || meet(&box, &left) ||
+                 meet(&box, &right));
+    qkvi_box_near(&box, from_x, from_y, &x, &y);
+    assert_true(hypot(from_x - 200, from_y - 200) > 11 && hypot(x - 200, y - 200) > 30);
+    for (int i = 0; i <= 50; i++) {
+        const qkvi_box dot = { from_x + (x - from_x) * i / 50, from_y + (y - from_y) * i / 50, 0,
+                               0 };
+        assert_false(meet(&dot, &above) || meet(&dot, &below) || meet(&dot, &left) ||
+                     meet(&dot, &right));
+    }
+    for (int row = 0; row < 400; row += 4) qkvi_raster_take_line(&raster, 0, row, 399, row);
+    assert_false(qkvi_raster_lead(&raster, 200, 200, 12, &box, &from_x, &from_y));
+    qkvi_raster_free(&raster);
+}
+
+/* A wider field has room for more labels. */
+static void a_larger_map_shows_more(void **state) {
+    (void)state;
+    size_t n;
+    int shown[2];
+    for (int i = 0; i < 2; i++) {
+        qkv_point_map map = make(MOST / 2, MOST / 2);
+        map.size = i ? 4000 : 0;
+        draw(&map, FOLDER "/size.svg");
+        char *svg = load(FOLDER "/size.svg", &n);
+        const char *count = memmem(svg, n, " of 2000 labels found room", 26);
+        assert_non_null(count);
+        while (count[-1] >= '0' && count[-1] <= '9') count--;
+        shown[i] = atoi(count);
+        free(svg);
+    }
+    assert_true(shown[1] > 2 * shown[0]);
 }
 
 static void what_finds_no_room_is_counted(void **state) {
@@ -255,6 +305,9 @@ static void refusals(void **state) {
     map.n_keys = INT64_MAX;
     refuse(&map, path, QKV_ERR_SHAPE, "n_keys = 9223372036854775807");
     map.n_keys = 3;
+    map.size = 319;
+    refuse(&map, path, QKV_ERR_ARGUMENT, "size = 319");
+    map.size = 0;
     map.theme = (qkv_theme)2;
     refuse(&map, path, QKV_ERR_ARGUMENT, "theme = 2");
     map.struct_size = 0;
@@ -265,6 +318,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_do_not_collide),
         cmocka_unit_test(lines_are_kept_off),
+        cmocka_unit_test(labels_are_led_to),
+        cmocka_unit_test(a_larger_map_shows_more),
         cmocka_unit_test(what_finds_no_room_is_counted),
         cmocka_unit_test(marks_can_be_seen),
         cmocka_unit_test(odd_maps_are_drawn),

@@ -4,13 +4,13 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import _c
 from ._library import init
-from .errors import ErrorText, UnsupportedError
+from .errors import ArgumentError, ErrorText, UnsupportedError
 
 if TYPE_CHECKING:
     from .heads import Heads
@@ -48,8 +48,31 @@ def sees(heads: Heads) -> np.ndarray[Any, Any]:
     return made
 
 
-def write_heatmap(heads: Heads, head: int, path: str, title: str) -> None:
+PALETTES = ("qkv", "viridis", "cividis", "greys")
+
+
+class Drawn(NamedTuple):
+    """How a picture looks: the fields of qkv_heatmap."""
+
+    palette: str
+    values: bool | None
+    size: int
+    min: float
+    max: float
+    title: str | None
+
+    def fields(self) -> dict[str, Any]:
+        if self.palette not in PALETTES:
+            raise ArgumentError(f"palette = {self.palette!r}: must be one of {', '.join(PALETTES)}")
+        figures = _c.QKV_FIGURES_AUTO if self.values is None else (
+            _c.QKV_FIGURES_ON if self.values else _c.QKV_FIGURES_OFF)
+        return {"palette": PALETTES.index(self.palette), "figures": figures, "size": self.size, "min": self.min,
+                "max": self.max}
+
+
+def write_heatmap(heads: Heads, head: int, path: str, title: str, drawn: Drawn) -> None:
     """Draws the weights of a head of one layer to a file."""
+    fields = drawn.fields()
     write, error = _view(), ErrorText()
     weights = heads.weights(0, head)
     hidden = np.ascontiguousarray(~sees(heads), dtype=np.uint8)
@@ -57,7 +80,7 @@ def write_heatmap(heads: Heads, head: int, path: str, title: str) -> None:
               for names in (heads.queries, heads.tokens)]
     made = init(_c.qkv_heatmap, n_rows=heads.n_queries, n_cols=heads.n_keys, weights=weights.ctypes.data,
                 row_labels=ctypes.addressof(labels[0]), col_labels=ctypes.addressof(labels[1]),
-                title=heads._title.encode(), caption=f"{heads._caption} {title}.".encode())
+                title=(heads._title if drawn.title is None else drawn.title).encode(), caption=f"{heads._caption} {title}.".encode(), **fields)
     if hidden.any():
         made.hidden = hidden.ctypes.data
     error.check(write(ctypes.byref(made), str(path).encode(), error.pointer))

@@ -23,7 +23,7 @@ from .context import Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, UnsupportedError
 from .heads import Heads, heads, open_arrays
 from .overview import write_overview
-from .picture import write_heatmap
+from .picture import Drawn, write_heatmap
 from .recording import Layer, Recorder, Run
 
 Array = np.ndarray[Any, Any]
@@ -241,11 +241,17 @@ class Seen:
         k = np.ascontiguousarray(found.k(self._batch if batch is None else batch, keys)[head // group])
         return _map_of(q, k, options)
 
-    def picture(self, path: str, layer: int, head: int, *, which: str | None = None, batch: int | None = None) -> None:
-        """Draws the weights of a head as a heat map: .png, .svg or .pdf. It needs libqkvview, which draws."""
+    def picture(self, path: str, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
+                palette: str = "qkv", values: bool | None = None, size: int = 0, min: float = 0.0, max: float = 0.0,
+                title: str | None = None) -> None:
+        """Draws the weights of a head as a heat map: .png, .svg or .pdf. It needs libqkvview, which draws.
+
+        palette: "qkv", "viridis", "cividis" or "greys". values: True for figures in all cells, False for none.
+        size: the longer side of the cells in pixels. min, max: where colours begin and end; max=0: a round number.
+        """
         self._arrays("picture()")
         write_heatmap(self._of(layer, which, batch), head, path, f"{self._one(which)} attention, layer {layer}, "
-                      f"head {head}")
+                      f"head {head}", Drawn(palette, values, size, min, max, title))
 
     # ---- The page ----
 

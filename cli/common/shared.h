@@ -1,0 +1,18 @@
+/* Files that come with the tool: tables, texts and models of the examples in help and tutorial. */
+#ifndef QKV_CLI_COMMON_SHARED_H
+#define QKV_CLI_COMMON_SHARED_H
+
+#include <stddef.h>
+
+enum { SHARED_ROOM = 4096 };
+
+/*
+ * A file or folder by a relative name that is not there: the one of that name in PREFIX/share/qkv
+ * beside the tool's PREFIX/bin, if it is there. Otherwise the name as it is. So examples run
+ * anywhere, and what a user has comes first.
+ */
+const char *shared_path(const char *name, char room[SHARED_ROOM]);
+/* The same in new memory, for as long as the tool runs; NULL of NULL. */
+const char *shared_copy(const char *name);
+
+#endif

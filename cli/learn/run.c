@@ -1,0 +1,94 @@
+/* Commands of steps: split as a shell does with words and double quotes, and run by this program. */
+#include "learn/learn.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum { MOST_WORDS = 40, ROOM = 4200 };
+
+/* Words of a command, in one room. */
+struct words {
+    char room[ROOM];
+    size_t n_room;
+    char *list[MOST_WORDS + 1];
+    int n;
+};
+
+static bool add(struct words *words, const char *bytes, size_t n) {
+    if (words->n == MOST_WORDS || words->n_room + n + 1 > ROOM) return false;
+    char *const word = words->room + words->n_room;
+    memcpy(word, bytes, n);
+    word[n] = '\0';
+    words->n_room += n + 1;
+    words->list[words->n++] = word;
+    words->list[words->n] = NULL;
+    return true;
+}
+
+static bool split(struct words *words, const char *line) {
+    for (;;) {
+        line += strspn(line, " ");
+        if (*line == '\0') return true;
+        const bool quoted = *line == '"';
+        line += quoted;
+        const size_t n = strcspn(line, quoted ? "\"" : " ");
+        if (!add(words, line, n)) return false;
+        line += n + (quoted && line[n] == '"');
+    }
+}
+
+/* The file of -o, in a folder. */
+static bool move_file(struct words *words, const char *folder) {
+    char path[ROOM];
+    for (int i = 0; i + 1 < words->n; i++) {
+        if (strcmp(words->list[i], "-o") != 0) continue;
+        const int n = snprintf(path, sizeof path, "%s/%s", folder, words->list[i + 1]);
+        if (n < 0 || (size_t)n >= sizeof path || words->n_room + (size_t)n + 1 > ROOM) return false;
+        words->list[i + 1] = words->room + words->n_room;
+        memcpy(words->list[i + 1], path, (size_t)n + 1);
+        words->n_room += (size_t)n + 1;
+    }
+    return true;
+}
+
+/* How this command was told to draw, the other one draws, too. */
+static bool pass_on(struct words *words, const struct cli_common *common) {
+    static const char *const colors[] = { "auto", "always", "never" };
+    const struct cli_command *const command = cli_command_find(words->list[1]);
+    if (!command || !(command->takes & TAKES_TERM)) return true;
+    if (common->ascii && !add(words, "--ascii", 7)) return false;
+    if (common->color.set &&
+        !(add(words, "--color", 7) &&
+          add(words, colors[common->color.value], strlen(colors[common->color.value]))))
+        return false;
+    const char *const theme = common->theme.value == QKV_THEME_DARK ? "dark" : "light";
+    return !common->theme.set || (add(words, "--theme", 7) && add(words, theme, strlen(theme)));
+}
+
+static int wait_for(pid_t process, const char *line) {
+    int status;
+    while (waitpid(process, &status, 0) < 0)
+        if (errno != EINTR) return cli_fail("%s: %s", line, strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_OK;
+    if (WIFEXITED(status)) return cli_fail("%s: exit code %d", line, WEXITSTATUS(status));
+    return cli_fail("%s: ended by signal %d", line, WTERMSIG(status));
+}
+
+int learn_run(const struct cli_common *common, const char *line, const char *folder) {
+    static struct words words;
+    pid_t process;
+    words.n = 0;
+    words.n_room = 0;
+    if (!split(&words, line) || words.n < 2 || (folder && !move_file(&words, folder)) ||
+        !pass_on(&words, common) || (common->quiet && !add(&words, "--quiet", 7)))
+        return cli_fail("%s: too long", line);
+    if (!cli_flush()) return EXIT_FAILED;
+    const int failed = posix_spawn(&process, "/proc/self/exe", NULL, NULL, words.list, environ);
+    if (failed) return cli_fail("%s: %s", line, strerror(failed));
+    return wait_for(process, line);
+}

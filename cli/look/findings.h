@@ -1,0 +1,38 @@
+/*
+ * What is true of a text, in sentences that `look` opens with: what the head that is shown reads to
+ * fill [MASK] or to say what comes next, and what follows for that word without the head.
+ */
+#ifndef QKV_CLI_LOOK_FINDINGS_H
+#define QKV_CLI_LOOK_FINDINGS_H
+
+#include "look/look.h"
+
+/* A head, and what it is worth for a word; before and without are NaN where that was not asked. */
+struct finding {
+    int64_t layer, head, query, key; /* key -1: it reads nothing */
+    double weight;
+    double before, without; /* P of the word, as the model is and with the head giving 0 */
+    char text[400];         /* the sentence */
+};
+
+/*
+ * The head that is shown, and of small models the head that is worth most, if it is another one.
+ * Ablations that would take long are not made: pass_limit and all_limit in findings.c.
+ */
+struct findings {
+    struct finding list[2];
+    int n;
+    bool all;         /* all heads were ablated, each alone … */
+    bool most;        /* … the shown one is worth most … */
+    bool none;        /* … or no one changes P */
+    int32_t word;     /* whose P is told; -1: none */
+    int64_t position; /* where it would be, as of qkv_effects */
+};
+
+/* None of windows, of arrays, or where something is asked. */
+qkv_status findings_make(const struct look *look, struct findings *findings, qkv_error *error);
+void findings_print(const struct findings *findings, struct term *term);
+/* [{"text", "layer", "head", "query", "key", "weight", "position", "token", "probability", "without"}] */
+json_t *findings_json(const struct look *look, const struct findings *findings);
+
+#endif

@@ -1,0 +1,96 @@
+# What `qkv look` opens with: sentences whose numbers are those of `heads --effect`, `fill` and the weights; what has none; and that --json has
+# what it had before, with findings behind.
+. ./lib.sh
+d=$folder/d
+mkdir "$d"
+text="I was watching the door when [MASK] opened."
+# field NAME FILE: the first number of that name behind "findings"
+field() { sed 's/.*"findings"://' "$2" | grep -o "\"$1\":[-0-9.e]*" | head -n 1 | cut -d: -f2; }
+near() { check "$1 is not $2" awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 2e-6 && d > -2e-6) }'; }
+opens() { check "it does not open with '$1'" test "$(tr '\n' ' ' <"$folder/out" | cut -c1-${#1})" = "$1"; }
+effects() { run heads "$@" --effect --quiet -o "$d/e.csv"; }
+# without HEAD BEFORE: P without the head, by the change of its table
+without() { awk -F, -v h="$1" -v p="$2" '$1 == h { print p + $3 }' "$d/e.csv"; }
+
+# ---- A blank -------------------------------------------------------------------------------------------
+
+run look "$text"
+code 0
+no_err
+opens "To fill [MASK], head 3.0 reads door (0.97); without it P(it) falls from 1.00 to 0.42, more than without any other head."
+run look "$text" --json
+code 0
+cp "$folder/out" "$d/a.json"
+effects "$text"
+check "the head of layer and head" test "$(field layer "$d/a.json").$(field head "$d/a.json")" = 3.0
+run fill "$text" --json
+near "$(field probability "$d/a.json")" "$(grep -o '"probability":[0-9.e-]*' "$folder/out" | head -n 1 | cut -d: -f2)"
+near "$(field without "$d/a.json")" "$(without 3.0 "$(field probability "$d/a.json")")"
+check "the head that is worth most" test "$(sed 1d "$d/e.csv" | sort -t, -g -k3 | head -n 1 | cut -d, -f1)" = 3.0
+run look "$text" --head 3.0 --json
+weight=$(sed 's/.*"weights":\[\[//; s/\]\].*//; s/\],\[/;/g' "$folder/out" | tr ';' '\n' | sed -n 8p | cut -d, -f6)
+near "$(field weight "$d/a.json")" "$weight"
+near "$(field weight "$folder/out")" "$weight"
+
+# A named head is told of, and no other one.
+run look "$text" --head 1.2 --json
+check "one finding" test "$(sed 's/.*"findings"://' "$folder/out" | grep -o '"text"' | wc -l)" -eq 1
+near "$(field without "$folder/out")" "$(without 1.2 "$(field probability "$folder/out")")"
+run look "$text" --head 1.2
+opens "To fill [MASK], head 1.2 reads door (0.57); without it P(it) stays at 1.00."
+
+# Where another head is worth most, it has a sentence; where none is, that is said.
+run look "She saw the cup because [MASK] was old."
+opens "To fill [MASK], head 0.3 reads old (0.93); without it P(it) stays at 1.00. Of all 16 heads 1.0 is worth most for it: without it P(it)"
+sentence="the [MASK] opened a man."
+run look "$sentence" --model $model --json
+code 0
+cp "$folder/out" "$d/b.json"
+effects "$sentence" --model $model
+worst=$(sed 1d "$d/e.csv" | sort -t, -g -k3 | head -n 1)
+near "$(field without "$d/b.json")" "$(without "$(field layer "$d/b.json").$(field head "$d/b.json")" "$(field probability "$d/b.json")")"
+if awk -F, -v shown="$(field layer "$d/b.json").$(field head "$d/b.json")" '{ exit !($3 <= -0.005 && $1 != shown) }' <<W
+$worst
+W
+then
+    check "no sentence about $worst" grep -q "Of all 4 heads $(echo "$worst" | cut -d, -f1) is worth most" "$d/b.json"
+fi
+
+# ---- A language model, an encoder-decoder, no words --------------------------------------------------------
+
+writer=$here/../../models/writer
+translator=$here/../../models/translator
+run look "the cat sat on the mat. the cat" --model $writer --json --quiet
+code 0
+cp "$folder/out" "$d/c.json"
+effects "the cat sat on the mat. the cat" --model $writer
+near "$(field without "$d/c.json")" "$(without "$(field layer "$d/c.json").$(field head "$d/c.json")" "$(field probability "$d/c.json")")"
+check "what comes next" grep -q 'without it P(next is ' "$d/c.json"
+run look "a red fox followed two cats" --model $translator --cross --json
+code 0
+check "To write" grep -q '"text":"To write ' "$folder/out"
+check "P of the target" test "$(sed 's/.*"expected":\[//; s/\].*//' "$folder/out" | tr , '\n' | sed -n "$(($(field query "$folder/out") + 1))p" | cut -c1-7)" = \
+    "$(field probability "$folder/out" | cut -c1-7)"
+run look "I saw the dog."
+opens "At saw, head 0.2 reads dog (0.93)."
+
+# ---- Where there is nothing to say -------------------------------------------------------------------------
+
+for options in "--what-if causal" "--file $d/long --slide 20" "--q $d/q.csv --k $d/q.csv"; do
+    seq 40 | sed 's/.*/I saw the dog./' >"$d/long"
+    printf '1,0\n0,1\n' >"$d/q.csv"
+    case $options in --what-if*) run look "$text" --json $options ;; *) run look --json $options ;; esac
+    code 0
+    check "$options has findings" sh -c '! grep -q "\"findings\"" "$1"' - "$folder/out"
+done
+
+# Findings stand behind all that --json had but for the weights of --head, whose bytes they leave as they were: those of -o FILE.npy are as before, and so is the order.
+sed 's/,"findings":\[.*\]}$/}/' "$d/a.json" >"$d/old.json"
+check "findings are not last" grep -q '"sharpest":{[^}]*}}$' "$d/old.json"
+run look "$text" --head 3.0 --json
+check "findings are not before the weights" grep -q '}\],"layer":3,"head":0,"weights":\[\[[^{]*\]\]}$' "$folder/out"
+run look "$text" --json --threads 3
+check "any threads" cmp -s "$folder/out" "$d/a.json"
+run look "$text" --json --isa scalar
+check "any instruction set" cmp -s "$folder/out" "$d/a.json"
+finish

@@ -1,0 +1,86 @@
+# qkv learn: twelve steps, those of docs/tutorial.md and in its order; each command's output stands below it as the command prints it; a question,
+# an answer on demand, a picture that is drawn; and every command of docs/lessons.md works.
+. ./lib.sh
+root=$(cd "$here/../.." && pwd)
+tutorial=$root/docs/tutorial.md
+d=$(cd "$folder" && pwd)/d
+mkdir "$d"
+qkv=$(cd "$(dirname "$qkv")" && pwd)/$(basename "$qkv")
+folder=$(cd "$folder" && pwd)
+cd "$root" || exit 1
+contains() { case "$(cat "$1")" in *"$(cat "$2")"*) ;; *) return 1 ;; esac; }
+
+run learn
+code 0
+no_err
+check "not twelve steps" test "$(grep -c '^ *[0-9]*  [A-Z]' "$folder/out")" -eq 12
+sed -n 's/^## \([0-9]*\)\. \(.*\)/\1  \2/p' "$tutorial" >"$d/titles"
+sed -n 's/^ *\([0-9][0-9]*  [A-Z].*\)/\1/p' "$folder/out" >"$d/listed"
+check "other titles than in the tutorial" cmp -s "$d/titles" "$d/listed"
+
+run learn all --answer --pictures "$d" --quiet
+code 0
+no_err
+sed -n 's/^\$ //p' "$folder/out" >"$d/shown"
+awk '/^## [0-9]/ { on = 1 } /^## [^0-9]/ { on = 0 } on && /^    qkv / { print substr($0, 5) }' "$tutorial" >"$d/commands"
+check "other commands than in the tutorial" cmp -s "$d/commands" "$d/shown"
+check "hardly any commands" test "$(wc -l <"$d/commands")" -ge 30
+cp "$folder/out" "$d/all"
+n_pictures=0
+while IFS= read -r line; do
+    said=$line
+    case $line in
+    *' -o '*)
+        n_pictures=$((n_pictures + 1))
+        check "no picture" test -s "$d/${line##* -o }"
+        ;;
+    *)
+        eval "\"\$qkv\" ${line#qkv } --quiet" </dev/null >"$d/out" 2>/dev/null
+        printf '$ %s\n' "$line" >"$d/expected"
+        sed 's/ *$//' "$d/out" >>"$d/expected"
+        sed 's/ *$//' "$d/all" >"$d/plain"
+        check "its output is not below it" contains "$d/plain" "$d/expected"
+        ;;
+    esac
+done <"$d/commands"
+check "$n_pictures pictures" test "$n_pictures" -eq 12
+
+for step in $(seq 12); do
+    run learn "$step"
+    code 0
+    check "no question" grep -q '^Question$' "$folder/out"
+    check "an answer" sh -c '! grep -q "^Answer$" "$1"' - "$folder/out"
+    out_says "(qkv learn $step --answer has the answer.)"
+    [ "$step" = 12 ] || out_like "^Next: qkv learn $((step + 1))$"
+    check "marks of Markdown" sh -c '! grep -q "\*\*\|](" "$1"' - "$folder/out"
+    run learn "$step" --answer
+    check "no answer" grep -q '^Answer$' "$folder/out"
+done
+run learn 2 --ascii
+check "ASCII" test "$(LC_ALL=C grep -c '[^ -~]' "$folder/out")" -eq 0
+
+usage learn "STEP: '13' is neither a number from 1 to 12 nor 'all'" learn 13
+usage learn "STEP: 'x' is neither a number from 1 to 12 nor 'all'" learn x
+usage learn "--answer goes with a STEP" learn --answer
+usage learn "--pictures: '$d/none' is no folder" learn 1 --pictures "$d/none"
+cd "$d" || exit 1
+run learn 1
+code 1
+err_like '^qkv: qkv lookup examples/tables/prices.csv apricot: exit code 1$'
+
+# ---- docs/lessons.md: each command in its table ------------------------------------------------------------
+
+cd "$root" || exit 1
+sed -n 's/^|.*| *`\(qkv [^`]*\)` *|.*/\1/p' docs/lessons.md >"$d/lessons"
+rows=$(grep -c '^| [^-]' docs/lessons.md)
+headings=$(grep -c '^|---' docs/lessons.md)
+check "$(wc -l <"$d/lessons") commands for $((rows - headings)) rows" test "$(wc -l <"$d/lessons")" -eq $((rows - headings))
+check "hardly any rows" test "$(wc -l <"$d/lessons")" -ge 30
+while IFS= read -r line; do
+    said=$line
+    line=$(printf '%s\n' "$line" | sed "s|-o |-o $d/|; s|--out |--out $d/|")
+    eval "\"\$qkv\" ${line#qkv }" </dev/null >"$folder/out" 2>"$folder/err"
+    got=$?
+    code 0
+done <"$d/lessons"
+finish
