@@ -20,7 +20,7 @@
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
-enum { QKVI_GEMM_K_BLOCK = 256, QKVI_GEMM_MOST = 3 /* products of one A in a call */ };
+enum { QKVI_GEMM_K_BLOCK = 256 };
 
 /*
  * Floats that a packed k x n matrix takes: k * n with n rounded up to 32; SIZE_MAX if that does not

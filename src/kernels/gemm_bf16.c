@@ -8,7 +8,6 @@
  */
 #include "kernels/gemm_bf16.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +31,6 @@ enum {
     K_AT_ONCE = 256,        /* and then rows of so many of k: 6 KiB */
     COLUMNS_AT_ONCE = 48,   /* of A, where they are dense: 192 bytes of each of 32 */
     WORTH_A_TASK = 1 << 21, /* multiplications */
-    WAIT_ROWS = 64,         /* fewer wait for B as long */
     TASKS_PER_THREAD = 8,
     OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
     LANES = 16
@@ -43,7 +41,7 @@ enum {
 typedef struct product {
     qkvi_gemm_bf16_job job;
     int64_t depth; /* k rounded up to 32 */
-    int64_t block_rows, n_panels, n_col_blocks;
+    int64_t block_rows, block_cols, n_col_blocks;
     int n_row_blocks, n_threads, n_lanes;
     atomic_int next[LANES]; /* block of a lane that nobody has begun */
     bool by_tiles;          /* of AMX; A lies in them */
@@ -208,17 +206,12 @@ static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, i
     qkvi_amx_end();
 }
 
-/* Where a block of columns begins: blocks differ by a panel at most. */
-static int64_t column_at(const product *p, int64_t block) {
-    return qkvi_min_i64(p->n_panels * block / p->n_col_blocks * QKVI_PANEL, p->job.n);
-}
-
 static void do_block(const product *p, int index, float *sums) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t i0 = index / p->n_col_blocks * p->block_rows;
-    const int64_t j0 = column_at(p, index % p->n_col_blocks);
+    const int64_t j0 = index % p->n_col_blocks * p->block_cols;
     const int64_t i1 = qkvi_min_i64(i0 + p->block_rows, j->m);
-    const int64_t j1 = column_at(p, index % p->n_col_blocks + 1);
+    const int64_t j1 = qkvi_min_i64(j0 + p->block_cols, j->n);
     if (p->by_tiles) {
         block_by_amx(p, i0, i1, j0, j1, sums);
         return;
@@ -237,7 +230,8 @@ static int lane_at(const product *p, int64_t lane) {
  * thread begins with a lane of its own, whose A it has mostly rounded itself, and goes on with what
  * is left of the others.
  */
-static void draw_blocks(product *p, int slot) {
+static void draw_blocks(void *argument, int slot) {
+    product *p = argument;
     float *const sums = p->job.sums ? p->job.sums + (int64_t)slot * SUMS : NULL;
     const int own = (int)((int64_t)slot * p->n_lanes / p->n_threads);
     for (int turn = 0; turn < p->n_lanes; turn++) {
@@ -252,7 +246,8 @@ static void choose_blocks(product *p) {
     const int64_t depth = p->depth ? p->depth : QKVI_BF16_STEP;
     const int64_t fit = BLOCK_BYTES / (2 * depth) / 32 * 32;
     const int64_t rows_most = fit < 32 ? 32 : qkvi_min_i64(fit, BLOCK_ROWS);
-    const int64_t rows = j->m > WAIT_ROWS ? j->m : WAIT_ROWS;
+    const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
+    const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */
     const int64_t work = rows * j->n * j->k / WORTH_A_TASK;
     const int64_t n_wanted =
         p->n_threads == 1 ? 1 : qkvi_min_i64((int64_t)p->n_threads * TASKS_PER_THREAD, work);
@@ -260,12 +255,11 @@ static void choose_blocks(product *p) {
     const int64_t n_by_size = qkvi_ceil_div(j->m, rows_most);
     const int64_t n_row_blocks = n_by_size < n_least ? n_least : n_by_size;
     int64_t n_col_blocks = 1;
-    if (n_row_blocks < n_wanted) n_col_blocks = qkvi_ceil_div(n_wanted, n_row_blocks);
-    if (n_row_blocks == 1 && n_col_blocks > 1) /* as many for each thread */
-        n_col_blocks = qkvi_ceil_div(n_col_blocks, p->n_threads) * p->n_threads;
+    if (n_row_blocks < n_wanted)
+        n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     p->block_rows = qkvi_round_up(qkvi_ceil_div(j->m, n_row_blocks), 32);
-    p->n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
-    p->n_col_blocks = qkvi_min_i64(p->n_panels, n_col_blocks);
+    p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
+    p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
     p->n_row_blocks = (int)qkvi_ceil_div(j->m, p->block_rows);
     p->n_lanes = p->n_row_blocks < LANES ? p->n_row_blocks : LANES;
     for (int l = 0; l < p->n_lanes; l++) atomic_init(&p->next[l], lane_at(p, l));
@@ -284,35 +278,14 @@ size_t qkvi_bf16_sums_elems(const qkvi_pool *pool) {
     return (size_t)qkvi_pool_threads(pool) * SUMS;
 }
 
-typedef struct products {
-    int n;
-    product list[QKVI_GEMM_MOST];
-} products;
-
-/* One after the other, but a thread waits for nobody in between. */
-static void draw_all(void *argument, int slot) {
-    products *const all = argument;
-    for (int i = 0; i < all->n; i++) draw_blocks(&all->list[i], slot);
-}
-
-void qkvi_gemm_bf16(qkvi_pool *pool, int n_jobs, const qkvi_gemm_bf16_job *jobs) {
-    products all = { .n = 0 };
-    int64_t n_blocks = 0;
-    assert(n_jobs <= QKVI_GEMM_MOST);
-    for (int i = 0; i < n_jobs; i++) {
-        const qkvi_gemm_bf16_job *const job = &jobs[i];
-        if (job->m == 0 || job->n == 0) continue;
-        product *const p = &all.list[all.n++];
-        p->job = *job;
-        p->depth = qkvi_round_up(job->k, QKVI_BF16_STEP);
-        p->by_tiles = job->class == QKVI_CLASS_AMX_TILES && job->half;
-        p->n_threads = qkvi_pool_threads(pool);
-        choose_blocks(p);
-        n_blocks += p->n_row_blocks * p->n_col_blocks;
-    }
-    if (all.n == 0) return;
-    const int n_threads = qkvi_pool_threads(pool);
-    if (jobs->half && !jobs->half_filled)
-        qkvi_pool_run(jobs->m > 64 ? pool : NULL, n_threads, round_share, all.list);
-    qkvi_pool_run(pool, (int)qkvi_min_i64(n_blocks, n_threads), draw_all, &all);
+void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
+    if (job->m == 0 || job->n == 0) return;
+    product p = { .job = *job, .depth = qkvi_round_up(job->k, QKVI_BF16_STEP) };
+    p.by_tiles = job->class == QKVI_CLASS_AMX_TILES && job->half;
+    p.n_threads = qkvi_pool_threads(pool);
+    choose_blocks(&p);
+    if (job->half && !job->half_filled)
+        qkvi_pool_run(job->m > 64 ? pool : NULL, p.n_threads, round_share, &p);
+    const int64_t n_blocks = p.n_row_blocks * p.n_col_blocks;
+    qkvi_pool_run(pool, (int)qkvi_min_i64(n_blocks, p.n_threads), draw_blocks, &p);
 }

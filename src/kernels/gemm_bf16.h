@@ -82,9 +82,8 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
 /* Floats that threads keep their sums in. */
 size_t qkvi_bf16_sums_elems(const qkvi_pool *pool);
 
-/* Products of one A, at most QKVI_GEMM_MOST, in one run of the pool: the first job's half_filled counts for all. k = 0 is
- * a product of zeros. Without memory for A it computes the same bits slowly. */
-void qkvi_gemm_bf16(qkvi_pool *pool, int n_jobs, const qkvi_gemm_bf16_job *jobs);
+/* k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. */
+void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
 
 #pragma GCC visibility pop
 

@@ -7,7 +7,6 @@
  */
 #include "kernels/gemm_int8.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -118,13 +117,8 @@ void qkvi_int8_pack_b(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, i
 
 typedef struct product {
     qkvi_gemm_int8_job job;
-    int64_t n_groups, n_panels, block_rows, n_col_blocks;
+    int64_t n_groups, block_rows, block_cols, n_col_blocks;
 } product;
-
-/* Where a block of columns begins: blocks differ by a panel at most. */
-static int64_t column_at(const product *p, int64_t block) {
-    return qkvi_min_i64(p->n_panels * block / p->n_col_blocks * QKVI_INT8_COLUMNS, p->job.n);
-}
 
 static void round_rows(void *argument, int index) {
     const product *const p = argument;
@@ -169,12 +163,13 @@ static void multiply_panel(const product *p, int64_t i0, int64_t i1, int64_t j0,
     }
 }
 
-static void do_block(const product *p, int index) {
+static void do_block(void *argument, int index) {
+    const product *const p = argument;
     const qkvi_gemm_int8_job *const j = &p->job;
     const int64_t i0 = index / p->n_col_blocks * p->block_rows;
-    const int64_t j0 = column_at(p, index % p->n_col_blocks);
+    const int64_t j0 = index % p->n_col_blocks * p->block_cols;
     const int64_t i1 = qkvi_min_i64(i0 + p->block_rows, j->m);
-    const int64_t j1 = column_at(p, index % p->n_col_blocks + 1);
+    const int64_t j1 = qkvi_min_i64(j0 + p->block_cols, j->n);
     const bool stream = i1 - i0 <= j->kernels->mr;
     for (int64_t at = j0; at < j1; at += QKVI_INT8_COLUMNS) {
         const qkvi_int8_panel *const panel = j->packed_b + at / QKVI_INT8_COLUMNS * p->n_groups;
@@ -186,49 +181,28 @@ static void do_block(const product *p, int index) {
         j->map(j1 - j0, j->c + i * j->n + j0, j->mapped + i * j->n + j0);
 }
 
-/* Fewer columns in each block if those of all are too few for the threads: as in gemm.c. As many blocks for each thread. */
+/* Fewer columns in each block if those of all are too few for the threads: as in gemm.c. */
 static int choose_blocks(product *p, int n_threads) {
     const qkvi_gemm_int8_job *const j = &p->job;
+    const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_INT8_COLUMNS);
     const int64_t work = qkvi_max_i64(j->m, WAIT_ROWS) * j->n * j->k / WORTH_A_TASK;
     const int64_t n_wanted =
         n_threads == 1 ? 1 : qkvi_min_i64((int64_t)n_threads * TASKS_PER_THREAD, work);
     const int64_t n_row_blocks = qkvi_ceil_div(j->m, ROWS_MOST);
     int64_t n_col_blocks = 1;
-    if (n_row_blocks < n_wanted) n_col_blocks = qkvi_ceil_div(n_wanted, n_row_blocks);
-    if (n_row_blocks == 1 && n_col_blocks > 1)
-        n_col_blocks = qkvi_ceil_div(n_col_blocks, n_threads) * n_threads;
+    if (n_row_blocks < n_wanted)
+        n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     p->block_rows = qkvi_round_up(qkvi_ceil_div(j->m, n_row_blocks), j->kernels->mr);
-    p->n_col_blocks = qkvi_min_i64(p->n_panels, n_col_blocks);
+    p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_INT8_COLUMNS;
+    p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
     return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
 }
 
-/* Products of one A: tasks first[i] … first[i + 1] - 1 are blocks of number i. */
-typedef struct products {
-    product list[QKVI_GEMM_MOST];
-    int first[QKVI_GEMM_MOST + 1];
-} products;
-
-static void do_one(void *argument, int index) {
-    products *const all = argument;
-    int i = 0;
-    while (index >= all->first[i + 1]) i++;
-    do_block(&all->list[i], index - all->first[i]);
-}
-
-void qkvi_gemm_int8(qkvi_pool *pool, int n_jobs, const qkvi_gemm_int8_job *jobs) {
-    products all = { .first = { 0 } };
-    assert(n_jobs <= QKVI_GEMM_MOST);
-    for (int i = 0; i < n_jobs; i++) {
-        product *const p = &all.list[i];
-        *p = (product){ .job = jobs[i],
-                        .n_groups = qkvi_ceil_div(jobs[i].k, QKVI_INT8_GROUP),
-                        .n_panels = qkvi_ceil_div(jobs[i].n, QKVI_INT8_COLUMNS) };
-        const bool is_empty = jobs[i].m == 0 || jobs[i].n == 0;
-        all.first[i + 1] =
-            all.first[i] + (is_empty ? 0 : choose_blocks(p, qkvi_pool_threads(pool)));
-    }
-    if (all.first[n_jobs] == 0) return;
-    if (jobs->rows && !jobs->rows_filled)
-        qkvi_pool_run(pool, (int)qkvi_ceil_div(jobs->m, ROUND_AT_ONCE), round_rows, all.list);
-    qkvi_pool_run(pool, all.first[n_jobs], do_one, &all);
+void qkvi_gemm_int8(qkvi_pool *pool, const qkvi_gemm_int8_job *job) {
+    if (job->m == 0 || job->n == 0) return;
+    product p = { .job = *job, .n_groups = qkvi_ceil_div(job->k, QKVI_INT8_GROUP) };
+    const int n_tasks = choose_blocks(&p, qkvi_pool_threads(pool));
+    if (job->rows && !job->rows_filled)
+        qkvi_pool_run(pool, (int)qkvi_ceil_div(job->m, ROUND_AT_ONCE), round_rows, &p);
+    qkvi_pool_run(pool, n_tasks, do_block, &p);
 }

@@ -45,15 +45,14 @@ typedef struct qkvi_gemm_int8_job {
     qkvi_gemm_map *map;    /* nullable: gemm.h */
     float *mapped;         /* [m][n] */
     qkvi_int8_group *rows; /* A rounded: qkvi_int8_groups(m, k); NULL: no memory for it */
-    bool rows_filled;      /* by an earlier call with the same A */
+    bool rows_filled;      /* by a job with the same A */
 } qkvi_gemm_int8_job;
 
 /* Of A rounded; SIZE_MAX if their bytes do not fit. */
 size_t qkvi_int8_groups(int64_t m, int64_t k);
 
-/* Products of one A, at most QKVI_GEMM_MOST, in one run of the pool: the first job's rows_filled counts for all. k = 0 is
- * a product of zeros. Without memory for A it computes the same bits slowly. */
-void qkvi_gemm_int8(qkvi_pool *pool, int n_jobs, const qkvi_gemm_int8_job *jobs);
+/* k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. */
+void qkvi_gemm_int8(qkvi_pool *pool, const qkvi_gemm_int8_job *job);
 
 #pragma GCC visibility pop
 

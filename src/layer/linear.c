@@ -6,8 +6,6 @@
  */
 #include "layer/linear.h"
 
-#include <assert.h>
-
 #include "attn/ctx.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
@@ -89,20 +87,18 @@ static void leave_half(qkv_ctx *ctx, const half_space *s) {
     if (s->mine) atomic_store(&ctx->inputs_taken, false);
 }
 
-static void run_in(qkv_ctx *ctx, const half_space *s, const qkvi_linear *layer, int n_jobs,
-                   qkvi_gemm_bf16_job *jobs) {
-    for (int i = 0; i < n_jobs; i++) {
-        jobs[i].kernels = ctx->kernels;
-        jobs[i].class = ctx->class_of[layer->half_class];
-        jobs[i].sums = s->sums;
-    }
-    qkvi_gemm_bf16(ctx->pool, n_jobs, jobs);
+static void run_in(qkv_ctx *ctx, const half_space *s, const qkvi_linear *layer,
+                   qkvi_gemm_bf16_job *job) {
+    job->kernels = ctx->kernels;
+    job->class = ctx->class_of[layer->half_class];
+    job->sums = s->sums;
+    qkvi_gemm_bf16(ctx->pool, job);
 }
 
 static void run_half(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_gemm_bf16_job *job) {
     const half_space space = enter_half(ctx, job->m, job->k, 0);
     job->half = space.x;
-    run_in(ctx, &space, layer, 1, job);
+    run_in(ctx, &space, layer, job);
     leave_half(ctx, &space);
 }
 
@@ -133,18 +129,21 @@ static int8_space enter_int8(qkv_ctx *ctx, int64_t n_rows, int64_t n_in) {
     return s;
 }
 
-static qkvi_gemm_int8_job int8_job(const qkv_ctx *ctx, const int8_space *s,
-                                   const qkvi_linear *layer, int64_t n_rows, const float *x,
-                                   float *y) {
-    return (qkvi_gemm_int8_job){ .kernels = ctx->kernels,
-                                 .m = n_rows,
-                                 .n = layer->n_out,
-                                 .k = layer->n_in,
-                                 .a = x,
-                                 .packed_b = layer->int8,
-                                 .c = y,
-                                 .bias = layer->bias,
-                                 .rows = s->rows };
+static void run_int8(qkv_ctx *ctx, const int8_space *s, const qkvi_linear *layer, int64_t n_rows,
+                     const float *x, float *y, bool filled, qkvi_gemm_map *map, float *mapped) {
+    const qkvi_gemm_int8_job job = { .kernels = ctx->kernels,
+                                     .m = n_rows,
+                                     .n = layer->n_out,
+                                     .k = layer->n_in,
+                                     .a = x,
+                                     .packed_b = layer->int8,
+                                     .c = y,
+                                     .bias = layer->bias,
+                                     .map = map,
+                                     .mapped = mapped,
+                                     .rows = s->rows,
+                                     .rows_filled = filled };
+    qkvi_gemm_int8(ctx->pool, &job);
 }
 
 static void leave_int8(qkv_ctx *ctx, const int8_space *s) {
@@ -156,9 +155,7 @@ static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (layer->int8) {
         const int8_space space = enter_int8(ctx, n_rows, n_in);
-        qkvi_gemm_int8_job job = int8_job(ctx, &space, layer, n_rows, x, y);
-        job.map = map, job.mapped = mapped;
-        qkvi_gemm_int8(ctx->pool, 1, &job);
+        run_int8(ctx, &space, layer, n_rows, x, y, false, map, mapped);
         leave_int8(ctx, &space);
         return;
     }
@@ -182,21 +179,13 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
     forward(ctx, layer, n_rows, x, y, ctx->kernels->layer.act_forward[act], g);
 }
 
-static void all_int8(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers, int64_t n_rows,
-                     const float *x, float *const *y) {
-    const int8_space space = enter_int8(ctx, n_rows, layers[0]->n_in);
-    qkvi_gemm_int8_job jobs[QKVI_GEMM_MOST];
-    for (int l = 0; l < n_layers; l++) jobs[l] = int8_job(ctx, &space, layers[l], n_rows, x, y[l]);
-    qkvi_gemm_int8(ctx->pool, n_layers, jobs);
-    leave_int8(ctx, &space);
-}
-
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half) {
-    qkvi_gemm_bf16_job jobs[QKVI_GEMM_MOST];
-    assert(n_layers <= QKVI_GEMM_MOST);
     if (layers[0]->int8) {
-        all_int8(ctx, n_layers, layers, n_rows, x, y);
+        const int8_space space = enter_int8(ctx, n_rows, layers[0]->n_in);
+        for (int l = 0; l < n_layers; l++)
+            run_int8(ctx, &space, layers[l], n_rows, x, y[l], l > 0, NULL, NULL);
+        leave_int8(ctx, &space);
         return;
     }
     if (!layers[0]->half) {
@@ -205,11 +194,11 @@ void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *
     }
     const half_space space = enter_half(ctx, n_rows, layers[0]->n_in, 0);
     for (int l = 0; l < n_layers; l++) {
-        jobs[l] = forward_job(layers[l], n_rows, x, y[l]);
-        jobs[l].half = space.x;
-        jobs[l].rows = half ? half[l] : NULL;
+        qkvi_gemm_bf16_job job = forward_job(layers[l], n_rows, x, y[l]);
+        job.half = space.x, job.half_filled = l > 0;
+        job.rows = half ? half[l] : NULL;
+        run_in(ctx, &space, layers[l], &job);
     }
-    run_in(ctx, &space, layers[0], n_layers, jobs);
     leave_half(ctx, &space);
 }
 
@@ -228,10 +217,10 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
     qkvi_gemm_bf16_job job = forward_job(up, n_rows, x, u);
     job.map = ctx->kernels->layer.act_forward[act], job.mapped = g;
     job.half = space.x, job.rounded = space.wide;
-    run_in(ctx, &space, up, 1, &job);
+    run_in(ctx, &space, up, &job);
     job = forward_job(down, n_rows, NULL, y);
     job.half = space.wide, job.half_filled = true;
-    run_in(ctx, &space, down, 1, &job);
+    run_in(ctx, &space, down, &job);
     leave_half(ctx, &space);
 }
 

@@ -106,26 +106,6 @@ static float *transposed(int n_rows, int n_cols, const float *x) {
     return y;
 }
 
-/* The job and those of its first columns in one call: each is as it is alone. */
-static void check_together(const qkvi_gemm_bf16_job *job, qkvi_pool *pool, const float *want) {
-    const int64_t n_some = (job->n + 1) / 2, n = job->n;
-    float *const some = floats((size_t)(job->m * n_some));
-    float *const all = floats((size_t)(job->m * n));
-    qkvi_gemm_bf16_job jobs[3] = { *job, *job, *job };
-    jobs[0].c = all;
-    jobs[1].n = jobs[1].c_row = n_some, jobs[1].c = some;
-    jobs[2].n = 0, jobs[2].c = NULL;
-    qkvi_gemm_bf16(pool, 3, jobs);
-    for (int64_t e = 0; e < job->m * n; e++)
-        assert_true(memcmp(&all[e], &want[e], sizeof *all) == 0 || isnan(want[e]));
-    for (int64_t e = 0; e < job->m * n_some; e++) {
-        const float wanted = want[e / n_some * n + e % n_some];
-        assert_true(memcmp(&some[e], &wanted, sizeof wanted) == 0 || isnan(wanted));
-    }
-    free(some);
-    free(all);
-}
-
 static void check_class(const shape *s, qkv_class class, const float *a, const float *b,
                         const uint32_t *packed, const float *bias) {
     const size_t elems = (size_t)(s->m * s->n);
@@ -158,13 +138,12 @@ static void check_class(const shape *s, qkv_class class, const float *a, const f
                                        .half = t & 2 ? NULL : half,
                                        .sums = t < 8 ? sums : NULL };
             memset(half, 0xFF, qkvi_bf16_input_elems(s->m, s->k) * sizeof *half);
-            qkvi_gemm_bf16(pools[t % 2], 1, &job);
+            qkvi_gemm_bf16(pools[t % 2], &job);
             for (size_t e = 0; e < elems; e++)
                 if (memcmp(&c[e], &want[e], sizeof *c) != 0 && !(isnan(c[e]) && isnan(want[e])))
                     fail_msg("%s, class %d, turn %d, %d x %d x %d, element %zu: %a, not %a",
                              kernels->name, class, t, s->m, s->n, s->k, e, (double)c[e],
                              (double)want[e]);
-            check_together(&job, pools[t % 2], want);
         }
     free(half);
     free(sums);
@@ -268,13 +247,13 @@ static void check_chain(qkvi_rng *rng, qkv_class class, int64_t m, int64_t k, in
                                          .half = half,
                                          .sums = sums };
             if (fused) first.rounded = middle;
-            qkvi_gemm_bf16(pools[t % 2], 1, &first);
+            qkvi_gemm_bf16(pools[t % 2], &first);
             qkvi_gemm_bf16_job second = first;
             second.n = n2, second.k = n, second.a = fused ? NULL : c, second.a_row = n;
             second.packed_b = packed2, second.c = fused ? d : want, second.c_row = n2;
             second.bias = NULL, second.map = NULL, second.mapped = NULL, second.rounded = NULL;
             second.half = middle, second.half_filled = fused;
-            qkvi_gemm_bf16(pools[t % 2], 1, &second);
+            qkvi_gemm_bf16(pools[t % 2], &second);
             if (fused) assert_memory_equal(d, want, (size_t)(m * n2) * sizeof *d);
         }
     void *all[] = { a, b, b2, bias, c, d, want, sums, packed, packed2, half, middle };
@@ -315,12 +294,12 @@ static void large(void **state) {
                                .map = twice,
                                .mapped = c,
                                .half = half };
-    qkvi_gemm_bf16(pools[1], 1, &job);
+    qkvi_gemm_bf16(pools[1], &job);
     job.m = ROWS;
     for (int i = 0; i < M; i += ROWS) {
         job.a = a + (int64_t)i * K;
         job.c = job.mapped = want + (int64_t)i * N;
-        qkvi_gemm_bf16(pools[0], 1, &job);
+        qkvi_gemm_bf16(pools[0], &job);
     }
     assert_memory_equal(c, want, sizeof *c * M * N);
     void *all[] = { a, b, c, want, packed, half };
@@ -349,7 +328,7 @@ static void close_to_the_product(void **state) {
                                    .c = c,
                                    .c_row = N,
                                    .half = half };
-        qkvi_gemm_bf16(pools[0], 1, &job);
+        qkvi_gemm_bf16(pools[0], &job);
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++) {
                 double exact = 0, size = 0;
@@ -389,7 +368,7 @@ static void the_bound_is_reached(void **state) {
                                          .c = &c,
                                          .c_row = 1,
                                          .half = half };
-        qkvi_gemm_bf16(pools[0], 1, &job);
+        qkvi_gemm_bf16(pools[0], &job);
         const double size = K * (double)halfway * (double)halfway, lost = size - (double)c;
         assert_true(lost > 0.99 * 0x1p-7 * size && lost <= 0x1p-7 * size);
     }

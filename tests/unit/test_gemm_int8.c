@@ -127,24 +127,6 @@ static void define(const problem *p) {
         }
 }
 
-/* The job and one of its first columns in one call: each is as it is alone. */
-static void together(const problem *p, const qkvi_gemm_int8_job *job, qkvi_pool *pool) {
-    const int64_t n_some = (job->n + 1) / 2, n = job->n;
-    float *const some = floats(job->m * n_some), *const all = floats(job->m * n);
-    qkvi_gemm_int8_job jobs[3] = { *job, *job, *job };
-    jobs[0].map = jobs[1].map = NULL;
-    jobs[0].c = all;
-    jobs[1].n = n_some, jobs[1].c = some;
-    jobs[2].n = 0, jobs[2].c = NULL;
-    qkvi_gemm_int8(pool, 3, jobs);
-    for (int64_t e = 0; e < job->m * n; e++)
-        same_float(all[e], p->wanted[e], &p->s, job->kernels->name);
-    for (int64_t e = 0; e < job->m * n_some; e++)
-        same_float(some[e], p->wanted[e / n_some * n + e % n_some], &p->s, job->kernels->name);
-    free(some);
-    free(all);
-}
-
 static void compare(const problem *p, const qkvi_kernels *kernels, qkvi_pool *pool, bool memory) {
     const shape *const s = &p->s;
     const size_t n_panels = qkvi_int8_packed_panels(s->k, s->n);
@@ -163,16 +145,15 @@ static void compare(const problem *p, const qkvi_kernels *kernels, qkvi_pool *po
                                .map = twice,
                                .mapped = mapped,
                                .rows = memory ? rows : NULL };
-    qkvi_gemm_int8(pool, 1, &job);
+    qkvi_gemm_int8(pool, &job);
     for (int64_t e = 0; e < s->m * s->n; e++) {
         same_float(c[e], p->wanted[e], s, kernels->name);
         same_float(mapped[e], 2 * p->wanted[e], s, kernels->name);
     }
-    together(p, &job, pool);
     if (memory) { /* what is rounded is not rounded again */
         job.a = NULL, job.rows_filled = true, job.map = NULL;
         memset(c, 0, (size_t)(s->m * s->n) * sizeof *c);
-        qkvi_gemm_int8(pool, 1, &job);
+        qkvi_gemm_int8(pool, &job);
         for (int64_t e = 0; e < s->m * s->n; e++) same_float(c[e], p->wanted[e], s, kernels->name);
     }
     free(packed);
