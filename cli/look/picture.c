@@ -8,7 +8,7 @@
 /* What is drawn: cells of some heads, and which of them are none. */
 struct drawn {
     struct look_block block;
-    uint8_t *hidden; /* of one head: all have the same; NULL: all are there */
+    uint8_t *hidden; /* as block.cells; NULL: all are there */
     struct caption title, caption;
 };
 
@@ -17,7 +17,7 @@ static qkv_status make(const struct look *look, struct drawn *drawn, qkv_error *
     const qkv_status status = look_block_read(look, block->one ? LOOK_MAP : LOOK_THUMBNAIL,
                                               WEIGHTS_LIMIT, NULL, block, error);
     if (status != QKV_OK || look_info(look)->sees_all) return status;
-    const int64_t n = block->tiles.rows * block->tiles.cols;
+    const int64_t n = (block->one ? 1 : block->n_heads) * block->tiles.rows * block->tiles.cols;
     drawn->hidden = malloc((size_t)n + 1);
     if (!drawn->hidden) return text_no_memory(error);
     for (int64_t c = 0; c < n; c++) drawn->hidden[c] = block->cells[c] == QKV_CELL_HIDDEN;
@@ -98,6 +98,7 @@ static qkv_status draw_all(const struct look *look, struct drawn *drawn, const c
         .title = drawn->title.text,
         .caption = drawn->caption.text,
         .theme = (qkv_theme)look->options->common.theme.value,
+        .hidden_of_heads = 1,
     };
     const qkv_status status = picture_grid(&look->options->picture, grid, path, error);
     free(labels);

@@ -137,13 +137,15 @@ typedef struct qkv_head_grid {
     qkv_theme theme;
     /* 0: n. */
     int64_t n_queries;
-    /* NULL, or [n_queries][n], for all heads: as in qkv_heatmap. */
+    /* NULL, or as in qkv_heatmap: [n_queries][n] for all heads, or see hidden_of_heads. */
     const uint8_t *hidden;
     /* As in qkv_heatmap. size is that of one head. */
     qkv_palette palette;
     qkv_figures figures;
     int64_t size;
     double min, max;
+    /* 1: hidden is [n_layers][n_heads][n_queries][n], since heads see different keys. */
+    int hidden_of_heads;
 } qkv_head_grid;
 
 /** Draws all heads to `path`. */

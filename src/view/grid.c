@@ -58,7 +58,8 @@ static qkv_status plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, s
     const qkvi_line name = { .size = 20 };
     char last[32];
     snprintf(last, sizeof last, "layer %lld", (long long)(grid->n_layers - 1));
-    plan->scale = qkvi_scale_of(grid->weights, n_weights, grid->hidden, n_cells);
+    plan->scale = qkvi_scale_of(grid->weights, n_weights, grid->hidden,
+                                grid->hidden_of_heads ? n_weights : n_cells);
     QKV_TRY(qkvi_asked_scale(&asked, &plan->scale, error));
     plan->cells = fit(grid);
     QKV_TRY(qkvi_asked_room(&asked, grid->n > grid->n_queries ? grid->n : grid->n_queries,
@@ -99,6 +100,7 @@ static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
         const double top = y + (double)(i / grid->n_heads) * plan->step_y;
         qkvi_cells cells = plan->cells;
         cells.weights = grid->weights + i * grid->n_queries * grid->n;
+        if (grid->hidden && grid->hidden_of_heads) cells.hidden += i * grid->n_queries * grid->n;
         qkvi_cells_draw(frame, &cells, &plan->scale, left, top);
         if (grid->figures == QKV_FIGURES_ON)
             qkvi_cells_figures(frame, &cells, &plan->scale, grid->figures, left, top);

@@ -275,6 +275,20 @@ static void test_grid(void **state) {
         const qkvi_rgb color = qkvi_weight_color((float)(h + 1) / 10 / 0.6, QKV_THEME_DARK);
         assert_true(count_rgb(FILE_A, color) >= 38 * 38);
     }
+    /* The one weight of the first head is hidden, in all heads or in that one. */
+    uint8_t hidden[sizeof all / sizeof *all] = { 0 };
+    const qkvi_rgb first = qkvi_weight_color(0.1 / 0.6, QKV_THEME_DARK),
+                   none = qkvi_weight_color(0, QKV_THEME_DARK);
+    hidden[0] = 1;
+    grid.hidden = hidden;
+    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    const int64_t n_none = count_rgb(FILE_A, none);
+    assert_true(count_rgb(FILE_A, first) < 38 * 38);
+    grid.hidden_of_heads = 1;
+    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    assert_true(count_rgb(FILE_A, first) < 38 * 38);
+    assert_true(count_rgb(FILE_A, none) >= n_none + (LAYERS * HEADS - 1) * 38 * 38);
+    grid.hidden = NULL;
     grid.labels = NULL;
     assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_OK);
     grid.n = 0;
