@@ -16,7 +16,7 @@ struct train_options {
     bool resume, sinusoidal;
     struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate,
         vocab, len;
-    struct arg_int steps, batch, accumulate, warmup, seed, report_every, checkpoint_every;
+    struct arg_int steps, batch, accumulate, slices, warmup, seed, report_every, checkpoint_every;
     struct arg_real rate, dropout, smoothing, beta1, beta2, eps, decay, clip;
 };
 
@@ -218,6 +218,7 @@ static const struct cli_option train_table[] = {
     OPTION_INT_INTO("--batch", batch, 1, 1 << 20, batch),
     OPTION_REAL_INTO("--lr", rate, learning_rate),
     OPTION_INT_INTO("--accumulate", accumulate, 1, 65536, accumulate),
+    OPTION_INT_INTO("--slices", slices, 1, 65536, n_slices),
     OPTION_REAL_INTO("--dropout", dropout, dropout),
     OPTION_REAL_INTO("--label-smoothing", smoothing, label_smoothing),
     OPTION_REAL_INTO("--beta1", beta1, beta1),

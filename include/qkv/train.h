@@ -105,6 +105,8 @@ typedef struct qkv_train_options {
     const char *architecture;
     /** Of "llama": key/value heads, a divisor of n_heads; 0: n_heads. */
     int64_t n_kv_heads;
+    /** Slices of each part of a step, at most batch; 0: 1. */
+    int64_t n_slices;
 } qkv_train_options;
 
 /** Returns the defaults: a small encoder, and a rate that suits it. */
@@ -130,6 +132,7 @@ static inline qkv_train_options qkv_train_options_init(void) {
     made.eps = 1e-8;
     made.clip = 1;
     made.seed = 1;
+    made.n_slices = 1;
     return made;
 }
 
@@ -148,6 +151,11 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *                QKV_ERR_UNSUPPORTED for a model without an MLM or LM head.
  *   accumulate   The gradient of a step is the mean of those of its parts, by their numbers of
  *                targets, in their order. Memory is that of one part.
+ *   n_slices     A part is cut into slices: slice i has its sequences batch i / n_slices … batch
+ *                (i + 1) / n_slices - 1. The objective is that of the part: the gradients of slices,
+ *                each divided by the targets of the part, are added in their order, in f32. So
+ *                other numbers of slices differ by rounding, and drop other values. Memory is that
+ *                of one slice, and one more array of gradients.
  *   compute      bf16: the three products of each linear layer, heads included, are of both factors
  *                rounded to bf16, to nearest even, with sums in f32 in the order of the class. An
  *                element differs by at most 2^-7 sum |a| |b| from that in f32 (first order).

@@ -32,6 +32,7 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "report_every", o->report_every, 0, INT32_MAX },
                              { "kind", (int)o->kind, QKV_MODEL_ENCODER, QKV_MODEL_PAIR },
                              { "accumulate", o->accumulate, 1, MAX_BATCH },
+                             { "n_slices", o->n_slices, 1, MAX_BATCH },
                              { "n_decoder_layers", o->n_decoder_layers, 0, 1024 },
                              { "n_kv_heads", o->n_kv_heads, 0, o->n_heads },
                              { "compute", (int)o->compute, QKV_WEIGHTS_F32,
@@ -41,6 +42,10 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %lld is not between %lld and %lld",
                                   ranges[r].name, (long long)ranges[r].value,
                                   (long long)ranges[r].least, (long long)ranges[r].most);
+    if (o->n_slices > o->batch)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_slices = %lld is more than batch = %lld sequences",
+                              (long long)o->n_slices, (long long)o->batch);
     if (o->hidden % o->n_heads != 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "hidden = %lld is not a multiple of n_heads = %lld",
@@ -197,12 +202,15 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
 
 static qkv_status make_arenas(qkvi_trainer *t, qkv_error *error) {
     const int is_new = !t->params, has_parts = t->options->accumulate > 1;
+    const int has_slices = t->options->n_slices > 1;
     if (is_new) t->params = qkvi_params_arena(&t->table);
     t->grads = qkvi_params_arena(&t->table);
     t->m = qkvi_params_arena(&t->table);
     t->v = qkvi_params_arena(&t->table);
     if (has_parts) t->mean = qkvi_params_arena(&t->table);
-    if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean))
+    if (has_slices) t->sum = qkvi_params_arena(&t->table);
+    if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean) ||
+        (has_slices && !t->sum))
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for four times %zu parameters",
                               t->table.n_elems);
     if (is_new)
@@ -304,6 +312,7 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->m);
     free(trainer->v);
     free(trainer->mean);
+    free(trainer->sum);
     free(trainer->lm_bias);
     free(trainer->log.bytes);
     for (int p = 0; p < 2; p++) free(trainer->positions[p]);
