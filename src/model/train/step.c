@@ -41,26 +41,12 @@ static void mean_chunk(void *argument, int index) {
     for (size_t i = 0; i < chunk->n; i++) mean[i] += (g[i] - mean[i]) * j->share;
 }
 
-static void add_chunk(void *argument, int index) {
-    const grads_job *const j = argument;
-    const qkvi_adamw_chunk *const chunk = &j->adamw->chunks[index];
-    const float *const g = j->grads + chunk->offset;
-    float *const sum = j->to + chunk->offset;
-    for (size_t i = 0; i < chunk->n; i++) sum[i] += g[i];
-}
-
 /* Adds a part to the means of gradients and losses. */
 static void add_part(qkvi_trainer *t, const double part[QKVI_TRAIN_LOSSES], double share,
                      double losses[QKVI_TRAIN_LOSSES]) {
     grads_job job = { &t->adamw, t->sum ? t->sum : t->grads, t->mean, (float)share };
     qkvi_pool_run(t->ctx->pool, t->adamw.n_chunks, mean_chunk, &job);
     for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) losses[l] += (part[l] - losses[l]) * share;
-}
-
-/* Adds trainer->grads to the sum of a part's slices. */
-static void add_slice(qkvi_trainer *t) {
-    grads_job job = { &t->adamw, t->grads, t->sum, 1 };
-    qkvi_pool_run(t->ctx->pool, t->adamw.n_chunks, add_chunk, &job);
 }
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
@@ -101,21 +87,38 @@ static qkv_status run_slice(qkvi_trainer *t, const part_size *part, int64_t numb
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
+/* Rank r has the slices r, r + n_ranks, …: one of each turn. */
+static qkv_status run_turn(qkvi_trainer *t, const part_size *part, int64_t number, int64_t first,
+                           double losses[QKVI_TRAIN_LOSSES], qkv_error *error) {
+    qkvi_peers *const ranks = &t->ranks;
+    const int64_t mine = first + ranks->rank, left = t->options->n_slices - first;
+    const int n = left < ranks->size ? (int)left : ranks->size;
+    double own[QKVI_TRAIN_LOSSES] = { 0 };
+    qkv_status status = QKV_OK;
+    if (ranks->rank < n) status = run_slice(t, part, number, mine, own, error);
+    QKV_TRY(qkvi_peers_agree(ranks, status, own, error));
+    if (t->sum) QKV_TRY(qkvi_peers_add(ranks, n, t->grads, t->sum, error));
+    for (int r = 0; r < n; r++)
+        for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) losses[l] += ranks->records[r].values[l];
+    return QKV_OK;
+}
+
+static qkv_status draw(qkvi_trainer *t, int64_t number, qkv_error *error) {
+    const int64_t batch = t->options->batch;
+    const qkv_status status =
+        qkvi_examples_draw(t->ctx, &t->examples, QKVI_SPLIT_TRAIN, number * batch, batch, error);
+    return qkvi_peers_agree(&t->ranks, status, NULL, error);
+}
+
 static qkv_status run_part(qkvi_trainer *t, int64_t number, part_size *size,
                            double losses[QKVI_TRAIN_LOSSES], qkv_error *error) {
-    const qkv_train_options *const o = t->options;
-    QKV_TRY(qkvi_examples_draw(t->ctx, &t->examples, QKVI_SPLIT_TRAIN, number * o->batch, o->batch,
-                               error));
+    QKV_TRY(draw(t, number, error));
     *size = measure(t);
     memset(losses, 0, QKVI_TRAIN_LOSSES * sizeof *losses);
     if (t->sum) memset(t->sum, 0, t->table.n_elems * sizeof *t->sum);
-    for (int64_t s = 0; s < o->n_slices; s++) {
-        double slice[QKVI_TRAIN_LOSSES];
-        QKV_TRY(run_slice(t, size, number, s, slice, error));
-        if (t->sum) add_slice(t);
-        for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) losses[l] += slice[l];
-    }
-    return QKV_OK;
+    for (int64_t first = 0; first < t->options->n_slices; first += t->ranks.size)
+        QKV_TRY(run_turn(t, size, number, first, losses, error));
+    return t->sum ? qkvi_peers_share(&t->ranks, t->sum, error) : QKV_OK;
 }
 
 /* The gradient of a step is the mean of those of its parts, each by its number of targets. */

@@ -12,6 +12,7 @@
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "model/train/adamw.h"
+#include "model/train/run_fields.h"
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -134,21 +135,41 @@ static qkv_status check_cancel(const qkvi_trainer *t, qkv_error *error) {
                           (long long)t->step);
 }
 
+/* Rank 0 writes for all. */
+static qkv_status save_checkpoint(qkvi_trainer *t, qkv_error *error) {
+    qkv_status status = QKV_OK;
+    if (t->ranks.rank == 0) status = qkvi_checkpoint_save(t, t->options->out, error);
+    return qkvi_peers_agree(&t->ranks, status, NULL, error);
+}
+
+/* What follows a step: what is told, whether anyone stops the run, and what is kept. */
+static qkv_status end_step(qkvi_trainer *t, qkvi_progress *progress, double rate,
+                           qkv_error *error) {
+    const qkv_train_options *const o = t->options;
+    qkv_status status = QKV_OK;
+    qkv_error ignored;
+    double loss;
+    if (is_due(t, o->report_every)) {
+        status = qkvi_train_held_out(t, &loss, error);
+        if (status == QKV_OK) status = progress_report(progress, t, rate, loss, error);
+    }
+    if (status == QKV_OK) status = check_cancel(t, error);
+    status = qkvi_peers_agree(&t->ranks, status, NULL, error);
+    if (status != QKV_OK && status != QKV_ERR_CANCELLED) return status;
+    if (status == QKV_ERR_CANCELLED || is_due(t, o->checkpoint_every)) {
+        const qkv_status saved = save_checkpoint(t, status == QKV_OK ? error : &ignored);
+        if (saved != QKV_OK && status != QKV_OK && error) *error = ignored;
+        if (saved != QKV_OK) return saved;
+    }
+    return status;
+}
+
 static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error *error) {
     const qkv_train_options *const o = t->options;
     while (t->step < o->n_steps) {
         const double rate = qkvi_schedule_rate(o->learning_rate, o->warmup, o->n_steps, t->step);
-        qkv_status status = QKV_OK;
-        double loss;
         QKV_TRY(run_step(t, progress, rate, error));
-        if (is_due(t, o->report_every)) {
-            QKV_TRY(qkvi_train_held_out(t, &loss, error));
-            status = progress_report(progress, t, rate, loss, error);
-        }
-        if (status == QKV_OK) status = check_cancel(t, error);
-        if (status == QKV_ERR_CANCELLED || is_due(t, o->checkpoint_every))
-            QKV_TRY(qkvi_checkpoint_save(t, o->out, error));
-        if (status != QKV_OK) return status;
+        QKV_TRY(end_step(t, progress, rate, error));
     }
     return QKV_OK;
 }
@@ -160,16 +181,39 @@ static qkv_status check_weights(const qkvi_trainer *t, qkv_error *error) {
     return QKV_OK;
 }
 
+/* All that a run depends on, its weights included. */
+static uint64_t hash_run(const qkvi_trainer *t) {
+    qkvi_run_fields fields;
+    qkvi_run_fields_of(t, &fields);
+    const uint64_t hash = qkvi_hash(QKVI_HASH_START, &fields, sizeof fields);
+    return t->params ? qkvi_hash(hash, t->params, t->table.n_elems * sizeof *t->params) : hash;
+}
+
+/* Opens the run on every rank; rank 0 then makes the folder. */
+static qkv_status open_run(qkvi_trainer *t, qkv_error *error) {
+    QKV_TRY(qkvi_peers_begin(&t->ranks, error));
+    QKV_TRY(qkvi_peers_agree(&t->ranks, qkvi_trainer_open(t, error), NULL, error));
+    if (t->ranks.size > 1) QKV_TRY(qkvi_peers_compare(&t->ranks, hash_run(t), error));
+    const qkv_status status = t->ranks.rank == 0 ? qkvi_trainer_folder(t, error) : QKV_OK;
+    return qkvi_peers_agree(&t->ranks, status, NULL, error);
+}
+
+/* By rank 0. */
+static qkv_status save(const qkvi_trainer *t, qkv_error *error) {
+    if (t->ranks.rank != 0) return QKV_OK;
+    QKV_TRY(qkvi_trainer_save(t, error));
+    qkvi_checkpoint_remove(t->options->out);
+    return QKV_OK;
+}
+
 static qkv_status train(qkvi_trainer *trainer, qkv_error *error) {
     qkvi_progress progress;
-    QKV_TRY(qkvi_trainer_open(trainer, error));
+    QKV_TRY(open_run(trainer, error));
     if (trainer->is_finished) return QKV_OK;
     QKV_TRY(progress_begin(trainer, &progress, error));
     QKV_TRY(run_steps(trainer, &progress, error));
     QKV_TRY(check_weights(trainer, error));
-    QKV_TRY(qkvi_trainer_save(trainer, error));
-    qkvi_checkpoint_remove(trainer->options->out);
-    return QKV_OK;
+    return qkvi_peers_agree(&trainer->ranks, save(trainer, error), NULL, error);
 }
 
 qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *error) {
@@ -180,9 +224,11 @@ qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *
     if (own.accumulate == 0) own.accumulate = 1;
     if (own.n_slices == 0) own.n_slices = 1;
     if (own.eps == 0) own.eps = 1e-8;
+    qkv_train_ranks ranks = qkv_train_ranks_init();
+    QKV_TRY(qkvi_peers_read(&own, &ranks, error));
     QKV_TRY(qkvi_train_options_check(&own, error));
     qkvi_weights_resolve((int)own.compute, &own.compute);
-    qkvi_trainer trainer = { .ctx = ctx, .options = &own };
+    qkvi_trainer trainer = { .ctx = ctx, .options = &own, .ranks = qkvi_peers_of(own.ranks, ctx) };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = train(&trainer, error);
     qkvi_trainer_close(&trainer);

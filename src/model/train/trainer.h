@@ -12,6 +12,7 @@
 #include "model/train/adamw.h"
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
+#include "model/train/peers.h"
 #include "qkv/train.h"
 
 /**
@@ -74,6 +75,7 @@ typedef struct qkvi_trainer {
     float *positions[2];           /* stored instead of sinusoids, not trained either; NULL */
     float *sum;                    /* of the gradients of a part's slices, where it has several */
     float *mean;                   /* of the gradients of a step's parts, where it has several */
+    qkvi_peers ranks;              /* of one, where nobody shares the run */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;
     qkvi_adamw adamw;
@@ -102,6 +104,8 @@ qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error 
  * Makes everything of a trainer that has ctx and options, and zeros otherwise; resumes if asked to.
  */
 qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error);
+/** Makes options->out, and removes what a killed run left there half written. */
+qkv_status qkvi_trainer_folder(const qkvi_trainer *trainer, qkv_error *error);
 /** Of one that was opened, or that failed to. */
 void qkvi_trainer_close(qkvi_trainer *trainer);
 

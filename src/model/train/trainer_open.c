@@ -46,6 +46,10 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "n_slices = %lld is more than batch = %lld sequences",
                               (long long)o->n_slices, (long long)o->batch);
+    if (o->ranks && o->ranks->n_ranks > o->n_slices)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_slices = %lld is less than the %d ranks: each needs a slice",
+                              (long long)o->n_slices, o->ranks->n_ranks);
     if (o->hidden % o->n_heads != 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "hidden = %lld is not a multiple of n_heads = %lld",
@@ -283,6 +287,12 @@ static qkv_status begin(qkvi_trainer *trainer, qkv_error *error) {
     return trainer->from ? QKV_OK : trainer->objective->make_vocabulary(trainer, error);
 }
 
+qkv_status qkvi_trainer_folder(const qkvi_trainer *trainer, qkv_error *error) {
+    QKV_TRY(make_folder(trainer->options->out, error));
+    qkvi_checkpoint_sweep(trainer->options->out);
+    return trainer->from ? qkvi_fine_tune_sweep(trainer, error) : QKV_OK;
+}
+
 qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
     const qkv_train_options *const options = trainer->options;
     QKV_TRY(begin(trainer, error));
@@ -292,9 +302,7 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
         QKV_TRY(qkvi_checkpoint_load(trainer, options->resume, error));
     else
         QKV_TRY(qkvi_checkpoint_none(trainer, options->out, error));
-    QKV_TRY(make_folder(options->out, error));
-    qkvi_checkpoint_sweep(options->out);
-    if (trainer->from) QKV_TRY(qkvi_fine_tune_sweep(trainer, error));
+    QKV_TRY(qkvi_peers_make(&trainer->ranks, trainer->table.n_elems, error));
     if (trainer->is_finished) return QKV_OK;
     qkvi_net_pack(trainer->ctx, trainer->weights);
     return QKV_OK;
@@ -313,6 +321,7 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->v);
     free(trainer->mean);
     free(trainer->sum);
+    qkvi_peers_free(&trainer->ranks);
     free(trainer->lm_bias);
     free(trainer->log.bytes);
     for (int p = 0; p < 2; p++) free(trainer->positions[p]);
