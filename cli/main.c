@@ -18,6 +18,7 @@
 
 #include "common/cli.h"
 #include "common/term.h"
+#include "train/ranks.h"
 
 int cli_cancelled;
 static volatile sig_atomic_t signal_met;
@@ -141,6 +142,7 @@ int main(int argc, char **argv) {
     keep_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
     signal(SIGXFSZ, SIG_IGN);
+    if (argc > 1 && strcmp(argv[1], "train") == 0) ranks_hand_over(argv);
     int code = dispatch(argc, argv);
     const bool written = cli_flush();
     if (cli_cancelled) {

@@ -11,6 +11,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qkv DESTINATION ${CMAKE_INSTALL_
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET qkv-tool)
     install(TARGETS qkv-tool)
+    if(TARGET qkv-mpi)
+        install(TARGETS qkv-mpi)
+    endif()
     # What the examples of help and tutorial name, where cli/common/shared.c looks for it.
     set(shared ${CMAKE_INSTALL_DATADIR}/qkv)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/tables ${PROJECT_SOURCE_DIR}/examples/text DESTINATION ${shared}/examples)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/shared.h"
+#include "train/ranks.h"
 #include "train/train.h"
 
 struct train_options {
@@ -16,7 +17,7 @@ struct train_options {
     bool resume, sinusoidal;
     struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate,
         vocab, len;
-    struct arg_int steps, batch, accumulate, warmup, seed, report_every, checkpoint_every;
+    struct arg_int steps, batch, accumulate, slices, warmup, seed, report_every, checkpoint_every;
     struct arg_real rate, dropout, smoothing, beta1, beta2, eps, decay, clip;
 };
 
@@ -99,23 +100,30 @@ static void fill(const struct cli_command *command, const struct train_options *
 
 /* --------------------------------------------------------------------------------------------- */
 
+/* Of several ranks, the first speaks for all. */
+static bool tells(const qkv_train_options *train) {
+    return !train->ranks || train->ranks->rank == 0;
+}
+
 static int run_training(qkv_ctx *ctx, const struct train_options *options,
                         const qkv_train_options *train) {
     const struct cli_common *common = &options->common;
     struct reporter reporter = { .common = common };
     qkv_train_options own = *train;
-    own.report = on_report;
+    own.report = tells(train) ? on_report : NULL;
     own.report_user = &reporter;
     own.cancel = &cli_cancelled;
-    progress_begin(&reporter.progress, common->quiet || common->json);
+    progress_begin(&reporter.progress, common->quiet || common->json || !tells(train));
     const double start = cli_seconds();
     qkv_error error;
     const qkv_status status = qkv_train(ctx, &own, &error);
     progress_end(&reporter.progress);
+    if (status != QKV_OK && !tells(train)) return EXIT_FAILED;
     if (status == QKV_ERR_CANCELLED)
         return cli_fail("%s: the same command with --resume goes on", error.message);
     if (status != QKV_OK) return cli_fail("%s", error.message);
     char time[32];
+    if (!tells(train)) return EXIT_OK;
     if (reporter.told)
         cli_note(common->quiet, "qkv: trained %" PRId64 " steps in %s: %s", own.n_steps,
                  duration(cli_seconds() - start, time), own.out);
@@ -171,6 +179,15 @@ int check_source(const struct cli_command *command, const char *text, const char
                                    : "--text or --grammar is missing");
 }
 
+static int begin_ranks(const struct cli_command *command, const struct train_options *options,
+                       qkv_train_options *train) {
+    const int code = ranks_begin(&train->ranks);
+    if (code || !train->ranks || options->slices.set) return code;
+    if (!tells(train)) return EXIT_USAGE;
+    return cli_usage(command, "mpirun started %d ranks, but --slices is missing: they share slices",
+                     train->ranks->n_ranks);
+}
+
 static int train(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     const struct train_options *options = data;
@@ -186,9 +203,13 @@ static int train(const struct cli_command *command, const void *data, int n_word
     qkv_ctx *ctx = NULL;
     int code = check_eval(options->eval);
     if (!code) code = session_context(command, &options->common, &ctx);
+    if (!code) code = begin_ranks(command, options, &train_options);
     if (!code) code = run_training(ctx, options, &train_options);
-    if (!code) code = train_curve_write(&train_options, &options->common);
-    if (!code && options->eval && !cli_cancelled) code = evaluate(ctx, options, &train_options);
+    ranks_end();
+    const bool goes_on = !code && tells(&train_options);
+    if (goes_on) code = train_curve_write(&train_options, &options->common);
+    if (goes_on && !code && options->eval && !cli_cancelled)
+        code = evaluate(ctx, options, &train_options);
     /* An interruption that came too late to stop anything is none. */
     if (!code && !options->eval) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
     qkv_ctx_destroy(ctx);
@@ -218,6 +239,7 @@ static const struct cli_option train_table[] = {
     OPTION_INT_INTO("--batch", batch, 1, 1 << 20, batch),
     OPTION_REAL_INTO("--lr", rate, learning_rate),
     OPTION_INT_INTO("--accumulate", accumulate, 1, 65536, accumulate),
+    OPTION_INT_INTO("--slices", slices, 1, 65536, n_slices),
     OPTION_REAL_INTO("--dropout", dropout, dropout),
     OPTION_REAL_INTO("--label-smoothing", smoothing, label_smoothing),
     OPTION_REAL_INTO("--beta1", beta1, beta1),

@@ -26,6 +26,7 @@
 
 #include "qkv/kv.h"
 #include "qkv/qkv.h"
+#include "qkv/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,6 +60,12 @@ QKV_API const char *qkvmpi_group_message(const qkvmpi_group *group);
 /** Returns the rank of this process in the group, and the number of ranks; -1 and 0 for NULL. */
 QKV_API int qkvmpi_group_rank(const qkvmpi_group *group);
 QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
+
+/**
+ * Returns this process's `ranks` of qkv_train_options: a training run whose slices the ranks of the
+ * group share. The group must stay until qkv_train returns. qkv_train refuses that of NULL.
+ */
+QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
 
 /**
  * qkv_attention_forward of the whole sequence, in pieces. Each rank passes its piece, and gets the

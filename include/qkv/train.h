@@ -38,6 +38,26 @@ typedef struct qkv_train_report {
     double learning_rate, tokens_per_second, seconds, seconds_left;
 } qkv_train_report;
 
+/**
+ * The processes that share a training run, and what carries bytes between them. Made by
+ * qkv_train_ranks_init(); over MPI, qkvmpi_train_ranks fills it.
+ */
+typedef struct qkv_train_ranks {
+    size_t struct_size;
+    /** This process, and how many there are: ranks are 0 … n_ranks - 1. */
+    int rank, n_ranks;
+    void *user;
+    /**
+     * Called by all ranks together, and blocking. Rank q gets the send_bytes[q] bytes at send +
+     * send_at[q]; what rank r sends goes to receive + receive_at[r], and has receive_bytes[r].
+     * Nothing goes from a rank to itself: both sizes are 0 there. What is sent and what is received
+     * do not overlap. Returns 0; anything else ends the run with QKV_ERR_IO.
+     */
+    int (*exchange)(void *user, const void *send, const size_t *send_at, const size_t *send_bytes,
+                    void *receive, const size_t *receive_at, const size_t *receive_bytes);
+} qkv_train_ranks;
+QKV_DEFINE_INIT(qkv_train_ranks)
+
 /** Made by qkv_train_options_init(), which sets the defaults. */
 typedef struct qkv_train_options {
     size_t struct_size;
@@ -105,6 +125,10 @@ typedef struct qkv_train_options {
     const char *architecture;
     /** Of "llama": key/value heads, a divisor of n_heads; 0: n_heads. */
     int64_t n_kv_heads;
+    /** Slices of each part of a step, at most batch; 0: 1. */
+    int64_t n_slices;
+    /** NULL: this process alone. Otherwise at most n_slices ranks, which all call qkv_train. */
+    const qkv_train_ranks *ranks;
 } qkv_train_options;
 
 /** Returns the defaults: a small encoder, and a rate that suits it. */
@@ -130,6 +154,7 @@ static inline qkv_train_options qkv_train_options_init(void) {
     made.eps = 1e-8;
     made.clip = 1;
     made.seed = 1;
+    made.n_slices = 1;
     return made;
 }
 
@@ -148,6 +173,17 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *                QKV_ERR_UNSUPPORTED for a model without an MLM or LM head.
  *   accumulate   The gradient of a step is the mean of those of its parts, by their numbers of
  *                targets, in their order. Memory is that of one part.
+ *   n_slices     A part is cut into slices: slice i has its sequences batch i / n_slices … batch
+ *                (i + 1) / n_slices - 1. The objective is that of the part: gradients of slices,
+ *                each divided by the targets of the part, are added in their order, in f32. So
+ *                other numbers of slices differ by rounding, and drop other values. Memory is that
+ *                of one slice, and one more array of gradients.
+ *   ranks        Each calls with the same options, and needs the same files. Rank r computes the
+ *                slices r, r + n_ranks, …; gradients are added in the order of slices, so the bytes
+ *                are those of one process. Rank 0 alone writes. A failure of one rank is that of
+ *                all, and the message names the rank; report and cancel of any rank stop all. Any
+ *                number of ranks may resume. QKV_ERR_ARGUMENT where options or files differ. Each
+ *                rank keeps all weights, moments and gradients, and one array of gradients more.
  *   compute      bf16: the three products of each linear layer, heads included, are of both factors
  *                rounded to bf16, to nearest even, with sums in f32 in the order of the class. An
  *                element differs by at most 2^-7 sum |a| |b| from that in f32 (first order).

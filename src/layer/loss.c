@@ -53,12 +53,13 @@ static void loss_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
 }
 
 void qkvi_cross_entropy_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n_classes,
-                             const int32_t *targets, double smoothing, float *x, float *scratch,
-                             qkvi_cross_entropy *result) {
+                             const int32_t *targets, int64_t n_whole, double smoothing, float *x,
+                             float *scratch, qkvi_cross_entropy *result) {
     double sum = 0;
     *result = (qkvi_cross_entropy){ 0 };
     for (int64_t r = 0; r < n_rows; r++) result->n += targets[r] >= 0;
-    const float factor = (float)(1.0 / (double)(result->n ? result->n : 1));
+    const int64_t n = n_whole > 0 ? n_whole : result->n;
+    const float factor = (float)(1.0 / (double)(n ? n : 1));
     const double off = smoothing / (double)n_classes;
     loss_job job = { n_classes,  targets, smoothing, (float)(1 - smoothing + off),
                      (float)off, factor,  x,         scratch };
@@ -67,5 +68,5 @@ void qkvi_cross_entropy_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n_classes,
         sum += (double)scratch[2 * r];
         result->n_right += scratch[2 * r + 1] != 0;
     }
-    if (result->n) result->mean = sum / (double)result->n;
+    if (n) result->mean = sum / (double)n;
 }

@@ -26,10 +26,11 @@ typedef struct qkvi_cross_entropy {
  * x [n_rows][n_classes] holds logits and becomes their gradient; the rows of targets < 0 do not
  * count, and their gradient is 0. 0 <= smoothing <= 1 is ε; with 0 no other logit than the target's
  * is weighed, so it may be -∞. scratch: [n_rows][2]. The mean is added up in double, in row order.
+ * n_whole > 0: the rows are a part of so many that count, and n of the mean is that.
  */
 void qkvi_cross_entropy_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n_classes,
-                             const int32_t *targets, double smoothing, float *x, float *scratch,
-                             qkvi_cross_entropy *result);
+                             const int32_t *targets, int64_t n_whole, double smoothing, float *x,
+                             float *scratch, qkvi_cross_entropy *result);
 
 #pragma GCC visibility pop
 

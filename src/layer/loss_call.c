@@ -53,7 +53,7 @@ static qkv_status run(qkv_ctx *ctx, loss_call *c, double *loss, int64_t *n_right
     float *const x = c->d_logits ? c->d_logits : c->copy;
     if (x != c->logits && c->n_rows > 0)
         memcpy(x, c->logits, (size_t)(c->n_rows * c->n_classes) * sizeof *x);
-    qkvi_cross_entropy_rows(ctx, c->n_rows, c->n_classes, c->targets, c->smoothing, x, c->rows,
+    qkvi_cross_entropy_rows(ctx, c->n_rows, c->n_classes, c->targets, 0, c->smoothing, x, c->rows,
                             &result);
     *loss = result.mean;
     if (n_right) *n_right = result.n_right;

@@ -24,6 +24,23 @@ out_like '^{"step":30,"n_steps":30,"loss":[0-9.]*,"mlm_loss":'
 check "other weights with other threads and instructions" cmp -s "$folder/a/model.safetensors" "$folder/b/model.safetensors"
 check "another curve" cmp -s "$folder/a/loss.png" "$folder/b/loss.png"
 
+# Slices: one is the batch; more give bytes of their own, the same for any threads.
+run train --text "$text" --out "$folder/s1" $small --slices 1 --quiet
+code 0
+check "one slice is not the batch" cmp -s "$folder/a/model.safetensors" "$folder/s1/model.safetensors"
+for n in 2 8; do
+    for threads in 1 2; do
+        run train --text "$text" --out "$folder/s$n-$threads" $small --slices $n --threads $threads --quiet
+        code 0
+    done
+    check "$n slices: other weights with other threads" cmp -s "$folder/s$n-1/model.safetensors" "$folder/s$n-2/model.safetensors"
+    check "$n slices are one" sh -c "! cmp -s '$folder/a/model.safetensors' '$folder/s$n-1/model.safetensors'"
+done
+run train --text "$text" --out "$folder/s9" $small --slices 9
+code 1
+err 'qkv: n_slices = 9 is more than batch = 8 sequences'
+check "a folder was made" test ! -e "$folder/s9"
+
 # Stopped by Ctrl-C: no model, a checkpoint; --resume ends with the same bits.
 said="qkv train, interrupted"
 "$qkv" train --text "$text" --out "$folder/c" $small --steps 30000 --report-every 1 --quiet 2>"$folder/err" &

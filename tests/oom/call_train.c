@@ -117,6 +117,7 @@ static qkv_status train_encdec(qkv_error *error) {
     options.text = text_path;
     options.vocab_size = 265;
     options.dropout = 0.1;
+    options.n_slices = 2;
     return qkv_train(ctx, &options, error);
 }
 

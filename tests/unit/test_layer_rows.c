@@ -283,8 +283,8 @@ static void labels_are_smoothed(void **state) {
             static qkvi_cross_entropy kept;
             qkvi_cross_entropy result;
             memcpy(d, x, sizeof x);
-            qkvi_cross_entropy_rows(contexts[k], LOSS_ROWS, CLASSES, targets, all[turn], d, scratch,
-                                    &result);
+            qkvi_cross_entropy_rows(contexts[k], LOSS_ROWS, CLASSES, targets, 0, all[turn], d,
+                                    scratch, &result);
             if (k == 0) {
                 check_loss(x, targets, all[turn], d, &result);
                 memcpy(first, d, sizeof d);
@@ -302,10 +302,10 @@ static void impossible_classes(void **state) {
         float x[3] = { 1, -INFINITY, 1 }, smooth[3] = { 1, -INFINITY, 1 }, scratch[2];
         const int32_t target = 2;
         qkvi_cross_entropy result;
-        qkvi_cross_entropy_rows(contexts[k], 1, 3, &target, 0, x, scratch, &result);
+        qkvi_cross_entropy_rows(contexts[k], 1, 3, &target, 0, 0, x, scratch, &result);
         near("loss", k, result.mean, log(2), 4 * EPS);
         assert_true(x[0] == 0.5f && x[1] == 0 && x[2] == -0.5f);
-        qkvi_cross_entropy_rows(contexts[k], 1, 3, &target, 0.1, smooth, scratch, &result);
+        qkvi_cross_entropy_rows(contexts[k], 1, 3, &target, 0, 0.1, smooth, scratch, &result);
         assert_true(result.mean == (double)INFINITY);
     }
 }

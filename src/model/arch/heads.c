@@ -156,12 +156,12 @@ void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net_batch *b
     if (p->has_mlm) {
         mlm_forward(ctx, p, batch->n_targets, &pass->mlm);
         qkvi_cross_entropy_rows(ctx, batch->n_targets, p->stacks[0].vocab_size, batch->target_ids,
-                                0, pass->mlm.logits, pass->row_loss, &mlm);
+                                batch->whole_targets, 0, pass->mlm.logits, pass->row_loss, &mlm);
     }
     if (p->has_nsp) {
         nsp_forward(ctx, p, pass->n_labels, &pass->nsp);
-        qkvi_cross_entropy_rows(ctx, pass->n_labels, 2, batch->labels, 0, pass->nsp.logits,
-                                pass->row_loss, &nsp);
+        qkvi_cross_entropy_rows(ctx, pass->n_labels, 2, batch->labels, batch->whole_labels, 0,
+                                pass->nsp.logits, pass->row_loss, &nsp);
     }
     *losses = (qkvi_net_losses){ .mlm = mlm.mean,
                                  .nsp = nsp.mean,
@@ -225,8 +225,8 @@ void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *ba
     qkvi_lm_logits(ctx, net, n, pass->lm.x, pass->lm.logits);
     if (net->logit_cap > 0)
         memcpy(pass->lm.capped, pass->lm.logits, (size_t)(n * net->lm.n_out) * sizeof(float));
-    qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, batch->label_smoothing,
-                            pass->lm.logits, pass->row_loss, &found);
+    qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, batch->whole_targets,
+                            batch->label_smoothing, pass->lm.logits, pass->row_loss, &found);
     losses->lm = found.mean;
     losses->n_lm = found.n;
     losses->n_lm_right = found.n_right;

@@ -124,8 +124,11 @@ typedef struct qkvi_net_batch {
     const int64_t *target_tokens; /* [n_targets] indices into ids, or into decoder_ids; ascending */
     const int32_t *target_ids; /* [n_targets] MLM: the words that stood there; LM: the next ones */
     const int32_t *labels;     /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
-    double label_smoothing;    /* of LM targets */
-    float dropout;             /* of every site; 0: none */
+    /* Of a part of a batch: what the whole has of targets, and of labels that count, whose mean the loss is;
+     * 0: this is the whole. */
+    int64_t whole_targets, whole_labels;
+    double label_smoothing; /* of LM targets */
+    float dropout;          /* of every site; 0: none */
     uint64_t dropout_seed;
     qkvi_mha_change change;      /* of every attention; its seen is [sum of lengths], as ids */
     const qkvi_net_start *start; /* NULL: at the embeddings */
@@ -164,8 +167,9 @@ qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const 
                        float *logits, qkv_error *error);
 
 typedef struct qkvi_net_losses {
-    double mlm, nsp; /* means over targets and over counted labels; 0 if there are none */
-    double lm;       /* of a language model, mlm being 0 */
+    double mlm,
+        nsp; /* means over targets and over counted labels; 0 if there are none; of a part, its share */
+    double lm;                                      /* of a language model, mlm being 0 */
     int64_t n_mlm, n_mlm_right, n_nsp, n_nsp_right; /* right: the target has the largest logit */
     int64_t n_lm, n_lm_right;
 } qkvi_net_losses;

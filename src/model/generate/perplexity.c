@@ -31,7 +31,7 @@ static qkv_status add_rows(measure *m, int64_t n, const float *hidden, const int
         const int64_t count = qkvi_min_i64(ROWS, n - first);
         qkvi_cross_entropy ignored = { 0 };
         QKV_TRY(qkvi_net_lm(m->ctx, net, count, hidden + first * net->lm.n_in, m->logits, error));
-        qkvi_cross_entropy_rows(m->ctx, count, net->lm.n_out, targets + first, 0, m->logits,
+        qkvi_cross_entropy_rows(m->ctx, count, net->lm.n_out, targets + first, 0, 0, m->logits,
                                 m->scratch, &ignored);
         for (int64_t r = 0; r < count; r++) m->sum += (double)m->scratch[2 * r];
     }

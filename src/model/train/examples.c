@@ -134,21 +134,33 @@ static void fill_slot(void *argument, int index) {
     j->examples->make(j->examples, j->split, j->first + index, slot);
 }
 
-qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
-                              int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error) {
+qkv_status qkvi_examples_draw(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
+                              int64_t first, int64_t n, qkv_error *error) {
     job j = { examples, split, first };
-    qkvi_feed_clear(batch);
     qkvi_pool_run(ctx->pool, (int)n, fill_slot, &j);
-    for (int64_t s = 0; s < n; s++) {
+    for (int64_t s = 0; s < n; s++)
+        if (examples->slots[s].status != QKV_OK)
+            return qkvi_error_set(error, examples->slots[s].status, "pair %lld of the corpus: %s",
+                                  (long long)(first + s), examples->slots[s].error.message);
+    return QKV_OK;
+}
+
+void qkvi_examples_take(const qkvi_examples *examples, int64_t from, int64_t end,
+                        qkvi_feed *batch) {
+    qkvi_feed_clear(batch);
+    for (int64_t s = from; s < end; s++) {
         const qkvi_example *const slot = &examples->slots[s];
-        if (slot->status != QKV_OK)
-            return qkvi_error_set(error, slot->status, "pair %lld of the corpus: %s",
-                                  (long long)(first + s), slot->error.message);
         int64_t token = qkvi_feed_add(batch, slot->n, slot->ids, slot->types, slot->label);
         if (slot->n_decoder > 0)
             token = feed_add_decoder(batch, slot->n_decoder, slot->decoder_ids);
         for (int64_t t = 0; t < slot->n_targets; t++)
             feed_target(batch, token + slot->targets[t], slot->target_ids[t]);
     }
+}
+
+qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
+                              int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error) {
+    QKV_TRY(qkvi_examples_draw(ctx, examples, split, first, n, error));
+    qkvi_examples_take(examples, 0, n, batch);
     return QKV_OK;
 }

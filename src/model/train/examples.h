@@ -78,5 +78,10 @@ void qkvi_examples_free(qkvi_examples *examples);
  */
 qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
                               int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error);
+/** Its halves: makes the examples first … first + n - 1 of a split in slots 0 … n - 1. */
+qkv_status qkvi_examples_draw(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
+                              int64_t first, int64_t n, qkv_error *error);
+/** Fills batch with what slots from … end - 1 hold. */
+void qkvi_examples_take(const qkvi_examples *examples, int64_t from, int64_t end, qkvi_feed *batch);
 
 #endif

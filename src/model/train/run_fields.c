@@ -14,7 +14,7 @@ static const char check_name[] = "check=";
 /* What a field is where it is left out: what it was before there was a choice. */
 static uint64_t usual(int field) {
     if (field == QKVI_RUN_EPS) return qkvi_real_bits(1e-8);
-    return field == QKVI_RUN_ACCUMULATE;
+    return field == QKVI_RUN_ACCUMULATE || field == QKVI_RUN_SLICES;
 }
 static int may_be_left_out(int field) { return field >= QKVI_RUN_ARCH; }
 

@@ -61,6 +61,7 @@ enum { QKVI_RUN_BYTES = 2048 };
     X(EPS, "eps", REAL, qkvi_real_bits(o->eps))                                                    \
     X(LLAMA, "llama", WHOLE, o->architecture &&strcmp(o->architecture, "llama") == 0)              \
     X(KV_HEADS, "kv_heads", WHOLE, (uint64_t)o->n_kv_heads)                                        \
+    X(SLICES, "slices", WHOLE, (uint64_t)o->n_slices)                                              \
     X(LOG, "log", HASH, 0)
 
 #define QKVI_RUN_PLACE(name, text, kind, value) QKVI_RUN_##name,

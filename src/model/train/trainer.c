@@ -11,8 +11,8 @@
 #include "core/cancel.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "core/rng.h"
 #include "model/train/adamw.h"
+#include "model/train/run_fields.h"
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -102,107 +102,6 @@ static qkv_status progress_report(qkvi_progress *progress, qkvi_trainer *trainer
 
 /* ---- A step ---------------------------------------------------------------------------------- */
 
-/*
- * A step of training: see trainer.h. Of the parts k of a step, with n_k targets and gradients g_k,
- *
- *     mean += (g_k - mean) n_k / (n_0 + … + n_k)
- *
- * in their order, so that after the last it is the mean by targets; so are the losses.
- */
-
-enum { PURPOSE_DROPOUT = 0x64726f70 /* "drop" */ };
-
-/* What is dropped is a function of the seed and of the part's number. */
-static uint64_t dropout_seed(const qkvi_trainer *t, int64_t part) {
-    qkvi_rng rng = qkvi_rng_make(t->options->seed, PURPOSE_DROPOUT, (uint64_t)part);
-    const uint64_t high = qkvi_rng_u32(&rng);
-    return high << 32 | qkvi_rng_u32(&rng);
-}
-
-static void take_losses(const qkvi_net_losses *from, double losses[QKVI_TRAIN_LOSSES]) {
-    losses[0] = from->mlm + from->lm; /* a model has one of the two */
-    losses[1] = from->nsp;
-}
-
-typedef struct mean_job {
-    const qkvi_adamw *adamw;
-    const float *grads;
-    float *mean, share;
-} mean_job;
-
-static void mean_chunk(void *argument, int index) {
-    const mean_job *const j = argument;
-    const qkvi_adamw_chunk *const chunk = &j->adamw->chunks[index];
-    const float *const g = j->grads + chunk->offset;
-    float *const mean = j->mean + chunk->offset;
-    for (size_t i = 0; i < chunk->n; i++) mean[i] += (g[i] - mean[i]) * j->share;
-}
-
-/* Adds a part to the means of gradients and losses. */
-static void add_part(qkvi_trainer *t, const double part[QKVI_TRAIN_LOSSES], double share,
-                     double losses[QKVI_TRAIN_LOSSES]) {
-    mean_job job = { &t->adamw, t->grads, t->mean, (float)share };
-    qkvi_pool_run(t->ctx->pool, t->adamw.n_chunks, mean_chunk, &job);
-    for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) losses[l] += (part[l] - losses[l]) * share;
-}
-
-static qkv_status run_part(qkvi_trainer *t, int64_t number, double losses[QKVI_TRAIN_LOSSES],
-                           qkv_error *error) {
-    const qkv_train_options *const o = t->options;
-    qkvi_net_losses found;
-    QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_TRAIN, number * o->batch, o->batch,
-                               &t->batch, error));
-    t->batch.view.dropout = (float)o->dropout;
-    t->batch.view.dropout_seed = dropout_seed(t, number);
-    t->batch.view.label_smoothing = o->label_smoothing;
-    QKV_TRY(
-        qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, t->gradients, &found, error));
-    take_losses(&found, losses);
-    return QKV_OK;
-}
-
-/*
- * One step: examples, losses, the gradient in trainer->grads or, of several parts, trainer->mean.
- * The gradient of a step is the mean of those of its parts, each by its number of targets.
- */
-static qkv_status train_step(qkvi_trainer *t, double losses[QKVI_TRAIN_LOSSES], int64_t *n_tokens,
-                             qkv_error *error) {
-    const int64_t n_parts = t->mean ? t->options->accumulate : 1;
-    double n_targets = 0;
-    *n_tokens = 0;
-    if (t->mean) memset(t->mean, 0, t->table.n_elems * sizeof *t->mean);
-    memset(losses, 0, QKVI_TRAIN_LOSSES * sizeof *losses);
-    for (int64_t p = 0; p < n_parts; p++) {
-        double part[QKVI_TRAIN_LOSSES];
-        QKV_TRY(run_part(t, t->step * n_parts + p, part, error));
-        const double n = (double)t->batch.view.n_targets;
-        *n_tokens += t->batch.n_tokens + t->batch.n_decoder_tokens;
-        n_targets += n;
-        if (t->mean)
-            add_part(t, part, n_targets > 0 ? n / n_targets : 1.0 / (double)(p + 1), losses);
-        else
-            memcpy(losses, part, sizeof part);
-    }
-    return QKV_OK;
-}
-
-/* The loss of examples that are held out, as it is: without dropout or smoothing. */
-static qkv_status train_held_out(qkvi_trainer *t, double *loss, qkv_error *error) {
-    const int64_t pairs = qkvi_corpus_held_out_pairs(t->corpus);
-    qkvi_net_losses found = { 0 };
-    double losses[QKVI_TRAIN_LOSSES];
-    QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_HELD_OUT, 0,
-                               pairs < QKVI_HELD_OUT_PAIRS ? pairs : QKVI_HELD_OUT_PAIRS, &t->batch,
-                               error));
-    t->batch.view.dropout = 0;
-    t->batch.view.label_smoothing = 0;
-    if (pairs > 0)
-        QKV_TRY(qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, NULL, &found, error));
-    take_losses(&found, losses);
-    *loss = losses[0] + losses[1];
-    return QKV_OK;
-}
-
 static qkv_status diverged(const qkvi_trainer *t, int64_t step, const char *what,
                            qkv_error *error) {
     return qkvi_error_set(error, QKV_ERR_ARGUMENT,
@@ -213,10 +112,11 @@ static qkv_status diverged(const qkvi_trainer *t, int64_t step, const char *what
 static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate,
                            qkv_error *error) {
     double losses[QKVI_TRAIN_LOSSES];
+    const float *grads;
     int64_t n_tokens;
-    QKV_TRY(train_step(t, losses, &n_tokens, error));
-    const double norm = qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate,
-                                       t->mean ? t->mean : t->grads, t->params, t->m, t->v);
+    QKV_TRY(qkvi_train_step(t, losses, &n_tokens, &grads, error));
+    const double norm =
+        qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate, grads, t->params, t->m, t->v);
     if (!isfinite(norm)) return diverged(t, t->step + 1, "the gradient", error);
     qkvi_net_pack(t->ctx, t->weights);
     progress_add(progress, t, losses, n_tokens);
@@ -235,21 +135,41 @@ static qkv_status check_cancel(const qkvi_trainer *t, qkv_error *error) {
                           (long long)t->step);
 }
 
+/* Rank 0 writes for all. */
+static qkv_status save_checkpoint(qkvi_trainer *t, qkv_error *error) {
+    qkv_status status = QKV_OK;
+    if (t->ranks.rank == 0) status = qkvi_checkpoint_save(t, t->options->out, error);
+    return qkvi_peers_agree(&t->ranks, status, NULL, error);
+}
+
+/* What follows a step: what is told, whether anyone stops the run, and what is kept. */
+static qkv_status end_step(qkvi_trainer *t, qkvi_progress *progress, double rate,
+                           qkv_error *error) {
+    const qkv_train_options *const o = t->options;
+    qkv_status status = QKV_OK;
+    qkv_error ignored;
+    double loss;
+    if (is_due(t, o->report_every)) {
+        status = qkvi_train_held_out(t, &loss, error);
+        if (status == QKV_OK) status = progress_report(progress, t, rate, loss, error);
+    }
+    if (status == QKV_OK) status = check_cancel(t, error);
+    status = qkvi_peers_agree(&t->ranks, status, NULL, error);
+    if (status != QKV_OK && status != QKV_ERR_CANCELLED) return status;
+    if (status == QKV_ERR_CANCELLED || is_due(t, o->checkpoint_every)) {
+        const qkv_status saved = save_checkpoint(t, status == QKV_OK ? error : &ignored);
+        if (saved != QKV_OK && status != QKV_OK && error) *error = ignored;
+        if (saved != QKV_OK) return saved;
+    }
+    return status;
+}
+
 static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error *error) {
     const qkv_train_options *const o = t->options;
     while (t->step < o->n_steps) {
         const double rate = qkvi_schedule_rate(o->learning_rate, o->warmup, o->n_steps, t->step);
-        qkv_status status = QKV_OK;
-        double loss;
         QKV_TRY(run_step(t, progress, rate, error));
-        if (is_due(t, o->report_every)) {
-            QKV_TRY(train_held_out(t, &loss, error));
-            status = progress_report(progress, t, rate, loss, error);
-        }
-        if (status == QKV_OK) status = check_cancel(t, error);
-        if (status == QKV_ERR_CANCELLED || is_due(t, o->checkpoint_every))
-            QKV_TRY(qkvi_checkpoint_save(t, o->out, error));
-        if (status != QKV_OK) return status;
+        QKV_TRY(end_step(t, progress, rate, error));
     }
     return QKV_OK;
 }
@@ -261,16 +181,39 @@ static qkv_status check_weights(const qkvi_trainer *t, qkv_error *error) {
     return QKV_OK;
 }
 
+/* All that a run depends on, its weights included. */
+static uint64_t hash_run(const qkvi_trainer *t) {
+    qkvi_run_fields fields;
+    qkvi_run_fields_of(t, &fields);
+    const uint64_t hash = qkvi_hash(QKVI_HASH_START, &fields, sizeof fields);
+    return t->params ? qkvi_hash(hash, t->params, t->table.n_elems * sizeof *t->params) : hash;
+}
+
+/* Opens the run on every rank; rank 0 then makes the folder. */
+static qkv_status open_run(qkvi_trainer *t, qkv_error *error) {
+    QKV_TRY(qkvi_peers_begin(&t->ranks, error));
+    QKV_TRY(qkvi_peers_agree(&t->ranks, qkvi_trainer_open(t, error), NULL, error));
+    if (t->ranks.size > 1) QKV_TRY(qkvi_peers_compare(&t->ranks, hash_run(t), error));
+    const qkv_status status = t->ranks.rank == 0 ? qkvi_trainer_folder(t, error) : QKV_OK;
+    return qkvi_peers_agree(&t->ranks, status, NULL, error);
+}
+
+/* By rank 0. */
+static qkv_status save(const qkvi_trainer *t, qkv_error *error) {
+    if (t->ranks.rank != 0) return QKV_OK;
+    QKV_TRY(qkvi_trainer_save(t, error));
+    qkvi_checkpoint_remove(t->options->out);
+    return QKV_OK;
+}
+
 static qkv_status train(qkvi_trainer *trainer, qkv_error *error) {
     qkvi_progress progress;
-    QKV_TRY(qkvi_trainer_open(trainer, error));
+    QKV_TRY(open_run(trainer, error));
     if (trainer->is_finished) return QKV_OK;
     QKV_TRY(progress_begin(trainer, &progress, error));
     QKV_TRY(run_steps(trainer, &progress, error));
     QKV_TRY(check_weights(trainer, error));
-    QKV_TRY(qkvi_trainer_save(trainer, error));
-    qkvi_checkpoint_remove(trainer->options->out);
-    return QKV_OK;
+    return qkvi_peers_agree(&trainer->ranks, save(trainer, error), NULL, error);
 }
 
 qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *error) {
@@ -279,10 +222,13 @@ qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "options" : "ctx");
     QKV_TRY(qkvi_options_read(&own, sizeof own, options, "qkv_train_options", error));
     if (own.accumulate == 0) own.accumulate = 1;
+    if (own.n_slices == 0) own.n_slices = 1;
     if (own.eps == 0) own.eps = 1e-8;
+    qkv_train_ranks ranks = qkv_train_ranks_init();
+    QKV_TRY(qkvi_peers_read(&own, &ranks, error));
     QKV_TRY(qkvi_train_options_check(&own, error));
     qkvi_weights_resolve((int)own.compute, &own.compute);
-    qkvi_trainer trainer = { .ctx = ctx, .options = &own };
+    qkvi_trainer trainer = { .ctx = ctx, .options = &own, .ranks = qkvi_peers_of(own.ranks, ctx) };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = train(&trainer, error);
     qkvi_trainer_close(&trainer);

@@ -12,6 +12,7 @@
 #include "model/train/adamw.h"
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
+#include "model/train/peers.h"
 #include "qkv/train.h"
 
 /**
@@ -72,7 +73,9 @@ typedef struct qkvi_trainer {
     float *params, *grads, *m, *v; /* arenas of the table */
     float *lm_bias;                /* of logits, not trained: some Marians have one */
     float *positions[2];           /* stored instead of sinusoids, not trained either; NULL */
-    float *mean;                   /* of the gradients of a step, where it has several */
+    float *sum;                    /* of the gradients of a part's slices, where it has several */
+    float *mean;                   /* of the gradients of a step's parts, where it has several */
+    qkvi_peers ranks;              /* of one, where nobody shares the run */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;
     qkvi_adamw adamw;
@@ -101,6 +104,8 @@ qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error 
  * Makes everything of a trainer that has ctx and options, and zeros otherwise; resumes if asked to.
  */
 qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error);
+/** Makes options->out, and removes what a killed run left there half written. */
+qkv_status qkvi_trainer_folder(const qkvi_trainer *trainer, qkv_error *error);
 /** Of one that was opened, or that failed to. */
 void qkvi_trainer_close(qkvi_trainer *trainer);
 
@@ -123,6 +128,16 @@ qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, q
  * times is smaller by the root of that.
  */
 void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table, float *params);
+
+/**
+ * The examples, the losses and the gradient of the next step, which *grads is then (step.c). A step has
+ * parts, and a part has slices: trainer->sum is the sum of its slices' gradients, and trainer->mean the
+ * mean of the parts'.
+ */
+qkv_status qkvi_train_step(qkvi_trainer *trainer, double losses[QKVI_TRAIN_LOSSES],
+                           int64_t *n_tokens, const float **grads, qkv_error *error);
+/** The loss of examples that are held out, as it is: without dropout or smoothing. In step.c. */
+qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, qkv_error *error);
 
 /**
  * Writes model.safetensors, config.json, the tokenizer's files and the log into options->out, and last

@@ -32,6 +32,7 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "report_every", o->report_every, 0, INT32_MAX },
                              { "kind", (int)o->kind, QKV_MODEL_ENCODER, QKV_MODEL_PAIR },
                              { "accumulate", o->accumulate, 1, MAX_BATCH },
+                             { "n_slices", o->n_slices, 1, MAX_BATCH },
                              { "n_decoder_layers", o->n_decoder_layers, 0, 1024 },
                              { "n_kv_heads", o->n_kv_heads, 0, o->n_heads },
                              { "compute", (int)o->compute, QKV_WEIGHTS_F32,
@@ -41,6 +42,14 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %lld is not between %lld and %lld",
                                   ranges[r].name, (long long)ranges[r].value,
                                   (long long)ranges[r].least, (long long)ranges[r].most);
+    if (o->n_slices > o->batch)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_slices = %lld is more than batch = %lld sequences",
+                              (long long)o->n_slices, (long long)o->batch);
+    if (o->ranks && o->ranks->n_ranks > o->n_slices)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_slices = %lld is less than the %d ranks: each needs a slice",
+                              (long long)o->n_slices, o->ranks->n_ranks);
     if (o->hidden % o->n_heads != 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "hidden = %lld is not a multiple of n_heads = %lld",
@@ -197,12 +206,15 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
 
 static qkv_status make_arenas(qkvi_trainer *t, qkv_error *error) {
     const int is_new = !t->params, has_parts = t->options->accumulate > 1;
+    const int has_slices = t->options->n_slices > 1;
     if (is_new) t->params = qkvi_params_arena(&t->table);
     t->grads = qkvi_params_arena(&t->table);
     t->m = qkvi_params_arena(&t->table);
     t->v = qkvi_params_arena(&t->table);
     if (has_parts) t->mean = qkvi_params_arena(&t->table);
-    if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean))
+    if (has_slices) t->sum = qkvi_params_arena(&t->table);
+    if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean) ||
+        (has_slices && !t->sum))
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for four times %zu parameters",
                               t->table.n_elems);
     if (is_new)
@@ -275,6 +287,12 @@ static qkv_status begin(qkvi_trainer *trainer, qkv_error *error) {
     return trainer->from ? QKV_OK : trainer->objective->make_vocabulary(trainer, error);
 }
 
+qkv_status qkvi_trainer_folder(const qkvi_trainer *trainer, qkv_error *error) {
+    QKV_TRY(make_folder(trainer->options->out, error));
+    qkvi_checkpoint_sweep(trainer->options->out);
+    return trainer->from ? qkvi_fine_tune_sweep(trainer, error) : QKV_OK;
+}
+
 qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
     const qkv_train_options *const options = trainer->options;
     QKV_TRY(begin(trainer, error));
@@ -284,9 +302,7 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
         QKV_TRY(qkvi_checkpoint_load(trainer, options->resume, error));
     else
         QKV_TRY(qkvi_checkpoint_none(trainer, options->out, error));
-    QKV_TRY(make_folder(options->out, error));
-    qkvi_checkpoint_sweep(options->out);
-    if (trainer->from) QKV_TRY(qkvi_fine_tune_sweep(trainer, error));
+    QKV_TRY(qkvi_peers_make(&trainer->ranks, trainer->table.n_elems, error));
     if (trainer->is_finished) return QKV_OK;
     qkvi_net_pack(trainer->ctx, trainer->weights);
     return QKV_OK;
@@ -304,6 +320,8 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->m);
     free(trainer->v);
     free(trainer->mean);
+    free(trainer->sum);
+    qkvi_peers_free(&trainer->ranks);
     free(trainer->lm_bias);
     free(trainer->log.bytes);
     for (int p = 0; p < 2; p++) free(trainer->positions[p]);
