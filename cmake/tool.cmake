@@ -13,7 +13,7 @@ if(cli_sources)
     enable_language(ASM)
     set(tool_texts ${PROJECT_SOURCE_DIR}/cli/texts.S) # embeds the texts of the tool
     file(GLOB text_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt ${PROJECT_SOURCE_DIR}/cli/help/completion.*
-        ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json
+        ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json ${PROJECT_SOURCE_DIR}/cli/serve/start.*
         ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
     add_executable(qkv-tool ${cli_sources} ${tool_texts})
     set_source_files_properties(${tool_texts} PROPERTIES OBJECT_DEPENDS "${text_files}")

@@ -29,6 +29,8 @@ struct look_options {
     bool lens;           /* common/lens.h */
     const char *against; /* against.h */
     bool effect;         /* of a page (page_effect.c) */
+    bool serve;          /* serve.c */
+    struct arg_int port;
     struct picture_options picture;
 };
 
