@@ -10,14 +10,14 @@ text="the [MASK] opened a man."
 # serve ARGS...: in the background, until its address is there
 serve() {
     said="qkv look --serve $*"
-    rm -f "$folder/out"
     mkfifo "$folder/address"
-    "$qkv" look --serve --model "$model" "$@" </dev/null >"$folder/address" 2>"$folder/err" &
+    "$qkv" look --serve --model "$model" "$@" </dev/null >"$folder/address" 2>"$d/server" &
     process=$!
     read -r url <"$folder/address"
     rm "$folder/address"
     port=$(echo "$url" | sed -n 's|^http://127\.0\.0\.1:\([0-9]*\)/[0-9a-f]\{32\}/$|\1|p')
     token=$(echo "$url" | cut -d/ -f4)
+    own="Origin: http://127.0.0.1:$port\n$form"
     check "no address in '$url'" test -n "$port"
 }
 # ends SIGNAL: it ends by itself, well, and leaves nothing
@@ -25,26 +25,26 @@ ends() {
     kill -"$1" $process
     wait $process
     got=$?
+    said="qkv look --serve, SIG$1"
     code 0
     check "something is left: $(ls -A "$TMPDIR")" test -z "$(ls -A "$TMPDIR")"
 }
 # client [MILLISECONDS]: standard input is the request
 client() { timeout 60 "$SERVE_CLIENT" "$port" "$@" >"$folder/out"; }
-crlf() { printf "$@" | sed 's/$/\r/'; }
+crlf() { printf %b "$1" | sed 's/$/\r/'; }
 # get PATH [FIELDS]; post PATH BODY [FIELDS]: lines of fields end with \n
 get() {
-    said="GET $1 $2"
+    said="GET $1"
     crlf "GET $1 HTTP/1.1\nHost: 127.0.0.1:$port\n${2:-}\n" | client
 }
 form="Content-Type: application/x-www-form-urlencoded\n"
 post() {
-    said="POST $1 $2 $3"
+    said="POST $1 $(echo "$2" | head -c 60) $3"
     {
         crlf "POST $1 HTTP/1.1\nHost: 127.0.0.1:$port\n$3Content-Length: ${#2}\n\n"
         printf %s "$2"
     } | client
 }
-own() { echo "Origin: http://127.0.0.1:$port\n$form"; }
 # status N: and nothing but that in words; page: a page came
 status() {
     check "not $1: $(head -n 1 "$folder/out")" grep -qa "^HTTP/1.1 $1 " "$folder/out"
@@ -71,7 +71,7 @@ for file in start.js:text/javascript start.css:text/css; do
     body >"$d/file"
     check "not the file" cmp -s "$d/file" "$here/../../cli/serve/${file%:*}"
 done
-post "/$token/page" "text=the+%5BMASK%5D+opened+a+man." "$(own)"
+post "/$token/page" "text=the+%5BMASK%5D+opened+a+man." "$own"
 status 200
 body >"$d/served.html"
 run look "$text" --model "$model" --top 3 -o "$d/page.html" --quiet
@@ -82,10 +82,10 @@ status 200
 
 # ---- What the model refuses --------------------------------------------------------------------
 long=$(head -c 4000 /dev/zero | tr '\0' a | sed 's/./a+/g')
-post "/$token/page" "text=$long" "$(own)"
+post "/$token/page" "text=$long" "$own"
 status 422
 out_like '<p class="error" role="alert">the text has [0-9]* tokens, the model takes [0-9]*'
-post "/$token/page" "text=%ff%3Cscript%3E" "$(own)"
+post "/$token/page" "text=%ff%3Cscript%3E" "$own"
 check "an answer" grep -qa '^HTTP/1.1 \(200\|422\) ' "$folder/out"
 check "a script" test "$(body | grep -c '<script>')" -eq 0
 
@@ -102,7 +102,7 @@ for path in "/$token/index.html" "/$token/../" "/$token//" "/$token/?a" "/$token
 done
 get "/$token/page"
 status 405
-post "/$token/" "text=a" "$(own)"
+post "/$token/" "text=a" "$own"
 status 405
 out_like '^Allow: GET, POST'
 for host in "evil.example" "evil.example:$port" "127.0.0.1" "127.0.0.1:1" "127.0.0.1:$port.evil.example" "localhost:${port}0" "[::1]:$port" ""; do
@@ -115,12 +115,12 @@ for origin in "" "Origin: null\n" "Origin: http://evil.example\n" "Origin: https
     post "/$token/page" "text=a" "$origin$form"
     status 403
 done
-post "/$wrong/page" "text=a" "$(own)"
+post "/$wrong/page" "text=a" "$own"
 status 403
 post "/$token/page" "text=a" "Origin: http://127.0.0.1:$port\n"
 status 415
 for content in "" "a=b" "text=%" "text=a&text=b"; do
-    post "/$token/page" "$content" "$(own)"
+    post "/$token/page" "$content" "$own"
     status 400
 done
 
@@ -135,18 +135,18 @@ letters() { head -c "$1" /dev/zero | tr '\0' a; }
 { printf 'GET /'; letters 100000; } | raw 414
 { crlf "GET /$token/ HTTP/1.1\n"; printf 'X: '; letters 100000; } | raw 431
 { crlf "GET /$token/ HTTP/1.1\n"; yes X: | head -n 5000 | sed 's/$/\r/'; } | raw 431
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Content-Length: 1048577\n\n" | raw 413
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Transfer-Encoding: chunked\n\n" | raw 501
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)\n" | raw 411
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 1048577\n\n" | raw 413
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Transfer-Encoding: chunked\n\n" | raw 501
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}\n" | raw 411
 crlf "DELETE /$token/ HTTP/1.1\nHost: 127.0.0.1:$port\n\n" | raw 405
 printf 'GET / HTTP/1.1\nHost: a\n\n' | raw 400
 head -c 100000 /dev/zero | raw 414
 printf '\026\003\001\002\000\001\000\001\374\003\003\n' | raw 400
 # A body of a stranger is not waited for.
-crlf "POST /$wrong/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Content-Length: 1000000\n\n" | raw 403
+crlf "POST /$wrong/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 1000000\n\n" | raw 403
 # The largest body, and one request behind another.
 {
-    crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Content-Length: 1048576\n\n"
+    crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 1048576\n\n"
     printf 'text='
     letters 1048571
 } | client
@@ -159,12 +159,12 @@ check "two answers" test "$(grep -ca '^HTTP/1.1' "$folder/out")" -eq 1
 # Connections that say nothing or stop in the middle; others are answered meanwhile, and they are ended after 5 s.
 for i in 1 2 3 4; do timeout 60 "$SERVE_CLIENT" "$port" </dev/null >"$d/silent$i" & silent="${silent:-} $!"; done
 printf 'GET /' | timeout 60 "$SERVE_CLIENT" "$port" >"$d/half" & silent="$silent $!"
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Content-Length: 9\n\ntext" | timeout 60 "$SERVE_CLIENT" "$port" >"$d/part" & silent="$silent $!"
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 9\n\ntext" | timeout 60 "$SERVE_CLIENT" "$port" >"$d/part" & silent="$silent $!"
 letters 100 | timeout 60 "$SERVE_CLIENT" "$port" 100 >"$d/slow" & silent="$silent $!"
 sleep 0.3
 get "/$token/"
 status 200
-post "/$token/page" "text=the+man" "$(own)" & first=$!
+post "/$token/page" "text=the+man" "$own" & first=$!
 wait $first
 status 200
 for i in $silent; do wait $i; done
@@ -179,10 +179,10 @@ for i in $(seq 40); do timeout 60 "$SERVE_CLIENT" "$port" </dev/null >"$d/none" 
 sleep 0.3
 get "/$token/"
 status 200
-for i in $many; do wait $i; done
+for i in $many; do kill $i; done 2>/dev/null
 # Two at once, whose pages are their own; and one that goes away.
 for who in man woman; do
-    crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Content-Length: $((9 + ${#who}))\n\ntext=the+$who" |
+    crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: $((9 + ${#who}))\n\ntext=the+$who" |
         timeout 60 "$SERVE_CLIENT" "$port" >"$d/$who" & two="${two:-} $!"
 done
 for i in $two; do wait $i; done
@@ -191,7 +191,7 @@ for who in man woman; do
     sed '1,/^\r$/d' "$d/$who" >"$d/$who.body"
     check "another page of the $who" cmp -s "$d/$who.body" "$d/$who.html"
 done
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n$(own)Content-Length: 8\n\ntext=the" | timeout -s KILL 0.05 "$SERVE_CLIENT" "$port" >"$d/none"
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 8\n\ntext=the" | timeout -s KILL 0.05 "$SERVE_CLIENT" "$port" >"$d/none"
 get "/$token/"
 status 200
 # Another on the same port.
@@ -200,14 +200,14 @@ code 1
 no_out
 err "qkv: --port: 127.0.0.1:$port: Address already in use"
 ends INT
-check "more on standard error" same "qkv: open this address in a browser; Ctrl-C ends it" "$folder/err"
+check "more on standard error" same "qkv: open this address in a browser; Ctrl-C ends it" "$d/server"
 
 # ---- Options -----------------------------------------------------------------------------------
 other=$token
 serve --quiet --slide 6 --head 1.0
 check "the same word" test "$token" != "$other"
-check "standard error" empty "$folder/err"
-post "/$token/page" "text=$(letters 20 | sed 's/./a+/g')" "$(own)"
+check "standard error" empty "$d/server"
+post "/$token/page" "text=$(letters 20 | sed 's/./a+/g')" "$own"
 status 200
 check "windows" grep -qa '"runs":\[' "$folder/out"
 ends TERM
@@ -215,7 +215,7 @@ ends TERM
 serve --truncate '<b>"</textarea>'
 get "/$token/"
 out_like '^&lt;b&gt;&quot;&lt;/textarea&gt;</textarea>'
-post "/$token/page" "text=$long" "$(own)"
+post "/$token/page" "text=$long" "$own"
 status 200
 timeout 60 "$SERVE_CLIENT" "$port" </dev/null >"$d/none" & held=$!
 sleep 0.2
