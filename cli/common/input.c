@@ -175,8 +175,8 @@ static int run_words(struct text_job *job, int n_words, char **words) {
     json_t *object = NULL;
     const bool as_json = job->session.common->json;
     if (status == QKV_OK)
-        status =
-            text_job_answer(job, &text[0], given[1] ? &text[1] : NULL, as_json ? &object : NULL, &error);
+        status = text_job_answer(job, &text[0], given[1] ? &text[1] : NULL,
+                                 as_json ? &object : NULL, &error);
     free(owned[0].bytes);
     free(owned[1].bytes);
     if (status != QKV_OK)

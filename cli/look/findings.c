@@ -216,8 +216,7 @@ qkv_status findings_make(const struct look *look, struct findings *f, qkv_error 
         status = word ? QKV_OK : text_no_memory(error);
     }
     if (status == QKV_OK && word && findings_quick(look, 1))
-        status =
-            measure(look, f, !look->given && findings_quick(look, look_n_heads(look)), error);
+        status = measure(look, f, !look->given && findings_quick(look, look_n_heads(look)), error);
     if (status == QKV_OK) say_shown(look, f, word ? word : "");
     if (status == QKV_OK && f->n > 1) say_worth_most(look, f, word);
     free(word);

@@ -47,8 +47,7 @@ static void put_hole(void *user, const char *hole) {
     FILE *const out = ((void **)user)[1];
     const struct session *const session = &service->job->texts.session;
     if (strcmp(hole, "model") == 0) {
-        char *const source =
-            term_escape(session->info->source, strlen(session->info->source));
+        char *const source = term_escape(session->info->source, strlen(session->info->source));
         if (source) html_put(out, source, strlen(source));
         free(source);
     }

@@ -12,7 +12,9 @@ int page_pipe_make(struct page_pipe *pipe) {
     const char *const given = getenv("TMPDIR"), *const place = given && *given ? given : "/tmp";
     pipe->reads = pipe->writes = -1;
     const int n = snprintf(pipe->folder, sizeof pipe->folder, "%s/qkv-XXXXXX", place);
-    if (n < 0 || (size_t)n >= sizeof pipe->folder || !mkdtemp(pipe->folder)) {
+    const bool fits = n > 0 && (size_t)n < sizeof pipe->folder;
+    if (!fits) errno = ENAMETOOLONG;
+    if (!fits || !mkdtemp(pipe->folder)) {
         *pipe->folder = '\0';
         return cli_fail("--serve: %s: cannot make a folder there: %s", place, strerror(errno));
     }
@@ -50,7 +52,8 @@ static void *read_all(void *data) {
     for (;;) {
         pipe->failed = pipe->failed || !make_room(pipe);
         char *const at = pipe->failed ? dropped : pipe->bytes + pipe->n;
-        const ssize_t n = read(pipe->reads, at, pipe->failed ? sizeof dropped : pipe->room - pipe->n);
+        const ssize_t n =
+            read(pipe->reads, at, pipe->failed ? sizeof dropped : pipe->room - pipe->n);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         if (!pipe->failed) pipe->n += (size_t)n;

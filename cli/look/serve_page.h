@@ -6,7 +6,7 @@
 
 #include "common/input.h"
 
-enum { PIPE_ROOM = 4096 };
+enum { PIPE_ROOM = 1024 };
 
 struct page_pipe {
     char folder[PIPE_ROOM], path[PIPE_ROOM + 16]; /* "FOLDER/page.html" */

@@ -69,8 +69,7 @@ void serve_refuse(struct serve_answer *answer, int status) {
                                      .policy = "default-src 'none'; frame-ancestors 'self'" };
     answer->bytes = malloc(80);
     if (answer->bytes)
-        answer->n =
-            (size_t)snprintf(answer->bytes, 80, "%d %s\n", status, http_reason(status));
+        answer->n = (size_t)snprintf(answer->bytes, 80, "%d %s\n", status, http_reason(status));
 }
 
 static void refuse(struct connection *connection, int status) {

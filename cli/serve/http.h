@@ -28,7 +28,7 @@ struct http_request {
     int refused; /* the status, 400 to 505; 0: it is not refused */
     bool is_post;
     struct http_text path, host, origin, type, body; /* type: Content-Type */
-    size_t n_head, n; /* bytes of its lines, and of all of it */
+    size_t n_head, n;                                /* bytes of its lines, and of all of it */
 };
 
 enum http_state {

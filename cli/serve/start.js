@@ -7,12 +7,15 @@ const form = document.querySelector("form"), text = form.elements.text,
       state = document.querySelector("#state"), PAUSE = 400;
 let shown = document.querySelector("iframe"), busy = false, due = false, pause = 0, sent = null;
 
-const says = words => { state.textContent = words; };
+const says = words => {
+    state.textContent = words;
+};
 
 /* The view of the old page: its head and tab. The query is the new text's own. */
 function view() {
     try {
-        const [head, , , tab] = decodeURIComponent(shown.contentWindow.location.hash.slice(1)).split("/");
+        const [head, , , tab] =
+            decodeURIComponent(shown.contentWindow.location.hash.slice(1)).split("/");
         return tab && tab !== "start" ? `#${head}///${tab}` : "";
     } catch {
         return "";
@@ -37,7 +40,8 @@ function look() {
     busy = true;
     due = false;
     sent = text.value;
-    const next = document.createElement("iframe"), late = setTimeout(() => says("computing …"), 300);
+    const next = document.createElement("iframe"),
+          late = setTimeout(() => says("computing …"), 300);
     next.title = shown.title;
     next.className = "coming";
     next.name = shown.name === "page" ? "next" : "page";

@@ -49,7 +49,8 @@ int main(int argc, char **argv) {
     if (argc < 2) return 2;
     const int fd = connect_to(argv[1]);
     if (send_all(fd, argc > 2 ? atoi(argv[2]) : 0))
-        while (print_some(fd)) {}
+        while (print_some(fd)) {
+        }
     close(fd);
     return 0;
 }

@@ -19,9 +19,10 @@ static void is_text(struct http_text text, const char *words) {
 }
 
 static void test_whole(void **state) {
-    static const char bytes[] = "POST /word/page HTTP/1.1\r\nhOST:localhost:8080 \t\r\n"
-                                "Origin: http://localhost:8080\r\nX-Other: \x80\xff\r\nEmpty:\r\n"
-                                "Content-Type:  text/plain\r\nContent-Length: 0005\r\n\r\nhelloGET /";
+    static const char bytes[] =
+        "POST /word/page HTTP/1.1\r\nhOST:localhost:8080 \t\r\n"
+        "Origin: http://localhost:8080\r\nX-Other: \x80\xff\r\nEmpty:\r\n"
+        "Content-Type:  text/plain\r\nContent-Length: 0005\r\n\r\nhelloGET /";
     struct http_request request;
     (void)state;
     const size_t whole = strlen(bytes) - strlen("GET /");
@@ -101,7 +102,8 @@ static void test_refused(void **state) {
 
 /* A zero is a byte as another. */
 static void test_zero(void **state) {
-    static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", name[] = "GE\0 / HTTP/1.1\r\n";
+    static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\0\r\n\r\n",
+                      name[] = "GE\0 / HTTP/1.1\r\n";
     struct http_request request;
     (void)state;
     assert_int_equal(http_parse(bytes, sizeof bytes - 1, &request), HTTP_REFUSED);
@@ -207,8 +209,9 @@ static void test_secrets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole), cmocka_unit_test(test_refused), cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_limits), cmocka_unit_test(test_many), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_zero),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_many),    cmocka_unit_test(test_forms),
         cmocka_unit_test(test_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,8 +75,8 @@ function effectFindings() {
             [`${what} ${effect < 0 ? "falls" : "rises"} by `, nats, "."];
         const before = place >= 0 ?
             [
-                ...purpose(effects), `head ${placeName(i)} reads `,
-                ...(read ? read.nodes : ["…"]), "; without it "
+                ...purpose(effects), `head ${placeName(i)} reads `, ...(read ? read.nodes : ["…"]),
+                "; without it "
             ] :
             [`Without head ${placeName(i)} `];
         return {
