@@ -12,6 +12,9 @@
     embed help_fish_text, "cli/help/completion.fish"
     embed attend_definitions_text, "cli/attend/definitions.json"
     embed report_page_text, "cli/common/report_page.html"
+    embed serve_start_text, "cli/serve/start.html"
+    embed serve_style_text, "cli/serve/start.css"
+    embed serve_script_text, "cli/serve/start.js"
     embed learn_text, "docs/tutorial.md"
 
 /* The help of every command, one text after another: each file begins with its "# COMMAND". */

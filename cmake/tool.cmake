@@ -13,7 +13,7 @@ if(cli_sources)
     enable_language(ASM)
     set(tool_texts ${PROJECT_SOURCE_DIR}/cli/texts.S) # embeds the texts of the tool
     file(GLOB text_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt ${PROJECT_SOURCE_DIR}/cli/help/completion.*
-        ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json
+        ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json ${PROJECT_SOURCE_DIR}/cli/serve/start.*
         ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
     set(ranks_mpi ${PROJECT_SOURCE_DIR}/cli/train/ranks_mpi.c)
     set(ranks_none ${PROJECT_SOURCE_DIR}/cli/train/ranks_none.c)

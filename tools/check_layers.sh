@@ -21,7 +21,7 @@ forbid() {
 }
 
 # The tool sees include/qkv and its own folder; its rooms include themselves, common and, of other rooms, those that rooms_below lists.
-rooms_below='look:heads look:attend'
+rooms_below='look:heads look:attend look:serve'
 check_tool() {
     includes cli | while IFS=: read -r file line name; do
         case $name in

@@ -121,8 +121,8 @@ static qkv_status put_around(const struct text_job *job, const struct text *text
     return QKV_OK;
 }
 
-static qkv_status answer(struct text_job *job, const struct text *text, const struct text *pair,
-                         json_t **json, qkv_error *error) {
+qkv_status text_job_answer(struct text_job *job, const struct text *text, const struct text *pair,
+                           json_t **json, qkv_error *error) {
     qkv_encoding *encoding = NULL;
     struct text whole = { NULL, 0 };
     qkv_status status = QKV_OK;
@@ -175,8 +175,8 @@ static int run_words(struct text_job *job, int n_words, char **words) {
     json_t *object = NULL;
     const bool as_json = job->session.common->json;
     if (status == QKV_OK)
-        status =
-            answer(job, &text[0], given[1] ? &text[1] : NULL, as_json ? &object : NULL, &error);
+        status = text_job_answer(job, &text[0], given[1] ? &text[1] : NULL,
+                                 as_json ? &object : NULL, &error);
     free(owned[0].bytes);
     free(owned[1].bytes);
     if (status != QKV_OK)
@@ -195,7 +195,7 @@ static qkv_status answer_line(struct text_job *job, const struct text *line, jso
     if (status == QKV_OK && job->needs_pair && n_texts < 2)
         status = text_error(error, QKV_ERR_FORMAT, "not an array of two strings");
     if (status == QKV_OK)
-        status = answer(job, &text[0], n_texts > 1 ? &text[1] : NULL, object, error);
+        status = text_job_answer(job, &text[0], n_texts > 1 ? &text[1] : NULL, object, error);
     json_decref(root);
     return status;
 }

@@ -46,6 +46,10 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
 /* Runs a job over its texts and closes its session. Returns an exit code. */
 int text_job_run(struct text_job *job, int n_words, char **words);
 
+/* Answers one text, and its pair, which is nullable; json as that of text_job. */
+qkv_status text_job_answer(struct text_job *job, const struct text *text, const struct text *pair,
+                           json_t **json, qkv_error *error);
+
 /*
  * Cuts an encoding to the model's length, with --truncate; otherwise it is an error to be longer.
  * longer: what else can be done, as in text_job; nullable.

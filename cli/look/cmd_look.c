@@ -1,8 +1,7 @@
 /* `qkv look`: where each token looks. Its options, the jobs of texts, and where results go. */
 #include "common/given.h"
-#include "common/lens.h"
 #include "common/named.h"
-#include "look/against.h"
+#include "look/job.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -80,80 +79,6 @@ qkv_status look_show(const struct look *look, json_t **json, qkv_error *error) {
     return status;
 }
 
-/* ---- Texts ----------------------------------------------------------------------------------- */
-
-/* A job over texts, and what else was asked for. */
-struct look_job {
-    struct text_job texts;
-    struct head_name *list; /* of --heads */
-    int n_list;
-    struct what_if what_if;
-    struct windows_rule windows;
-    struct session other; /* of --against */
-};
-
-static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
-                         qkv_error *error) {
-    const struct look_options *options = job->options;
-    const struct look_job *self = (const struct look_job *)job;
-    if (options->against)
-        return look_against(job, &self->other, input, &self->what_if, json, error);
-    struct look look = { .text = { .session = &job->session, .input = input },
-                         .ctx = job->session.ctx,
-                         .said = { job->said[0], job->said[1] },
-                         .options = options,
-                         .given = job->given,
-                         .list = self->list,
-                         .n_list = self->n_list,
-                         .choice = { .layer = job->layer, .head = job->head } };
-    qkv_status status = options->windows
-                            ? windows_make(&look, &self->what_if, &self->windows, error)
-                            : look_make(&look, &self->what_if, error);
-    if (status == QKV_OK && options->out && cli_cancelled)
-        status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    else if (status == QKV_OK)
-        status = look_show(&look, json, error);
-    look_free(&look);
-    return status;
-}
-
-static int look_texts(const struct cli_command *command, const struct look_options *options,
-                      int n_words, char **words) {
-    struct look_job job = { .texts = { .options = options,
-                                       .pair = options->pair,
-                                       .file = options->file,
-                                       .any_length = options->windows != NULL,
-                                       .longer = look_which(options) == QKV_SELF
-                                                     ? "--slide N looks at windows of it, "
-                                                     : NULL,
-                                       .which = look_which(options),
-                                       .answer = options->lens ? lens_answer : answer } };
-    struct cli_common common = options->common; /* of the other model */
-    struct text_job *const texts = &job.texts;
-    int code = what_if_parse(command, &options->what_if, &job.what_if);
-    if (code == EXIT_OK) code = windows_parse(command, options, &job.windows);
-    if (code == EXIT_OK) code = text_job_open(texts, command, &options->common);
-    if (code) return code;
-    code = look_list_heads(command, options, &texts->session, &job.list, &job.n_list);
-    if (code == EXIT_OK && job.n_list > 0) {
-        texts->given = true;
-        texts->layer = job.list[0].layer;
-        texts->head = job.list[0].head;
-    }
-    common.model = options->against;
-    if (code == EXIT_OK && options->against) code = session_open(&job.other, command, &common);
-    qkv_error error;
-    if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
-        code = cli_fail("%s", error.message);
-    if (code == EXIT_OK)
-        code = text_job_run(texts, n_words, words);
-    else
-        session_close(&texts->session);
-    session_close(&job.other);
-    free(job.list);
-    return code;
-}
-
 /* ---- Options --------------------------------------------------------------------------------- */
 
 #define DECODER "--cross|--decoder|--align"
@@ -168,7 +93,7 @@ static const struct given_rule inputs[] = {
     { .these = "--tokens|--q-tokens|--causal|--window|--scale|--pool",
       .without = "--q",
       .message = "%s goes with --q and --k, not with a text" },
-    { .without = "--q|a text|--jsonl|--file", .message = "TEXT is missing" },
+    { .without = "--q|a text|--jsonl|--file|--serve", .message = "TEXT is missing" },
     { .these = "--file", .with = "a text|--jsonl|--q" },
     { .these =
           "a text|--pair|" DECODER "|--target|--top|--what-if|--slide|--jsonl|--model|--truncate",
@@ -183,6 +108,9 @@ static const struct given_rule inputs[] = {
                   "--q|--against|-o" },
     { .these = "--effect",
       .with = DECODER "|--slide|--what-if|--jsonl|--q|--lens|--against|--plot" },
+    { .these = "--port", .without = "--serve", .message = "%s goes with --serve" },
+    { .these = "--serve",
+      .with = "-o|--json|--jsonl|--file|--q|--lens|--against|--align|--plot|--pool" },
     { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q" },
 };
 
@@ -213,7 +141,7 @@ static int check_plot(const struct cli_command *command, const struct look_optio
 }
 
 static int check_out(const struct cli_command *command, const struct look_options *o) {
-    const bool page = given_ending(o->out, ".html") == 0;
+    const bool page = o->serve || given_ending(o->out, ".html") == 0;
     const int code = given_check_ending(command, o->out, ENDINGS);
     if (code) return code;
     if (o->out && (o->common.json || o->common.jsonl))
@@ -250,7 +178,8 @@ static int look(const struct cli_command *command, const void *data, int n_words
     if (code == EXIT_OK) code = check_plot(command, o);
     if (code == EXIT_OK) code = check_out(command, o);
     if (code) return code;
-    if (o->out || o->q || o->windows) cli_catch_interrupts();
+    if (o->out || o->q || o->windows || o->serve) cli_catch_interrupts();
+    if (o->serve) return look_serve(command, o, n_words > 0 ? words[0] : NULL);
     return o->q ? look_arrays(command, o) : look_texts(command, o, n_words, words);
 }
 
@@ -278,6 +207,8 @@ static const struct cli_option look_table[] = {
     OPTION_FLAG("--lens", lens),
     OPTION_FLAG("--effect", effect),
     OPTION_FILE("--against", "MODEL", against, "/"),
+    OPTION_FLAG("--serve", serve),
+    OPTION_INT("--port", "N", port, 1, 65535),
     PICTURE_TABLE(picture),
     OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };

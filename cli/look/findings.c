@@ -14,7 +14,7 @@
 
 #include <qkv/effects.h>
 
-/* Multiplications of a pass over a text, roughly, up to which one head or all are ablated. */
+/* Multiplications of a pass over a text, roughly, up to which one head or several are ablated. */
 static const double pass_limit = 1e10, all_limit = 2e9;
 static const double least_change = 0.005;
 
@@ -52,6 +52,11 @@ static double work_of_pass(const struct look *look) {
         (double)info->n_decoder_layers * (8 * h * h + 2 * h * (double)info->decoder_intermediate);
     const double n_target = look->text.pair.next ? (double)look->text.pair.next->n : 0;
     return n * encoder + n_target * decoder;
+}
+
+bool findings_quick(const struct look *look, int64_t n) {
+    const double work = work_of_pass(look);
+    return n == 1 ? work <= pass_limit : work * (double)n <= all_limit;
 }
 
 /* ---- Ablations ------------------------------------------------------------------------------- */
@@ -202,7 +207,6 @@ qkv_status findings_make(const struct look *look, struct findings *f, qkv_error 
                                    .before = NAN,
                                    .without = NAN };
     find_word(look, f);
-    const double work = work_of_pass(look);
     char *word = NULL;
     qkv_status status = QKV_OK;
     if (f->word >= 0) {
@@ -211,9 +215,8 @@ qkv_status findings_make(const struct look *look, struct findings *f, qkv_error 
                            f->word);
         status = word ? QKV_OK : text_no_memory(error);
     }
-    if (status == QKV_OK && word && work <= pass_limit)
-        status =
-            measure(look, f, !look->given && work * (double)look_n_heads(look) <= all_limit, error);
+    if (status == QKV_OK && word && findings_quick(look, 1))
+        status = measure(look, f, !look->given && findings_quick(look, look_n_heads(look)), error);
     if (status == QKV_OK) say_shown(look, f, word ? word : "");
     if (status == QKV_OK && f->n > 1) say_worth_most(look, f, word);
     free(word);

@@ -17,7 +17,7 @@ struct finding {
 
 /*
  * The head that is shown, and of small models the head that is worth most, if it is another one.
- * Ablations that would take long are not made: pass_limit and all_limit in findings.c.
+ * Ablations that would take long are not made (findings_quick).
  */
 struct findings {
     struct finding list[2];
@@ -28,6 +28,12 @@ struct findings {
     int32_t word;     /* whose P is told; -1: none */
     int64_t position; /* where it would be, as of qkv_effects */
 };
+
+/*
+ * Are n heads, each ablated alone, quick enough to be ablated although nobody asked? The one place
+ * of this limit, of what a terminal shows and of a page.
+ */
+bool findings_quick(const struct look *look, int64_t n);
 
 /* None of windows, of arrays, or where something is asked. */
 qkv_status findings_make(const struct look *look, struct findings *findings, qkv_error *error);

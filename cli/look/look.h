@@ -29,6 +29,8 @@ struct look_options {
     bool lens;           /* common/lens.h */
     const char *against; /* against.h */
     bool effect;         /* of a page (page_effect.c) */
+    bool serve;          /* serve.c */
+    struct arg_int port;
     struct picture_options picture;
 };
 
@@ -290,7 +292,7 @@ qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *li
 void look_tokens_free(struct look_tokens *tokens, int64_t n);
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error);
-/* What each head is worth for the words that the model predicts, if --effect asks (page_effect.c). */
+/* What each head is worth for the words that the model predicts (page_effect.c). */
 struct page_effects {
     char what[160];
     char *word; /* to be freed */

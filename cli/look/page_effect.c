@@ -1,12 +1,15 @@
-/* What each head is worth for what the model predicts, in the page: `qkv look --effect -o FILE.html`. */
+/*
+ * What each head of a page is worth for what the model predicts: where --effect asks for it, and
+ * where it is so quick that the terminal would tell it, too (findings_quick).
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "look/look.h"
+#include "look/findings.h"
 #include <qkv/effects.h>
 
-/* Each head is a set of its own, in the order of the library. */
+/* Each head of the page is a set of its own, in the order of the page. */
 struct sets {
     int64_t n, n_places;
     int64_t *ends, *heads;
@@ -21,9 +24,10 @@ static void sets_free(struct sets *sets) {
     free(sets->log_p);
 }
 
-static qkv_status sets_make(struct sets *sets, const struct look *look, qkv_error *error) {
+static qkv_status sets_make(struct sets *sets, const struct look *look, const qkv_page *page,
+                            const qkv_page_head *heads, qkv_error *error) {
     const struct predictions *const made = &look->predictions;
-    sets->n = look_n_heads(look);
+    sets->n = page->n_heads;
     sets->n_places = made->n_masks;
     sets->ends = calloc((size_t)sets->n + 1, sizeof *sets->ends);
     sets->heads = calloc((size_t)sets->n + 1, sizeof *sets->heads);
@@ -31,7 +35,7 @@ static qkv_status sets_make(struct sets *sets, const struct look *look, qkv_erro
     sets->log_p = calloc((size_t)((sets->n + 1) * sets->n_places) + 1, sizeof *sets->log_p);
     if (!sets->ends || !sets->heads || !sets->words || !sets->log_p) return text_no_memory(error);
     for (int64_t s = 0; s < sets->n; s++) {
-        sets->heads[s] = s;
+        sets->heads[s] = heads[s].layer * look_info(look)->n_heads + heads[s].head;
         sets->ends[s] = s + 1;
     }
     for (int64_t t = 0; t < sets->n_places; t++)
@@ -39,7 +43,7 @@ static qkv_status sets_make(struct sets *sets, const struct look *look, qkv_erro
     return QKV_OK;
 }
 
-/* The mean ln p of the words, of the model (0) or without head `row` - 1. */
+/* The mean ln p of the words, of the model (0) or without head `row` - 1 of the page. */
 static double mean_of(const struct sets *sets, int64_t row) {
     double sum = 0;
     for (int64_t t = 0; t < sets->n_places; t++) sum += sets->log_p[row * sets->n_places + t];
@@ -84,21 +88,27 @@ static void describe(const struct look *look, const struct sets *sets, qkv_page 
              page->effect_query);
 }
 
+/* Of a modified model, of a target and of a mean over windows nobody asks. */
+static bool is_of_itself(const struct look *look) {
+    return !look->text.what_if.any && look->text.view.which == QKV_SELF && !look->windows &&
+           look->predictions.n_masks > 0 && look->predictions.top > 0;
+}
+
 qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_head *heads,
                              struct page_effects *made, qkv_error *error) {
+    const bool asked = look->options->effect;
     struct sets sets = { 0 };
-    if (!look->options->effect) return QKV_OK;
+    if (!asked && !(is_of_itself(look) && findings_quick(look, page->n_heads))) return QKV_OK;
     if (look->predictions.n_masks == 0)
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--effect: the model predicts nothing here: a text with [MASK], or a "
                           "language model");
-    qkv_status status = sets_make(&sets, look, error);
+    qkv_status status = sets_make(&sets, look, page, heads, error);
     if (status == QKV_OK) status = compute(look, &sets, error);
     if (status == QKV_OK) describe(look, &sets, page, made);
-    const int64_t across = look_info(look)->n_heads;
     for (int64_t h = 0; status == QKV_OK && h < page->n_heads; h++)
-        heads[h].effect =
-            mean_of(&sets, 1 + heads[h].layer * across + heads[h].head) - mean_of(&sets, 0);
+        heads[h].effect = mean_of(&sets, 1 + h) - mean_of(&sets, 0);
     sets_free(&sets);
-    return status;
+    /* without them it is a page all the same */
+    return status == QKV_ERR_UNSUPPORTED && !asked ? QKV_OK : status;
 }

@@ -181,8 +181,23 @@ sorted_numbers "$d/page.html" effect > "$d/effects"
 check "effects of a page" test "$(wc -l < "$d/effects")" -eq 4
 check "are those of heads" test "$(paste "$d/nats" "$d/effects" | awk '{ d = $1 - $2; if (d > 1e-6 || d < -1e-6) n++ } END { print n + 0 }')" -eq 0
 check "and it says of what" grep -q '"effects":{"what":"ln P([^)]*) at token 2","word":"[^"]*","log_p":-[0-9.]*,"place":2}' "$d/page.html"
+# Of a small model a page has them by itself, all or those of the heads that it has; not under a question.
+has_effects() { check "$2 effects in a page" test "$(grep -o '"effect":[-0-9]' "$1" | wc -l)" -eq "$2"; }
+run look "$sentence" $m -o "$d/asked.html" --effect --quiet
 run look "$sentence" $m -o "$d/page.html" --quiet
-check "without --effect there are none" test "$(grep -c '"effects\?":[-{0-9]' "$d/page.html")" -eq 0
+code 0
+check "the same page without --effect" cmp -s "$d/asked.html" "$d/page.html"
+run look "$sentence" $m --heads 1.0,0.1 -o "$d/heads.html" --quiet
+has_effects "$d/heads.html" 2
+check "are those of the same heads" test "$(sorted_numbers "$d/heads.html" effect | grep -c -x -F -f "$d/effects")" -eq 2
+run look "$sentence" $m --head 1.1 -o "$d/head.html" --quiet
+has_effects "$d/head.html" 1
+run look "$sentence" $m --what-if causal -o "$d/causal.html" --quiet
+has_effects "$d/causal.html" 0
+run look "the man" $m -o "$d/none.html" --quiet
+has_effects "$d/none.html" 0
+run look "a red fox" $b --cross -o "$d/cross.html" --quiet
+has_effects "$d/cross.html" 0
 run look "the man" $m --effect -o "$d/page.html" --quiet
 code 1
 err_like 'the model predicts nothing here: a text with \[MASK\], or a language model'

@@ -339,7 +339,7 @@ def findings(t, browser):
         best, p = min(answer["heads"], key=lambda h: h["nats"]), math.exp(answer["log_p"])
         weights = t.look(None, tab.run("manifest.title"), "--head", f"{best['layer']}.{best['head']}")["weights"][7]
         first = tab.page.inner_text(".findings li:first-child p")
-        wanted = f"To predict it, head {best['layer']}.{best['head']} at [MASK] reads door ({max(weights):.2f}); without it P(it) falls from {p:.2f} to {p + best['probability']:.2f} (−{-best['nats']:.2f} nats)."
+        wanted = f"To fill [MASK], head {best['layer']}.{best['head']} reads door ({max(weights):.2f}); without it P(it) falls from {p:.2f} to {p + best['probability']:.2f} (−{-best['nats']:.2f} nats)."
         t.check("findings: the first", " ".join(first.split()) == wanted, (first, wanted))
         for index in range(tab.page.locator(".findings li").count()):
             item = tab.page.locator(".findings li").nth(index)

@@ -80,7 +80,8 @@ def write_heatmap(heads: Heads, head: int, path: str, title: str, drawn: Drawn) 
               for names in (heads.queries, heads.tokens)]
     made = init(_c.qkv_heatmap, n_rows=heads.n_queries, n_cols=heads.n_keys, weights=weights.ctypes.data,
                 row_labels=ctypes.addressof(labels[0]), col_labels=ctypes.addressof(labels[1]),
-                title=(heads._title if drawn.title is None else drawn.title).encode(), caption=f"{heads._caption} {title}.".encode(), **fields)
+                title=(heads._title if drawn.title is None else drawn.title).encode(),
+                caption=f"{heads._caption} {title}.".encode(), **fields)
     if hidden.any():
         made.hidden = hidden.ctypes.data
     error.check(write(ctypes.byref(made), str(path).encode(), error.pointer))

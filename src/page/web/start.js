@@ -38,6 +38,14 @@ function reading(head, query) {
 const toHead = (i, patch = {}, name = placeName(i)) =>
     ({name, patch: {head: i, tab: "tokens", ...patch}});
 
+/* What a prediction is for: "To fill [MASK], ", as the command says it. */
+function purpose({word, place, what}) {
+    const at = el("b", {}, bdi(queryText(place)));
+    if (what === `ln P(${word}) at token ${place}`) return ["To fill ", at, ", "];
+    if (what === `ln P(${word}) after token ${place}`) return ["To say what comes next, "];
+    return ["At ", at, ", "];
+}
+
 /* "To fill [MASK], head 3.0 reads door (0.97); without it P(it) falls from 1.00 to 0.54." */
 function effectFindings() {
     const {effects} = manifest;
@@ -67,9 +75,8 @@ function effectFindings() {
             [`${what} ${effect < 0 ? "falls" : "rises"} by `, nats, "."];
         const before = place >= 0 ?
             [
-                ...(word ? ["To predict ", el("b", {}, bdi(word)), ", "] : []),
-                `head ${placeName(i)} at `, el("b", {}, bdi(queryText(place))), " reads ",
-                ...(read ? read.nodes : ["…"]), "; without it "
+                ...purpose(effects), `head ${placeName(i)} reads `, ...(read ? read.nodes : ["…"]),
+                "; without it "
             ] :
             [`Without head ${placeName(i)} `];
         return {

@@ -1,0 +1,30 @@
+/* A job of `qkv look` over texts: its session and what its options mean for the model (job.c). */
+#ifndef QKV_CLI_LOOK_JOB_H
+#define QKV_CLI_LOOK_JOB_H
+
+#include "common/lines.h"
+#include "look/look.h"
+
+struct look_job {
+    struct text_job texts;
+    struct head_name *list; /* of --heads */
+    int n_list;
+    struct what_if what_if;
+    struct windows_rule windows;
+    struct session other; /* of --against */
+};
+
+/* An exit code, having said what is wrong. To be closed in any case. */
+int look_job_open(struct look_job *job, const struct cli_command *command,
+                  const struct look_options *options);
+void look_job_close(struct look_job *job);
+
+/* Looks at the texts of the command line. An exit code. */
+int look_texts(const struct cli_command *command, const struct look_options *options, int n_words,
+               char **words);
+
+/* --serve: looks at each text that a browser sends (serve.c). first: TEXT, nullable. An exit code. */
+int look_serve(const struct cli_command *command, const struct look_options *options,
+               const char *first);
+
+#endif

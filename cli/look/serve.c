@@ -1,0 +1,194 @@
+/*
+ * `qkv look --serve`: a page on this computer that follows what its reader types. Each text is looked
+ * at as by `qkv look TEXT -o FILE.html`, with the same options, and what the model refuses is shown in
+ * the page's place.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "look/job.h"
+#include "look/serve_page.h"
+#include "serve/serve.h"
+
+extern const char serve_start_text[], serve_style_text[], serve_script_text[];
+
+/* The start page fetches from its own address only, and nobody else may frame it. */
+static const char start_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; frame-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/* A page of `look` has a policy of its own inside. */
+static const char page_policy[] = "frame-ancestors 'self'";
+static const char error_policy[] = "default-src 'none'; style-src 'self'; frame-ancestors 'self'";
+static const char html[] = "text/html; charset=utf-8";
+
+struct service {
+    struct look_job *job;
+    struct text first, pair; /* TEXT of the command line and --pair; bytes NULL: none */
+    struct page_pipe pipe;
+};
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+/* Ends what was printed into bytes of the answer. */
+static void take(FILE *out, struct serve_answer *answer, int status, const char *type,
+                 const char *policy) {
+    const bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        serve_refuse(answer, 500);
+        return;
+    }
+    answer->status = status;
+    answer->type = type;
+    answer->policy = policy;
+}
+
+static void put_hole(void *user, const char *hole) {
+    const struct service *const service = ((void **)user)[0];
+    FILE *const out = ((void **)user)[1];
+    const struct session *const session = &service->job->texts.session;
+    if (strcmp(hole, "model") == 0) {
+        char *const source = term_escape(session->info->source, strlen(session->info->source));
+        if (source) html_put(out, source, strlen(source));
+        free(source);
+    }
+    if (strcmp(hole, "text") == 0 && service->first.n > 0)
+        html_put(out, service->first.bytes, service->first.n);
+    if (strcmp(hole, "hint") == 0 && session->info->has_mlm) {
+        char *const mask = mask_name(session);
+        if (mask) fputs(", with ", out);
+        if (mask) html_put(out, mask, strlen(mask));
+        if (mask) fputs(" for a word to predict", out);
+        free(mask);
+    }
+}
+
+static void answer_start(const struct service *service, struct serve_answer *answer) {
+    FILE *const out = open_memstream(&answer->bytes, &answer->n);
+    const void *const user[2] = { service, out };
+    if (!out) {
+        serve_refuse(answer, 500);
+        return;
+    }
+    template_write(out, serve_start_text, put_hole, (void *)(uintptr_t)user);
+    take(out, answer, 200, html, start_policy);
+}
+
+static void answer_file(struct serve_answer *answer, const char *text, const char *type) {
+    answer->bytes = strdup(text);
+    if (!answer->bytes) {
+        serve_refuse(answer, 500);
+        return;
+    }
+    answer->n = strlen(text);
+    answer->status = 200;
+    answer->type = type;
+    answer->policy = start_policy;
+}
+
+static void answer_error(struct serve_answer *answer, const char *message) {
+    FILE *const out = open_memstream(&answer->bytes, &answer->n);
+    char *const escaped = term_escape(message, strlen(message));
+    if (!out || !escaped) {
+        if (out) fclose(out);
+        serve_refuse(answer, 500);
+    } else {
+        fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>qkv look</title>"
+              "<link rel=\"stylesheet\" href=\"start.css\">\n<p class=\"error\" role=\"alert\">",
+              out);
+        html_put(out, escaped, strlen(escaped));
+        fputs("</p></html>\n", out);
+        take(out, answer, 422, html, error_policy);
+    }
+    free(escaped);
+}
+
+/* ---- A text ---------------------------------------------------------------------------------- */
+
+static void answer_text(struct service *service, const struct text *text,
+                        struct serve_answer *answer) {
+    struct page_pipe *const pipe = &service->pipe;
+    qkv_error error, ended;
+    qkv_status status = page_pipe_begin(pipe, &error);
+    if (status == QKV_OK) {
+        status = text_job_answer(&service->job->texts, text,
+                                 service->pair.bytes ? &service->pair : NULL, NULL, &error);
+        if (page_pipe_end(pipe, &ended) != QKV_OK && status == QKV_OK) {
+            status = ended.status;
+            error = ended;
+        }
+    }
+    if (status != QKV_OK) {
+        answer_error(answer, error.message);
+        return;
+    }
+    *answer = (struct serve_answer){ 200, html, page_policy, pipe->bytes, pipe->n };
+    pipe->bytes = NULL;
+}
+
+/* "application/x-www-form-urlencoded", perhaps with a charset. */
+static bool is_form(struct http_text type) {
+    static const char form[] = "application/x-www-form-urlencoded";
+    const size_t n = sizeof form - 1;
+    return type.at && type.n >= n && memcmp(type.at, form, n) == 0 &&
+           (type.n == n || type.at[n] == ';');
+}
+
+static void answer_form(struct service *service, const struct http_request *request,
+                        struct serve_answer *answer) {
+    struct text text = { malloc(request->body.n + 1), 0 };
+    if (!text.bytes)
+        serve_refuse(answer, 500);
+    else if (!is_form(request->type))
+        serve_refuse(answer, 415);
+    else if (!http_form(request->body, "text", text.bytes, &text.n))
+        serve_refuse(answer, 400);
+    else
+        answer_text(service, &text, answer);
+    free(text.bytes);
+}
+
+static void answer_request(void *user, const struct http_request *request, struct http_text name,
+                           struct serve_answer *answer) {
+    struct service *const service = user;
+    const bool is_page = http_is(name, "page");
+    if (!is_page && !http_is(name, "") && !http_is(name, "start.css") && !http_is(name, "start.js"))
+        serve_refuse(answer, 404);
+    else if (is_page != request->is_post)
+        serve_refuse(answer, 405);
+    else if (is_page)
+        answer_form(service, request, answer);
+    else if (http_is(name, "start.css"))
+        answer_file(answer, serve_style_text, "text/css; charset=utf-8");
+    else if (http_is(name, "start.js"))
+        answer_file(answer, serve_script_text, "text/javascript; charset=utf-8");
+    else
+        answer_start(service, answer);
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static struct text text_of(const char *words) {
+    return (struct text){ (char *)(uintptr_t)words, words ? strlen(words) : 0 };
+}
+
+int look_serve(const struct cli_command *command, const struct look_options *options,
+               const char *first) {
+    struct look_options asked = *options; /* each text writes a page, and says nothing */
+    struct look_job job;
+    struct service service = { .job = &job, .first = text_of(first), .pair = text_of(asked.pair) };
+    const struct serve_site site = { .port = (int)options->port.value,
+                                     .quiet = options->common.quiet,
+                                     .answer = answer_request,
+                                     .user = &service };
+    int code = page_pipe_make(&service.pipe);
+    if (code) return code;
+    asked.out = service.pipe.path;
+    code = look_job_open(&job, command, &asked);
+    asked.common.quiet = true;
+    if (code == EXIT_OK) code = serve(&site);
+    look_job_close(&job);
+    page_pipe_remove(&service.pipe);
+    /* Ctrl-C is how this ends */
+    if (code == EXIT_OK) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
+    return code;
+}
