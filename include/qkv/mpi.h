@@ -97,20 +97,21 @@ QKV_DEFINE_INIT(qkvmpi_options)
  *     "zigzag": a ring over 2 P runs of one length. Rank r has the runs r and 2 P - 1 - r, one
  *     after the other in its arrays. len_q is even and the same on all ranks, and so is len_k.
  *
- * Determinism: in "ordered" o, lse and statistics have the bits of qkv_attention_forward on the whole sequence
- *     in one process, in the same class of arithmetic. They do not depend on the number of ranks or
+ * Determinism: in "ordered" o, lse and statistics have the bits of qkv_attention_forward on the
+ *     whole sequence in one process, in the same class of arithmetic. They do not depend on the number of ranks or
  *     the cuts. QKV_CLASS_AUTO must choose the same class on all ranks. n_empty_rows and n_nan_rows
  *     count the rows of this rank. In "ring" and "zigzag" bits depend on ranks and cuts; the
  *     bounds of accuracy are those of one process.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
- *     head_dim_v) elements. In a ring it sends those of all ranks but the next. Three small exchanges agree on descriptors and errors.
+ *     head_dim_v) elements. In a ring it sends those of all ranks but the next. Three
+ *     small exchanges agree on descriptors and errors.
  * Memory: in the workspace of ctx, that of a forward call with len_k of a chunk; two chunks, of at
  *     most 8 MiB or 256 keys each; and n_batch n_heads len_q (head_dim_v rounded up to 32, + 19)
  *     floats, with statistics also a record of each row, of 64 bytes, 8 for each of top_k rounded
  *     up to 8, and 4 for each class and offset. In a ring there are two pieces in place of two
- *     chunks, and 256 keys for each 256 that several runs share. Nothing is allocated once the context has that
- *     much.
+ *     chunks, and 256 keys for each 256 that several runs share. Nothing is allocated once
+ *     the context has that much.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
  * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED, QKV_SET_STATS in "ring" and "zigzag".
