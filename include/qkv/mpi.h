@@ -7,7 +7,7 @@
  *     if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK) return 1;
  *     qkv_attention_desc_contiguous(&desc, 1, 32, 8, my_len, my_len, 128, 128);
  *     desc.flags |= QKV_SET_CAUSAL;
- *     if (qkvmpi_attention_forward(group, ctx, &desc, q, k, v, o, lse) != QKV_OK)
+ *     if (qkvmpi_attention_forward(group, ctx, &desc, q, k, v, o, lse, NULL) != QKV_OK)
  *         fprintf(stderr, "%s\n", qkvmpi_group_message(group));
  *
  * Pieces lie in the order of ranks: the queries of rank r follow those of rank r - 1, and so do the
@@ -61,6 +61,19 @@ QKV_API const char *qkvmpi_group_message(const qkvmpi_group *group);
 QKV_API int qkvmpi_group_rank(const qkvmpi_group *group);
 QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
 
+/** How a forward call goes about it. Made by qkvmpi_options_init(). */
+typedef struct qkvmpi_options {
+    size_t struct_size;
+    /*
+     * The same on all ranks. "ordered", or NULL: the bits of one process. "ring": keys go from each
+     * rank to the next. "zigzag": as ring, and the sequence is cut so that a causal mask leaves all
+     * ranks the same work.
+     */
+    const char *scheme;
+} qkvmpi_options;
+
+QKV_DEFINE_INIT(qkvmpi_options)
+
 /**
  * Returns this process's `ranks` of qkv_train_options: a training run whose slices the ranks of the
  * group share. The group must stay until qkv_train returns. qkv_train refuses that of NULL.
@@ -86,24 +99,32 @@ QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
  *
  * Scheme: every rank visits all keys in their order. The ranks that own a chunk of keys broadcast
  * it, while the chunk before it is computed.
+ *     "ring": the keys of a rank are one message, which goes on while it is computed. Results of
+ *     the blocks are joined in f32. It needs no broadcasts, which slow networks do badly.
+ *     "zigzag": a ring over 2 P runs of one length. Rank r has the runs r and 2 P - 1 - r, one
+ *     after the other in its arrays. len_q is even and the same on all ranks, and so is len_k.
  *
- * Determinism: o, lse and statistics have the bits of qkv_attention_forward on the whole sequence
- *     in one process, in the same class of arithmetic. They do not depend on the number of ranks or
+ * Determinism: in "ordered" o, lse and statistics have the bits of qkv_attention_forward on the
+ *     whole sequence in one process, in the same class of arithmetic. They do not depend on the number of ranks or
  *     the cuts. QKV_CLASS_AUTO must choose the same class on all ranks. n_empty_rows and n_nan_rows
- *     count the rows of this rank.
+ *     count the rows of this rank. In "ring" and "zigzag" bits depend on ranks and cuts; the
+ *     bounds of accuracy are those of one process.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
- *     head_dim_v) elements. Three small exchanges agree on descriptors and errors.
+ *     head_dim_v) elements. In a ring it sends those of all ranks but the next. Three
+ *     small exchanges agree on descriptors and errors.
  * Memory: in the workspace of ctx, that of a forward call with len_k of a chunk; two chunks, of at
  *     most 8 MiB or 256 keys each; and n_batch n_heads len_q (head_dim_v rounded up to 32, + 19)
  *     floats, with statistics also a record of each row, of 64 bytes, 8 for each of top_k rounded
- *     up to 8, and 4 for each class and offset. Nothing is allocated once the context has that
- *     much.
+ *     up to 8, and 4 for each class and offset. In a ring there are two pieces in place of two
+ *     chunks, and 256 keys for each 256 that several runs share. Nothing is allocated once
+ *     the context has that much.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
- * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED.
+ * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED, QKV_SET_STATS in "ring" and "zigzag".
  *
- * @param lse  NULL: not written on this rank.
+ * @param lse      NULL: not written on this rank.
+ * @param options  NULL for the defaults.
  * @return the same status on all ranks. An error of one rank is the error of all: of several, that
  *         of the lowest rank. qkvmpi_group_message(group) has its reason. o and lse are then
  *         untouched, except after QKV_ERR_IO. After QKV_ERR_IO the group is of no more use. MPI
@@ -112,7 +133,8 @@ QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
 QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, qkv_ctx *ctx,
                                                           const qkv_attention_desc *desc,
                                                           const void *q, const void *k,
-                                                          const void *v, void *o, float *lse);
+                                                          const void *v, void *o, float *lse,
+                                                          const qkvmpi_options *options);
 
 /**
  * qkv_attention_backward of the whole sequence, in pieces, after qkvmpi_attention_forward. Each

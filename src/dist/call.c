@@ -21,7 +21,7 @@ static const qkvi_field fields[] = {
     { "mask_type", QKVI_FIELD_INT },    { "mask_len_k", QKVI_FIELD_INT },
     { "block_len", QKVI_FIELD_INT },    { "scale", QKVI_FIELD_FLOAT },
     { "softcap", QKVI_FIELD_FLOAT },    { "dropout", QKVI_FIELD_FLOAT },
-    { "dropout_seed", QKVI_FIELD_INT },
+    { "dropout_seed", QKVI_FIELD_INT }, { "the scheme", QKVI_FIELD_HASH },
 };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
@@ -32,7 +32,7 @@ static int64_t bits_of(float x) {
 }
 
 /* Fields without their flag count as 0. */
-static void record_of(const qkv_attention_desc *d, qkvi_record *record) {
+static void record_of(const qkv_attention_desc *d, qkvi_scheme scheme, qkvi_record *record) {
     const bool has_window = d->flags & QKV_SET_WINDOW, has_mask = d->flags & QKV_SET_MASK;
     const bool has_offset = (d->flags & QKV_SET_Q_OFFSET) && !d->q_offsets;
     const bool has_dropout = d->flags & QKV_SET_DROPOUT;
@@ -56,6 +56,7 @@ static void record_of(const qkv_attention_desc *d, qkvi_record *record) {
         d->flags & QKV_SET_SOFTCAP ? bits_of(d->softcap) : 0,
         has_dropout ? bits_of(d->dropout) : 0,
         has_dropout ? (int64_t)d->dropout_seed : 0,
+        scheme,
     };
     memcpy(record->value, value, sizeof value);
     record->value[AT_LEN_Q] = d->len_q;
@@ -100,7 +101,7 @@ static qkv_status exchange_desc(qkvi_group *group, qkv_status status,
     qkvi_record record = { 0 };
     qkv_attention_desc d;
     if (status == QKV_OK) status = read_desc(desc, &d, &group->error);
-    if (status == QKV_OK) record_of(&d, &record);
+    if (status == QKV_OK) record_of(&d, group->scheme, &record);
     record.status = status;
     QKV_TRY(qkvi_group_exchange(group, &record));
     QKV_TRY(qkvi_group_compare(group, fields, N_FIELDS));
@@ -233,6 +234,7 @@ qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status s
 
 qkv_status qkvi_call_begin(qkvi_group *group, qkv_ctx *ctx) {
     group->error = (qkv_error){ QKV_OK, "" };
+    group->scheme = QKVI_SCHEME_ORDERED;
     if (group->broken)
         return qkvi_group_fail(group, QKV_ERR_IO, "an earlier call lost the connection");
     const qkv_status status = qkvi_ctx_begin(ctx);

@@ -11,12 +11,13 @@ enum { MOST_KEYS = 4096 };
 /* Elements of K and V of a key and head. */
 static int64_t elements(const qkvi_problem *p) { return p->head_dim + p->head_dim_v; }
 
-/* Keys [begin, end) of this rank. */
-static void pack(const void *user, int64_t turn, int64_t begin, int64_t end, char *to) {
-    const qkvi_problem *const p = ((const qkvi_chunks *)user)->p;
+int64_t qkvi_chunks_row_bytes(const qkvi_problem *p) {
+    return p->n_batch * p->n_kv_heads * elements(p) * qkvi_dtype_bytes(p->dtype);
+}
+
+void qkvi_chunks_pack(const qkvi_problem *p, int64_t begin, int64_t end, char *to) {
     const size_t k_bytes = (size_t)(p->head_dim * qkvi_dtype_bytes(p->dtype));
     const size_t v_bytes = (size_t)(p->head_dim_v * qkvi_dtype_bytes(p->dtype));
-    (void)turn;
     for (int64_t j = begin; j < end; j++)
         for (int64_t b = 0; b < p->n_batch; b++)
             for (int64_t g = 0; g < p->n_kv_heads; g++, to += k_bytes + v_bytes) {
@@ -27,8 +28,23 @@ static void pack(const void *user, int64_t turn, int64_t begin, int64_t end, cha
             }
 }
 
+static void pack(const void *user, int64_t turn, int64_t begin, int64_t end, char *to) {
+    (void)turn;
+    qkvi_chunks_pack(((const qkvi_chunks *)user)->p, begin, end, to);
+}
+
+void qkvi_chunks_take(qkvi_problem *p, const char *rows, int64_t first) {
+    const int64_t stride[3] = { p->n_kv_heads * elements(p), elements(p),
+                                p->n_batch * p->n_kv_heads * elements(p) };
+    memcpy(p->k_stride, stride, sizeof stride);
+    memcpy(p->v_stride, stride, sizeof stride);
+    p->k = rows;
+    p->v = qkvi_elem(rows, p->dtype, p->head_dim);
+    p->first_k = first;
+}
+
 void qkvi_chunks_init(qkvi_chunks *c, qkvi_group *group, const qkvi_problem *p) {
-    const int64_t row = p->n_batch * p->n_kv_heads * elements(p) * qkvi_dtype_bytes(p->dtype);
+    const int64_t row = qkvi_chunks_row_bytes(p);
     c->p = p;
     c->stream = (qkvi_stream){ .group = group,
                                .first = group->first_k,
@@ -43,12 +59,6 @@ void qkvi_chunks_init(qkvi_chunks *c, qkvi_group *group, const qkvi_problem *p) 
 qkv_status qkvi_chunks_next(qkvi_chunks *c, int64_t n, qkvi_problem *p) {
     const char *rows;
     QKV_TRY(qkvi_stream_next(&c->stream, n, &rows));
-    const int64_t stride[3] = { p->n_kv_heads * elements(p), elements(p),
-                                c->stream.row_bytes / qkvi_dtype_bytes(p->dtype) };
-    memcpy(p->k_stride, stride, sizeof stride);
-    memcpy(p->v_stride, stride, sizeof stride);
-    p->k = rows;
-    p->v = qkvi_elem(rows, p->dtype, p->head_dim);
-    p->first_k = qkvi_stream_begin(&c->stream, n);
+    qkvi_chunks_take(p, rows, qkvi_stream_begin(&c->stream, n));
     return QKV_OK;
 }

@@ -12,6 +12,15 @@
 #include "attn/desc.h"
 #include "dist/stream.h"
 
+/* Bytes of a key. */
+int64_t qkvi_chunks_row_bytes(const qkvi_problem *p);
+
+/* Keys [begin, end) of this rank, packed. */
+void qkvi_chunks_pack(const qkvi_problem *p, int64_t begin, int64_t end, char *to);
+
+/* k and v of *p, with their strides and first_k, become packed rows from key `first` on. */
+void qkvi_chunks_take(qkvi_problem *p, const char *rows, int64_t first);
+
 typedef struct qkvi_chunks {
     qkvi_stream stream;
     const qkvi_problem *p; /* with the arrays of this rank */

@@ -18,14 +18,20 @@ typedef struct qkvi_record {
     int64_t value[QKVI_RECORD_FIELDS];
 } qkvi_record;
 
+/* How a forward call goes about it; the same on all ranks. */
+typedef enum qkvi_scheme { QKVI_SCHEME_ORDERED, QKVI_SCHEME_RING, QKVI_SCHEME_ZIGZAG } qkvi_scheme;
+
 typedef struct qkvi_group {
     qkvi_transport *transport;
     qkv_error error;            /* of the last call */
     qkvi_record *records;       /* [size], of the last exchange */
     int64_t *first_q, *first_k; /* [size + 1]: the pieces of a call; the last is the sum */
     qkvi_request *requests;     /* [2][size] */
-    int64_t chunk_keys;         /* a test's choice, a multiple of 256; 0: by size */
-    bool broken;                /* the transport has failed: nothing works any more */
+    qkvi_scheme scheme;         /* of a call */
+    /* NULL, or where a test has pairs of a query and a key counted that a ring computes. */
+    int64_t *pairs;
+    int64_t chunk_keys; /* a test's choice, a multiple of 256; 0: by size */
+    bool broken;        /* the transport has failed: nothing works any more */
 } qkvi_group;
 
 /* NULL without memory. The transport outlives the group. */

@@ -103,9 +103,14 @@ static qkv_status forward(pass *x, qkv_status status, const qkv_attention_desc *
     return qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, walk(x)));
 }
 
+qkv_status qkvi_ordered_pass(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                             const qkv_attention_desc *desc, const qkvi_dist_arrays *arrays) {
+    pass x = { .group = group, .ctx = ctx };
+    return forward(&x, status, desc, arrays);
+}
+
 qkv_status qkvi_ordered_forward(qkvi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc,
                                 const qkvi_dist_arrays *arrays) {
-    pass x = { .group = group, .ctx = ctx };
     const qkv_status begun = qkvi_call_begin(group, ctx);
-    return qkvi_call_end(group, ctx, begun, forward(&x, begun, desc, arrays));
+    return qkvi_call_end(group, ctx, begun, qkvi_ordered_pass(group, ctx, begun, desc, arrays));
 }

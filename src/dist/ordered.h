@@ -12,6 +12,11 @@ QKV_NODISCARD qkv_status qkvi_ordered_forward(qkvi_group *group, qkv_ctx *ctx,
                                               const qkv_attention_desc *desc,
                                               const qkvi_dist_arrays *arrays);
 
+/* Between qkvi_call_begin and _end; status: of what came before, on this rank. */
+QKV_NODISCARD qkv_status qkvi_ordered_pass(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                           const qkv_attention_desc *desc,
+                                           const qkvi_dist_arrays *arrays);
+
 /* The same of decode, whose order is that of splits: seams.h says whose each is. */
 QKV_NODISCARD qkv_status qkvi_ordered_decode(qkvi_group *group, qkv_ctx *ctx,
                                              const qkv_attention_desc *desc,

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/options.h"
 #include "dist/ordered.h"
+#include "dist/ring.h"
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
@@ -85,10 +87,17 @@ int qkvmpi_group_size(const qkvmpi_group *group) { return group ? group->mpi.bas
 
 qkv_status qkvmpi_attention_forward(qkvmpi_group *group, qkv_ctx *ctx,
                                     const qkv_attention_desc *desc, const void *q, const void *k,
-                                    const void *v, void *o, float *lse) {
+                                    const void *v, void *o, float *lse,
+                                    const qkvmpi_options *options) {
     const qkvi_dist_arrays arrays = { q, k, v, o, lse };
+    qkvmpi_options read = qkvmpi_options_init();
+    qkvi_scheme scheme = QKVI_SCHEME_ORDERED;
+    qkv_error error = { QKV_OK, "" };
+    qkv_status status = QKV_OK;
     if (!group) return QKV_ERR_ARGUMENT;
-    return qkvi_ordered_forward(group->of, ctx, desc, &arrays);
+    if (options) status = qkvi_options_read(&read, sizeof read, options, "qkvmpi_options", &error);
+    if (status == QKV_OK) status = qkvi_scheme_named(read.scheme, &scheme, &error);
+    return qkvi_forward_by(group->of, ctx, scheme, status == QKV_OK ? NULL : &error, desc, &arrays);
 }
 
 qkv_status qkvmpi_attention_backward(qkvmpi_group *group, qkv_ctx *ctx,

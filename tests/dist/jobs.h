@@ -21,6 +21,26 @@ typedef struct forward_job {
 /* A rank_main; user: a forward_job. */
 int forward_job_of_rank(qkvi_transport *t, void *user);
 
+/* One case in a ring; in zigzag rows of two runs are gathered for each rank. */
+typedef struct ring_job {
+    const check_case *c;
+    const outputs *x; /* where ranks write */
+    cuts at;
+    qkvi_scheme scheme;
+    int n_threads;
+    const char *isa;
+    int64_t *pairs; /* NULL, or [size]: pairs of a query and a key that each rank computed */
+} ring_job;
+
+/* A rank_main; user: a ring_job. */
+int ring_job_of_rank(qkvi_transport *t, void *user);
+
+/* Gives a rank's descriptor and arrays to `call`, with user; rows it has written go to x. */
+qkv_status ring_call(const ring_job *job, int rank,
+                     qkv_status (*call)(void *user, const qkv_attention_desc *d,
+                                        const qkvi_dist_arrays *a),
+                     void *user);
+
 /* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
 outputs forward_in_one_process(const check_case *c, stats_arrays *stats);
 

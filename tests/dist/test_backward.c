@@ -2,7 +2,8 @@
  * Gradients of scheme "ordered" have the bits of one process: every pair of features in every type,
  * the sequence in uneven and empty pieces on 1 to 8 ranks, as threads and as processes.
  */
-#include "attention/every_isa.h"
+#include "dist/turns.h"
+
 #include "dist/jobs.h"
 
 static void in_pieces(const check_case *c, const outputs *whole, world_function *world, cuts at,
@@ -17,13 +18,6 @@ static void in_pieces(const check_case *c, const outputs *whole, world_function 
     outputs_free(&x);
 }
 
-/* One instruction set takes each turn: all have the same bits, which other tests compare. */
-static bool my_turn(int turn) {
-    int n = 0;
-    while (qkv_isa_name(n)) n++;
-    return turn % n == isa_at;
-}
-
 static bool is_backward(pair p, int column) {
     return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
            p.b != FEATURE_VARLEN;
@@ -36,7 +30,8 @@ static void every_pair(void) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         check_case c;
-        if (!is_backward(p, column) || !my_turn(n_cases++)) continue;
+        if (!is_backward(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
+            continue;
         const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         case_make_of(&c, &x, rng_next(&r));
         outputs whole = both_in_one_process(&c);
@@ -66,11 +61,13 @@ static void every_number_of_ranks(void) {
                                .head_dim = 16,
                                .head_dim_v = 16 };
             check_case c;
-            if (!my_turn(size)) continue;
+            if (!my_turn(size) || !takes_size(n, 3, size)) continue;
             case_make_of(&c, &y, rng_next(&r));
             outputs whole = both_in_one_process(&c);
-            in_pieces(&c, &whole, world_of_threads, cuts_even(size, &c.d), &r);
-            if (!UNDER_TSAN) in_pieces(&c, &whole, world_of_processes, cuts_even(size, &c.d), &r);
+            if (takes_threads(size))
+                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &c.d), &r);
+            if (takes_processes(size))
+                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &c.d), &r);
             outputs_free(&whole);
             case_free(&c);
         }

@@ -3,15 +3,9 @@
  * type, in one array or in pages, cut unevenly and into empty pieces for 1 to 8 ranks, as threads
  * and as processes; with statistics now and then.
  */
-#include "attention/every_isa.h"
-#include "dist/jobs.h"
+#include "dist/turns.h"
 
-/* One instruction set takes each turn: all have the same bits, which other tests compare. */
-static bool my_turn(int turn) {
-    int n = 0;
-    while (qkv_isa_name(n)) n++;
-    return turn % n == isa_at;
-}
+#include "dist/jobs.h"
 
 /* What one process wrote. */
 typedef struct results {
@@ -51,7 +45,8 @@ static void every_pair(void) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         stored_case x;
-        if (!check_columns[column].decode || !pair_exists(p, column) || !my_turn(n_cases++))
+        if (!check_columns[column].decode || !pair_exists(p, column) ||
+            !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
             continue;
         const recipe y = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         stored_case_make_of(&x, &y, check_columns[column].stored, rng_next(&r));
@@ -66,9 +61,10 @@ static void every_pair(void) {
 
 /* Long enough that every rank has splits of its own, seams among them. */
 static void every_number_of_ranks(void) {
-    static const int64_t len_k[] = { 0, 3, 1024, 4100, 9000 };
+    enum { N_LENGTHS = 5 };
+    static const int64_t len_k[N_LENGTHS] = { 0, 3, 1024, 4100, 9000 };
     rng r = { 0xD15A };
-    for (size_t n = 0; n < sizeof len_k / sizeof *len_k; n++)
+    for (int n = 0; n < N_LENGTHS; n++)
         for (int size = 1; size <= 8; size++) {
             recipe y = { .features =
                              1u << (size % 2 ? FEATURE_KV_LEN : FEATURE_CAUSAL) | 1u << FEATURE_GQA,
@@ -80,11 +76,11 @@ static void every_number_of_ranks(void) {
                          .head_dim = 16,
                          .head_dim_v = 24 };
             stored_case x;
-            if (!my_turn(size)) continue;
+            if (!my_turn(size) || !takes_size(n, N_LENGTHS, size)) continue;
             stored_case_make_of(&x, &y, size % 3 ? ELEMENT_I8 : ELEMENT_BF16, rng_next(&r));
             results whole = in_one_process(&x, n % 3 == 0, &r);
-            in_pieces(&x, &whole, world_of_threads, size, &r);
-            if (!UNDER_TSAN) in_pieces(&x, &whole, world_of_processes, size, &r);
+            if (takes_threads(size)) in_pieces(&x, &whole, world_of_threads, size, &r);
+            if (takes_processes(size)) in_pieces(&x, &whole, world_of_processes, size, &r);
             results_free(&whole);
             stored_case_free(&x);
         }

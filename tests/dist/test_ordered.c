@@ -3,7 +3,8 @@
  * in uneven and empty pieces on 1 to 8 ranks, as threads and as processes; with statistics now and
  * then.
  */
-#include "attention/every_isa.h"
+#include "dist/turns.h"
+
 #include "dist/jobs.h"
 
 /* What one process wrote. */
@@ -45,13 +46,6 @@ static void in_pieces(const check_case *c, const results *y, world_function *wor
     outputs_free(&x);
 }
 
-/* One instruction set takes each turn: all have the same bits, which other tests compare. */
-static bool my_turn(int turn) {
-    int n = 0;
-    while (qkv_isa_name(n)) n++;
-    return turn % n == isa_at;
-}
-
 static bool is_forward(pair p, int column) {
     return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
            p.b != FEATURE_VARLEN;
@@ -64,7 +58,8 @@ static void every_pair(void) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         check_case c;
-        if (!is_forward(p, column) || !my_turn(n_cases++)) continue;
+        if (!is_forward(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
+            continue;
         const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         case_make_of(&c, &x, rng_next(&r));
         results whole = in_one_process(&c, n % 3 == 0, &r);
@@ -78,28 +73,31 @@ static void every_pair(void) {
 }
 
 static void every_number_of_ranks(void) {
+    enum { N_CASES = 6 };
     static const struct {
         int64_t len_q, len_k;
         uint32_t flags;
-    } cases[] = { { 1000, 1000, QKV_SET_CAUSAL },
-                  { 3, 3, QKV_SET_CAUSAL },
-                  { 5, 1, 0 },
-                  { 700, 1300, 0 },
-                  { 0, 4, 0 },
-                  { 4, 0, 0 } };
+    } cases[N_CASES] = { { 1000, 1000, QKV_SET_CAUSAL },
+                         { 3, 3, QKV_SET_CAUSAL },
+                         { 5, 1, 0 },
+                         { 700, 1300, 0 },
+                         { 0, 4, 0 },
+                         { 4, 0, 0 } };
     rng r = { 0xD158 };
-    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
+    for (int n = 0; n < N_CASES; n++)
         for (int size = 1; size <= 8; size++) {
             qkv_attention_desc d;
             check_case c;
-            if (!my_turn(size)) continue;
+            if (!my_turn(size) || !takes_size(n, N_CASES, size)) continue;
             qkv_attention_desc_contiguous(&d, 1, 4, 2, cases[n].len_q, cases[n].len_k, 24, 40);
             d.flags |= cases[n].flags;
             case_dense(&c, &d, rng_next(&r), size % 2);
             case_seal(&c);
             results whole = in_one_process(&c, n % 3 == 0, &r);
-            in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), &r);
-            if (!UNDER_TSAN) in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), &r);
+            if (takes_threads(size))
+                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), &r);
+            if (takes_processes(size))
+                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), &r);
             results_free(&whole);
             case_free(&c);
         }
