@@ -105,10 +105,10 @@ QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
  *     after the other in its arrays. len_q is even and the same on all ranks, and so is len_k.
  *
  * Determinism: in "ordered" o, lse and statistics have the bits of qkv_attention_forward on the
- *     whole sequence in one process, in the same class of arithmetic. They do not depend on the number of ranks or
- *     the cuts. QKV_CLASS_AUTO must choose the same class on all ranks. n_empty_rows and n_nan_rows
- *     count the rows of this rank. In "ring" and "zigzag" bits depend on ranks and cuts; the
- *     bounds of accuracy are those of one process.
+ *     whole sequence in one process, in the same class of arithmetic. They do not depend on the
+ *     number of ranks or the cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
+ *     n_empty_rows and n_nan_rows count the rows of this rank. In "ring" and "zigzag" bits depend
+ *     on ranks and cuts; the bounds of accuracy are those of one process.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
  *     head_dim_v) elements. In a ring it sends those of all ranks but the next. Three
