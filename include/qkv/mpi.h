@@ -100,7 +100,7 @@ QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
  * Scheme: every rank visits all keys in their order. The ranks that own a chunk of keys broadcast
  * it, while the chunk before it is computed.
  *     "ring": the keys of a rank are one message, which goes on while it is computed. Results of
- *     the blocks are joined in f32. It needs no broadcasts, which slow networks do badly.
+ *     the blocks are joined in f32. It needs no broadcasts.
  *     "zigzag": a ring over 2 P runs of one length. Rank r has the runs r and 2 P - 1 - r, one
  *     after the other in its arrays. len_q is even and the same on all ranks, and so is len_k.
  *

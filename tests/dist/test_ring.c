@@ -8,7 +8,7 @@
 #include "dist/jobs.h"
 #include "dist/ring.h"
 
-/* Ranks that are processes write their rows to memory of their own: o and lse are shared by threads. */
+/* On ranks that are threads: they write their rows of o and lse to one array. */
 static void in_pieces(const check_case *c, qkvi_scheme scheme, cuts at, rng *r, int64_t *pairs) {
     outputs x = outputs_new(c);
     check_report report = { .failures = 0 };
