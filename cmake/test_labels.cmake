@@ -4,17 +4,20 @@
 # Long tests: 10 s and more of a core (AMD Zen 5, two jobs), where quicker tests run the same code. Behind each: its seconds.
 set(qkv_long_tests
     prop_attention_types            # 51
+    dist_ring                       # 26: what MPI runs of it is in mpi_ranks
     prop_attention_mask_gradient    # 33
     hostile_attention_values        # 28
     cli_check                       # 24: the kernels again, by the tool
     prop_attention_stats            # 21
     prop_attention_columns          # 19
+    dist_ordered                    # 19
     cli_interrupts                  # 18
     prop_attention_dp               # 17
     hostile_attention_huge          # 17
     prop_attention_decode_stats     # 16
     hostile_attention_hidden        # 16
     hostile_attention_half_values   # 14
+    dist_backward                   # 14
     hostile_attention_nested        # 14
     hostile_attention_threads       # 12
     hostile_attention_options)      # 11
