@@ -3,6 +3,8 @@
 #
 # Long tests: 10 s and more of a core (AMD Zen 5, two jobs), where quicker tests run the same code. Behind each: its seconds.
 set(qkv_long_tests
+    mpi_ranks_8                     # 100: 2 and 3 ranks run the same
+    mpi_ranks_5                     # 90
     prop_attention_types            # 51
     dist_ring                       # 26: what MPI runs of it is in mpi_ranks
     prop_attention_mask_gradient    # 33

@@ -28,7 +28,9 @@ for i in $(seq "$lines"); do
         s|--steps [0-9]*|--steps 1|; s|--batch [0-9]*|--batch 2|; s|build/toy/train.tsv|$folder/pairs|; s|written.txt|$folder/said|; s|--text sentences.txt|--text $folder/said|; s|--file sentences.txt|--file $folder/said|; s|--restarts [0-9]*|--restarts 1|")
     printf 'tetu pimiv\tthe king\nko vude\ta teacher\n' >"$folder/pairs"
     said="qkv $command"
-    eval "\"\$qkv\" $command" </dev/null >"$folder/out" 2>"$folder/err"
+    until=
+    case $command in *--serve*) until="timeout --preserve-status -s INT 3" ;; esac # as Ctrl-C ends it
+    eval "$until \"\$qkv\" $command" </dev/null >"$folder/out" 2>"$folder/err"
     got=$?
     code 0
 done
