@@ -144,8 +144,10 @@ static int place_label(struct drawing *d, int64_t i, int bold, bool led) {
     const double gap = radius_of(d, i) + LABEL_GAP;
     double x, y;
     locate(d, i, &x, &y);
-    d->placed[i] = led ? lead(d, x, y, gap, label)
-                       : qkvi_raster_place(&d->raster, x, y, gap, may_lead(d) ? 1 : 2, &label->box);
+    const int placed =
+        led ? lead(d, x, y, gap, label)
+            : qkvi_raster_place(&d->raster, x, y, gap, may_lead(d) ? 1 : 2, &label->box);
+    d->placed[i] = (uint8_t)placed;
     if (d->placed[i])
         d->n_shown++;
     else
