@@ -5,26 +5,12 @@
  */
 #include "dist/turns.h"
 
-#include "dist/jobs.h"
-
-/* What one process wrote. */
-typedef struct results {
-    outputs whole;
-    bool has_stats;
-    stats_arrays stats;
-    uint64_t seed; /* of stats */
-} results;
+#include "dist/results.h"
 
 static results in_one_process(const stored_case *x, bool has_stats, rng *r) {
-    results y = { .has_stats = has_stats, .seed = rng_next(r) };
-    if (has_stats) y.stats = stats_arrays_new(&x->c.d, y.seed, false);
-    y.whole = decode_in_one_process(x, has_stats ? &y.stats : NULL);
+    results y = results_new(&x->c.d, has_stats, r);
+    y.whole = decode_in_one_process(x, stats_wanted(&y));
     return y;
-}
-
-static void results_free(results *y) {
-    if (y->has_stats) stats_arrays_free(&y->stats);
-    outputs_free(&y->whole);
 }
 
 static void in_pieces(const stored_case *x, const results *y, world_function *world, int size,

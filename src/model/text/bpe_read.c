@@ -114,17 +114,8 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
 
 qkv_status qkvi_bpe_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer **out) {
     const int has_bytes = !(s->class->maker & (QKVI_MADE_BY_LLAMA | QKVI_MADE_BY_GEMMA));
-    qkv_tokenizer *tokenizer = has_bytes ? qkvi_bpe_new() : qkvi_metaspace_new();
-    *out = NULL;
-    if (tokenizer == NULL)
-        return qkvi_error_set(s->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer",
-                              s->files->vocab.name);
-    const qkv_status status = fill(s, root, tokenizer);
-    if (status == QKV_OK)
-        *out = tokenizer;
-    else
-        qkv_tokenizer_free(tokenizer);
-    return status;
+    return qkvi_settings_make(s, root, has_bytes ? qkvi_bpe_new() : qkvi_metaspace_new(), fill,
+                              out);
 }
 
 qkv_status qkvi_tokenizer_read_bpe(const qkvi_text_files *files, qkv_tokenizer **tokenizer,

@@ -236,3 +236,17 @@ void qkvi_settings_apply(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
     tokenizer->cuts_left = s->cuts_left;
     tokenizer->max_len = s->max_len;
 }
+
+qkv_status qkvi_settings_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer *made,
+                              qkvi_settings_fill *fill, qkv_tokenizer **out) {
+    *out = NULL;
+    if (made == NULL)
+        return qkvi_error_set(s->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer",
+                              s->files->vocab.name);
+    const qkv_status status = fill(s, root, made);
+    if (status == QKV_OK)
+        *out = made;
+    else
+        qkv_tokenizer_free(made);
+    return status;
+}

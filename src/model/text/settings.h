@@ -115,6 +115,15 @@ qkv_status qkvi_settings_token(const char *file, const char *field, const json_t
  * is cut. */
 void qkvi_settings_apply(const qkvi_settings *settings, qkv_tokenizer *tokenizer);
 
+/** Reads the files into a tokenizer; root: of a tokenizer.json, or NULL. */
+typedef qkv_status qkvi_settings_fill(const qkvi_settings *settings, const json_t *root,
+                                      qkv_tokenizer *tokenizer);
+
+/** A tokenizer that is filled. made: an empty one, which is taken over; NULL: there was no memory. */
+QKV_NODISCARD qkv_status qkvi_settings_make(const qkvi_settings *settings, const json_t *root,
+                                            qkv_tokenizer *made, qkvi_settings_fill *fill,
+                                            qkv_tokenizer **out);
+
 /* ---- Added tokens: see added_list.h ----------------------------------------------------------- */
 
 /**

@@ -177,17 +177,7 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
 }
 
 qkv_status qkvi_bert_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer **out) {
-    qkv_tokenizer *tokenizer = qkvi_wordpiece_new();
-    *out = NULL;
-    if (tokenizer == NULL)
-        return qkvi_error_set(s->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer",
-                              s->files->vocab.name);
-    const qkv_status status = fill(s, root, tokenizer);
-    if (status == QKV_OK)
-        *out = tokenizer;
-    else
-        qkv_tokenizer_free(tokenizer);
-    return status;
+    return qkvi_settings_make(s, root, qkvi_wordpiece_new(), fill, out);
 }
 
 /* Of a class that is named, or that of a type whose files are lines: other types have other files. */
