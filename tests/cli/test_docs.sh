@@ -29,7 +29,7 @@ for i in $(seq "$lines"); do
     printf 'tetu pimiv\tthe king\nko vude\ta teacher\n' >"$folder/pairs"
     said="qkv $command"
     until=
-    case $command in *--serve*) until="timeout --preserve-status -s INT 3" ;; esac # as Ctrl-C ends it
+    case $command in *--serve*) until="timeout --foreground --preserve-status -s INT 3" ;; esac # one signal, as Ctrl-C sends
     eval "$until \"\$qkv\" $command" </dev/null >"$folder/out" 2>"$folder/err"
     got=$?
     code 0
