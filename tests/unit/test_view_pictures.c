@@ -265,8 +265,14 @@ static void test_grid(void **state) {
     float all[LAYERS * HEADS * LEN * LEN] = { 0 };
     const char *const names[LAYERS * HEADS] = { "prev", NULL, "", "\xFF", "same-token", "broad" };
     for (int h = 0; h < LAYERS * HEADS; h++) all[h * LEN * LEN + h] = (float)(h + 1) / 10;
-    qkv_head_grid grid = { sizeof grid, LAYERS, HEADS,          LEN, all, names,
-                           "Grid",      NULL,   QKV_THEME_DARK, 0,   NULL };
+    qkv_head_grid grid = { .struct_size = sizeof grid,
+                           .n_layers = LAYERS,
+                           .n_heads = HEADS,
+                           .n = LEN,
+                           .weights = all,
+                           .labels = names,
+                           .title = "Grid",
+                           .theme = QKV_THEME_DARK };
     qkv_error error;
     if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
     if (qkv_view_grid_write(&grid, FILE_B, &error)) fail_msg("%s", error.message);

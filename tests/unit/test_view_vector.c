@@ -213,8 +213,13 @@ static void test_grid_and_curve(void **state) {
     (void)state;
     float all[2 * 3 * 5 * 5] = { 0.5f };
     const double x[] = { 0, 1, 2 }, y[] = { 3, NAN, 1 };
-    const qkv_head_grid grid = { sizeof grid,    2, 3,   5, all, NULL, "Grid", NULL,
-                                 QKV_THEME_DARK, 0, NULL };
+    const qkv_head_grid grid = { .struct_size = sizeof grid,
+                                 .n_layers = 2,
+                                 .n_heads = 3,
+                                 .n = 5,
+                                 .weights = all,
+                                 .title = "Grid",
+                                 .theme = QKV_THEME_DARK };
     const qkv_curve curve = {
         sizeof curve, 3, x, y, "step", "loss", "Loss", NULL, QKV_THEME_LIGHT
     };
