@@ -60,8 +60,15 @@ static qkv_status bare_heatmap(qkv_error *error) {
 }
 
 static qkv_status grid(qkv_error *error) {
-    const qkv_head_grid given = { sizeof given, LAYERS,  HEADS,           N, weights, heads,
-                                  title,        caption, QKV_THEME_LIGHT, 0, NULL };
+    const qkv_head_grid given = { .struct_size = sizeof given,
+                                  .n_layers = LAYERS,
+                                  .n_heads = HEADS,
+                                  .n = N,
+                                  .weights = weights,
+                                  .labels = heads,
+                                  .title = title,
+                                  .caption = caption,
+                                  .theme = QKV_THEME_LIGHT };
     return qkv_view_grid_write(&given, path, error);
 }
 
@@ -151,9 +158,20 @@ static qkv_status page(qkv_error *error) {
 static qkv_status points(qkv_error *error) {
     static const double at[2 * N] = { 0, 1, 2, 1.5, -3, 0.5, 4, 4, 1, -2 }, widths[] = { 0.9, 0.1 };
     static const int64_t to[] = { 1, 0 };
-    const qkv_point_map map = { sizeof map, 3,        2,      at,    labels,  2,
-                                0,          to,       widths, title, caption, QKV_THEME_LIGHT,
-                                "asks",     "answers" };
+    const qkv_point_map map = { .struct_size = sizeof map,
+                                .n_queries = 3,
+                                .n_keys = 2,
+                                .xy = at,
+                                .labels = labels,
+                                .n_lines = 2,
+                                .from = 0,
+                                .to = to,
+                                .weights = widths,
+                                .title = title,
+                                .caption = caption,
+                                .theme = QKV_THEME_LIGHT,
+                                .query_name = "asks",
+                                .key_name = "answers" };
     return qkv_view_points_write(&map, path, error);
 }
 
