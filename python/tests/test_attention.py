@@ -119,6 +119,21 @@ class BesideReference(unittest.TestCase):
             self.assertAlmostEqual(got.d_mask[at], (sums[0] - sums[1]) / (2 * step), delta=1e-4)
 
 
+class Empty(unittest.TestCase):
+    def test_no_queries_and_no_keys(self):
+        rng = np.random.default_rng([SEED, 2500])
+        q, k = normal(rng, 2, 4, 5, 16), normal(rng, 2, 4, 7, 16)
+        o = qkv.attention(q[:, :, :0], k, k)
+        self.assertEqual(o.shape, (2, 4, 0, 16))
+        o, lse = qkv.attention(q, k[:, :, :0], k[:, :, :0], lse=True)
+        self.assertTrue((o == 0).all() and (lse == -np.inf).all())
+        none = np.empty((2, 4, 0, 16), np.float32)
+        problem = qkv.Problem(none, none, none, causal=True)
+        o, lse, _ = problem.forward()
+        found = problem.backward(o, o=o, lse=lse)
+        self.assertEqual((o.shape, lse.shape, found.d_k.shape), (none.shape, (2, 4, 0), none.shape))
+
+
 class Layouts(unittest.TestCase):
     def setUp(self):
         rng = np.random.default_rng([SEED, 3000])

@@ -35,6 +35,18 @@ mkdir -p $folder/types
 cp -r "$("$python" -c 'import qkv; print(qkv.__path__[0])')" $folder/types/qkv
 "$python" -m mypy --config-file python/pyproject.toml --cache-dir build/deep/mypy $folder/types/qkv
 n_cases=$((n_cases + 2))
+# qkv.mpi on the ranks of mpirun, with the libqkvmpi of this machine: more ranks than cores is meant
+./dev build release
+if [ -e build/release/libqkvmpi.so ]; then
+    "$python" -m pip install -q --disable-pip-version-check mpi4py
+    mpiexec --version | grep -q 'Open MPI\|OpenRTE' && more_than_cores=--oversubscribe || more_than_cores=
+    export QKV_MPI_LIBRARY=$PWD/build/release/libqkvmpi.so OMPI_MCA_mpi_yield_when_idle=1
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    for size in 1 2 3 5; do
+        QKV_NUM_THREADS=1 timeout 120 mpiexec $more_than_cores -n $size "$python" python/tests/ranks_mpi.py
+        n_cases=$((n_cases + 1))
+    done
+fi
 for version in 3.10 3.11 3.12 3.13 3.14; do
     command -v "python$version" >/dev/null && "python$version" -c 'import venv' 2>/dev/null || continue
     environment_of "python$version" "$folder/python$version"

@@ -105,7 +105,8 @@ def _view_numpy(array: np.ndarray[Any, Any], owner: Any) -> View:
     size = array.itemsize
     if any(stride % size for stride in array.strides):
         array = owner = np.ascontiguousarray(array)
-    strides = tuple(stride // size for stride in array.strides)
+    # Those of an array without elements are 0 in NumPy 2.4.
+    strides = tuple(stride // size for stride in array.strides) if array.size else _dense(array.shape)
     return View(array.__array_interface__["data"][0], array.shape, strides, array.dtype.name, owner)
 
 

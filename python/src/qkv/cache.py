@@ -130,6 +130,7 @@ class _Decoding(Problem):
         self._q, self._n_dims = self._four(q, "q"), 4
         batch, heads, n, _ = self._q.shape
         len_k = int(self._tokens.max(initial=0))
+        self._all_q, self._all_k = n, len_k
         self._k = self._v = View(0, (batch, kv_heads, len_k, dim), (0, 0, 0, 1), self._q.dtype, None)
         desc = self._desc
         desc.struct_size = ctypes.sizeof(desc)

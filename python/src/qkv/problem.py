@@ -182,6 +182,7 @@ class Problem:
         desc.struct_size = ctypes.sizeof(desc)
         lib.qkv_attention_desc_fill(ctypes.byref(desc), n_batch, self._q.shape[1], self._k.shape[1], len_q, len_k,
                                     self._q.shape[3], self._v.shape[3])
+        self._all_q, self._all_k = self._whole(len_q, len_k)
         desc.dtype = DTYPES[self._q.dtype]
         for name in "qkv":
             found = views[name]
@@ -192,6 +193,10 @@ class Problem:
         if cu_seqlens is not None:
             desc.flags |= _c.QKV_SET_CU_SEQLENS
             desc.cu_seqlens_q, desc.cu_seqlens_k = _pointer(cu[0]), _pointer(cu[1])
+
+    def _whole(self, len_q: int, len_k: int) -> tuple[int, int]:
+        """Queries and keys that rules are about: those of the arrays, unless these are pieces of others."""
+        return len_q, len_k
 
     def _of_batch(self, value: Any, name: str) -> np.ndarray[Any, Any]:
         n = self._desc.n_batch
@@ -228,8 +233,8 @@ class Problem:
         if causal == "bottom-right":
             if q_offset is not None:
                 raise ArgumentError('causal="bottom-right" chooses the offset: give no q_offset')
-            q_offset = (self._lengths("kv_len", desc.cu_seqlens_k, desc.len_k)
-                        - self._lengths("q_len", desc.cu_seqlens_q, desc.len_q))
+            q_offset = (self._lengths("kv_len", desc.cu_seqlens_k, self._all_k)
+                        - self._lengths("q_len", desc.cu_seqlens_q, self._all_q))
         if causal:
             desc.flags |= _c.QKV_SET_CAUSAL
         if window is not None:
@@ -253,7 +258,7 @@ class Problem:
             return
         desc = self._desc
         desc.flags |= _c.QKV_SET_SEGMENTS
-        for name, length, values in zip("qk", (desc.len_q, desc.len_k), _pair(segments, "segments")):
+        for name, length, values in zip("qk", (desc.len_q, self._all_k), _pair(segments, "segments")):
             one = np.ndim(values) == 1
             made = integers(values, np.int32, "segments", (length,) if one else (desc.n_batch, length))
             self._kept.append(made)
@@ -273,7 +278,7 @@ class Problem:
         if len(found.shape) > 4:
             raise ShapeError(f"mask has {len(found.shape)} dimensions, and must have at most 4")
         found = found.expanded(4)
-        full = (desc.n_batch, desc.n_heads, desc.len_q, desc.len_k)
+        full = (desc.n_batch, desc.n_heads, desc.len_q, self._all_k)
         for size, whole, name in zip(found.shape, full, ("batches", "heads", "queries", "keys")):
             if size not in (1, whole):
                 raise ShapeError(f"mask has {size} {name}, and must have 1 or {whole}")
@@ -285,7 +290,7 @@ class Problem:
 
     def _set_blocks(self, blocks: BlockMask) -> None:
         desc = self._desc
-        blocks.check(desc.n_batch, desc.n_heads, desc.len_q, desc.len_k)
+        blocks.check(desc.n_batch, desc.n_heads, self._all_q, self._all_k)
         desc.flags |= _c.QKV_SET_BLOCK_MASK
         desc.block_len = blocks.block_len
         desc.block_offsets, desc.block_index = _pointer(blocks.offsets), _pointer(blocks.index)
@@ -431,7 +436,7 @@ class Problem:
                 ids = np.ascontiguousarray(value, dtype=np.uint8)
                 made.n_classes = int(ids.max(initial=0)) + 1 if n_classes is None else n_classes
                 made.classes, made.classes_stride = _pointer(ids), 0 if ids.ndim == 1 else ids.shape[-1]
-                kept.append(self._checked(ids, "classes", desc.len_k))
+                kept.append(self._checked(ids, "classes", self._all_k))
                 row("class_mass", made.n_classes)
             elif name == "offsets":
                 edges = integers(value, np.int64, "offsets", (len(value),))
@@ -440,14 +445,14 @@ class Problem:
                 row("offset_mass", made.n_offsets)
             elif name == "key_weights":
                 weights = np.ascontiguousarray(value, dtype=np.float32)
-                full = (desc.n_batch, desc.n_heads, desc.len_k)
+                full = (desc.n_batch, desc.n_heads, self._all_k)
                 if weights.shape != full:
                     raise ShapeError(f"key_weights has shape {weights.shape}, and must have {full}")
                 made.key_weights, made.key_weights_stride[:] = _pointer(weights), (full[1] * full[2], full[2])
                 kept.append(weights)
                 row("weighted_mass")
             elif name == "tokens":
-                for side, length, ids in zip("qk", (desc.len_q, desc.len_k), _pair(value, "tokens")):
+                for side, length, ids in zip("qk", (desc.len_q, self._all_k), _pair(value, "tokens")):
                     tokens = np.ascontiguousarray(ids, dtype=np.int32)
                     kept.append(self._checked(tokens, "tokens", length))
                     setattr(made, f"tokens_{side}", _pointer(tokens))
@@ -516,9 +521,12 @@ class Problem:
             grads.d_mask = _pointer(of_mask)
             grads.d_mask_stride[:] = [0 if size == 1 else stride // 4
                                       for size, stride in zip(of_mask.shape, of_mask.strides)]
-        self._run(lib.qkv_attention_backward, _address(self._q), _address(self._k), _address(self._v),
-                  _address(found_o), _pointer(rows), ctypes.byref(grads))
+        self._differentiate(_address(found_o), _pointer(rows), grads)
         return Gradients(outputs[0], outputs[1], outputs[2], d_sinks, of_mask)
+
+    def _differentiate(self, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:
+        self._run(lib.qkv_attention_backward, _address(self._q), _address(self._k), _address(self._v), o, lse,
+                  ctypes.byref(grads))
 
     def _shape_of(self, found: View) -> tuple[int, ...]:
         """The shape of [batch, heads, len, dim] in the caller's layout."""
