@@ -1,0 +1,177 @@
+"""Attention of a sequence that lies in pieces on the ranks of a torch.distributed group, such as gloo.
+
+>>> import qkv.torch.distributed
+>>> o, lse = qkv.torch.distributed.ring_attention(q, k, v, is_causal=True)
+
+Pieces lie in the order of ranks: rows of rank r follow those of rank r - 1. They may have any lengths. It needs no MPI.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .. import errors
+from ..cache import merge
+from ..problem import Problem
+from .calls import Window, _lower
+
+_SHARED = ("dtype", "heads", "kv_heads", "dim", "dim_v", "batch", "rules")
+
+
+class _Ring(NamedTuple):
+    """A group of ranks in a circle, and where the pieces of each begin."""
+
+    group: Any
+    rank: int
+    size: int
+    first_q: int
+    first_k: list[int]
+    len_k: list[int]
+
+    def exchange(self, mine: Tensor, theirs: Tensor) -> list[Any]:
+        """Sends `mine` to the next rank, and receives what the one before sends. Tensors without elements stay."""
+        peers = [dist.get_global_rank(self.group, (self.rank + step) % self.size) for step in (1, -1)]
+        calls = [dist.P2POp(function, x.view(torch.uint8), peer, self.group)
+                 for function, x, peer in zip((dist.isend, dist.irecv), (mine, theirs), peers) if x.numel()]
+        return dist.batch_isend_irecv(calls) if calls else []
+
+    def source(self, step: int) -> int:
+        """Whose keys are here in a step."""
+        return (self.rank - step) % self.size
+
+
+def _wait(pending: list[Any]) -> None:
+    for each in pending:
+        each.wait()
+
+
+def _unpack(buffer: Tensor, like_k: Tensor, like_v: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Keys and values of so many rows, one after the other in `buffer`."""
+    shapes = [(*x.shape[:2], length, x.shape[3]) for x in (like_k, like_v)]
+    n = shapes[0][0] * shapes[0][1] * length * shapes[0][3]
+    return buffer[:n].view(shapes[0]), buffer[n:].view(shapes[1])
+
+
+def _pack(*tensors: Tensor) -> Tensor:
+    return torch.cat([x.reshape(-1) for x in tensors])
+
+
+def _row_width(k: Tensor, v: Tensor) -> int:
+    """Elements of a row of keys and values, in all batches and heads."""
+    return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
+
+
+def _problem(ring: _Ring, source: int, q: Tensor, k: Tensor, v: Tensor, rules: dict[str, Any]) -> Problem | None:
+    """Queries of this rank and keys of another one; None where no query sees a key."""
+    offset = ring.first_q - ring.first_k[source]
+    if not q.shape[2] or not k.shape[2] or rules["causal"] and offset + q.shape[2] <= 0:
+        return None
+    return Problem(q, k, v, q_offset=offset, **rules)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, ring: _Ring, rules: dict[str, Any]) -> Any:
+        o = q.new_zeros((*q.shape[:3], v.shape[3]), dtype=torch.float32)
+        lse = torch.full(q.shape[:3], -torch.inf)
+        here = _pack(k, v)
+        for step in range(ring.size):
+            source, last = ring.source(step), step + 1 == ring.size
+            coming = here.new_empty(0 if last else ring.len_k[ring.source(step + 1)] * _row_width(k, v))
+            pending = [] if last else ring.exchange(here, coming)
+            made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), rules)
+            if made is not None:
+                part = made.forward(out_dtype="float32")
+                o, lse = merge([(o, lse), part])
+            _wait(pending)
+            here = coming
+        o = o.to(q.dtype)
+        ctx.save_for_backward(q, k, v, o, lse)
+        ctx.ring, ctx.rules = ring, rules
+        return o, lse
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator,unused-ignore]
+    def backward(ctx: Any, d_o: Tensor, d_lse: Tensor) -> Any:
+        q, k, v, o, lse = ctx.saved_tensors
+        ring, rules = ctx.ring, ctx.rules
+        d_q = torch.zeros_like(q, dtype=torch.float32)
+        here, sums = _pack(k, v), torch.zeros(k.numel() + v.numel())
+        for step in range(ring.size):
+            source, last = ring.source(step), step + 1 == ring.size
+            n = ring.len_k[ring.source(step + 1)] * _row_width(k, v)
+            coming = here.new_empty(0 if last else n)
+            pending = [] if last else ring.exchange(here, coming)
+            made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), rules)
+            if made is not None:
+                part = made.backward(d_o, o=o, lse=lse, d_lse=d_lse)
+                d_q += part.d_q
+                sums += _pack(part.d_k, part.d_v)
+            # The sums go on with their keys; after the last step they come home.
+            next_sums = sums.new_empty(n)
+            pending += ring.exchange(sums, next_sums) if ring.size > 1 else []
+            _wait(pending)
+            here, sums = coming, next_sums if ring.size > 1 else sums
+        d_k, d_v = _unpack(sums, k, v, k.shape[2])
+        return d_q.to(q.dtype), d_k.to(k.dtype), d_v.to(v.dtype), None, None
+
+
+def _agree(group: Any, error: BaseException | None, mine: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """What each rank has been given. An error of one of them is the error of all."""
+    told = None if error is None else (type(error).__name__, str(error))
+    found: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, (told, mine), group=group)
+    for rank, (each, _) in enumerate(found):
+        if each:
+            raise getattr(errors, each[0], errors.QkvError)(f"rank {rank}: {each[1]}")
+    for rank, (_, each) in enumerate(found):
+        for name in _SHARED:
+            if each[name] != found[0][1][name]:
+                raise errors.ArgumentError(f"rank {rank}: {name} is {each[name]}, and rank 0 has {found[0][1][name]}")
+    return [each for _, each in found]
+
+
+def _described(query: Tensor, key: Tensor, value: Tensor, rules: dict[str, Any]) -> dict[str, Any]:
+    for name, x in zip(("query", "key", "value"), (query, key, value)):
+        if x.dim() != 4:
+            raise errors.ShapeError(f"{name} has {x.dim()} dimensions, and must have 4: batch, heads, rows, channels")
+    Problem(*(x.detach() for x in (query, key, value)), **rules)
+    return {"dtype": str(query.dtype), "batch": query.shape[0], "heads": query.shape[1], "kv_heads": key.shape[1],
+            "dim": query.shape[3], "dim_v": value.shape[3], "rules": rules, "len_q": query.shape[2],
+            "len_k": key.shape[2]}
+
+
+def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = None, is_causal: bool = False,
+                   window: Window | None = None, scale: float | None = None,
+                   softcap: float | None = None) -> tuple[Tensor, Tensor]:
+    """(o, lse) of this rank's queries over the keys of all ranks. Collective; so is its backward pass.
+
+    query [batch, heads, len_q, dim], key and value [batch, kv_heads, len_k, dim], the rows of this rank. group: a
+    group of torch.distributed whose tensors are on the CPU; None: the default one. Rules are those of
+    qkv.torch.attention, and count rows of the whole sequence.
+
+    Keys go from each rank to the next, while they are computed. Results of the pieces are joined by lse in float32.
+    Bits depend on ranks and cuts; the bounds of accuracy are those of one process. Under is_causal the last rank has
+    the most work. Memory: two pieces of keys and values; backward also their sums in float32. A wrong argument of one
+    rank raises the same exception on all of them.
+    """
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value = _lower(query), _lower(key), _lower(value)
+    rules: dict[str, Any] = {"causal": bool(is_causal), "window": window, "scale": scale, "softcap": softcap}
+    mine, error = None, None
+    try:
+        mine = _described(query, key, value, rules)
+    except Exception as raised:
+        error = raised
+    group = group or dist.group.WORLD
+    pieces = _agree(group, error, mine)
+    rank, len_k = dist.get_rank(group), [piece["len_k"] for piece in pieces]
+    first_q = sum(piece["len_q"] for piece in pieces[:rank])
+    ring = _Ring(group, rank, len(pieces), first_q, [sum(len_k[:r]) for r in range(len(pieces))], len_k)
+    return _Attention.apply(query, key, value, ring, rules)  # type: ignore[no-any-return,unused-ignore]
+
+
+__all__ = ["ring_attention"]

@@ -1,0 +1,84 @@
+"""qkv.torch.distributed over processes of gloo, beside qkv.torch.attention on the whole sequence."""
+import os
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+
+import qkv
+import qkv.torch
+import qkv.torch.distributed as distributed
+
+SEED = int(os.environ.get("QKV_TEST_SEED", "23"))
+CASES = [
+    {"is_causal": True},
+    {},
+    {"is_causal": True, "window": (60, 0), "softcap": 4.0},
+    {"scale": 0.3, "window": (None, 20)},
+]
+
+
+def cuts_of(rng, length, size):
+    inner = sorted(int(x) for x in rng.integers(0, length + 1, size - 1))
+    return [0, *inner, length]
+
+
+def check_case(rng, rank, size, dtype, rules, len_q, len_k, bound):
+    shapes = (2, 6, len_q, 24), (2, 2, len_k, 24), (2, 2, len_k, 40)
+    q, k, v = (torch.from_numpy(rng.standard_normal(shape)).to(dtype) for shape in shapes)
+    d_o = torch.from_numpy(rng.standard_normal((2, 6, len_q, 40))).to(dtype)
+    d_lse = torch.from_numpy(rng.standard_normal((2, 6, len_q))).float()
+    whole = [x.clone().requires_grad_() for x in (q, k, v)]
+    o, lse = qkv.torch.attention(*whole, **rules)
+    torch.autograd.backward((o, lse), (d_o, torch.where(lse.isfinite(), d_lse, 0)))
+    of_q, of_k = (cuts_of(rng, n, size) for n in (len_q, len_k))
+    rows, keys = (slice(cuts[rank], cuts[rank + 1]) for cuts in (of_q, of_k))
+    mine = [x[:, :, at].clone().requires_grad_() for x, at in zip((q, k, v), (rows, keys, keys))]
+    got, got_lse = distributed.ring_attention(*mine, **rules)
+    own = torch.where(lse.isfinite(), d_lse, 0)[:, :, rows]
+    torch.autograd.backward((got, got_lse), (d_o[:, :, rows], own))
+    torch.testing.assert_close(got, o[:, :, rows], rtol=0, atol=bound)
+    torch.testing.assert_close(got_lse, lse[:, :, rows], rtol=1e-6, atol=2e-6)
+    for found, x, at in zip(mine, whole, (rows, keys, keys)):
+        scale = max(1.0, x.grad.abs().max().item())
+        torch.testing.assert_close(found.grad, x.grad[:, :, at], rtol=0, atol=bound * scale)
+
+
+def check_errors(rank, size):
+    x = torch.zeros(1, 2, 4, 8)
+    last = size - 1
+    test = unittest.TestCase()
+    with test.assertRaisesRegex(qkv.ShapeError, f"rank {last}: query has 3 dimensions"):
+        distributed.ring_attention(x[0] if rank == last else x, x, x)
+    if size > 1:
+        with test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: rules is"):
+            distributed.ring_attention(x, x, x, scale=2.0 if rank == last else 1.0)
+    test.assertEqual(distributed.ring_attention(x, x, x)[0].shape, x.shape)
+
+
+def ranks_main(rank, size, path):
+    torch.set_num_threads(1)
+    qkv.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size)
+    rng = np.random.default_rng([SEED, size])
+    for rules in CASES:
+        check_case(rng, rank, size, torch.float32, rules, 300, 300, 2e-6)
+        check_case(rng, rank, size, torch.bfloat16, rules, 200, 200, 2e-2)
+    check_case(rng, rank, size, torch.float32, {}, 3, 500, 2e-6)
+    check_case(rng, rank, size, torch.float32, {}, 40, 2, 2e-6)
+    check_errors(rank, size)
+    dist.destroy_process_group()
+
+
+class Ring(unittest.TestCase):
+    def test_ranks(self):
+        for size in (1, 2, 3):
+            with self.subTest(size=size, seed=SEED), tempfile.TemporaryDirectory() as folder:
+                processes.spawn(ranks_main, args=(size, os.path.join(folder, "meet")), nprocs=size)
+
+
+if __name__ == "__main__":
+    unittest.main()
