@@ -12,8 +12,8 @@ python=$PWD/$environment/bin/python
 "$python" -m pip install -q --disable-pip-version-check --no-deps --force-reinstall "$wheel"
 cd python/tests
 # Models are made here, of random weights: nothing is looked for elsewhere.
-HF_HUB_OFFLINE=1 "$python" -W ignore -m unittest -v test_torch test_torch_compile test_torch_replaced test_torch_threads test_torch_distributed \
-    test_transformers test_inspect test_cell test_readme test_notebooks 2>&1 | tee ../../build/deep/torch.cases
+HF_HUB_OFFLINE=1 "$python" -W ignore -m unittest -v test_torch test_torch_compile test_torch_replaced test_torch_threads \
+    test_torch_distributed test_transformers test_inspect test_cell test_readme test_notebooks 2>&1 | tee ../../build/deep/torch.cases
 n_cases=$(sed -n 's/^Ran \([0-9]*\) tests in .*/\1/p' ../../build/deep/torch.cases)
 grep -q '^OK' ../../build/deep/torch.cases
 echo "$n_cases cases"

@@ -79,7 +79,7 @@ class _Agreement:
         return [value for _, value in found]
 
     def settle(self, error: BaseException | None = None) -> None:
-        """The last exchange: then the library agrees on errors. Exceptions of other kinds stay as they are on their rank."""
+        """The last exchange: then the library agrees on errors. Other exceptions stay what they are on their rank."""
         self._is_open = False
         told = None if error is None else (type(error).__name__, str(error))
         found = self._comm.allgather((told, None))
