@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.."
 narrow="arm64 qemu levels valgrind" # the longest first
-[ $# -gt 0 ] || set -- fonts clang tsan ubsan reproducible install shells page python torch $narrow
+[ $# -gt 0 ] || set -- fonts clang tsan ubsan mpich reproducible install shells page python torch $narrow
 mkdir -p build/deep
 beside="" n_steps=0
 rm -f build/deep/*.passed build/deep/*.seconds

@@ -66,7 +66,7 @@ kill -9 $victim
 wait $job
 check "killed: exit 0" is $? -ne 0
 check "killed: more than 10 s" is $(($(date +%s) - before)) -le 10
-check "killed: not said" grep -qi 'signal 9\|killed' "$folder/err"
+check "killed: not said" grep -qi 'signal 9\|killed' "$folder/err" "$folder/out"
 check "killed: a model" test ! -e "$folder/killed/model.safetensors"
 "$@" 2 "$qkv" $recipe $steps --out "$folder/killed" --resume --quiet >"$folder/out" 2>"$folder/err"
 check "resumed: exit $?" is $? -eq 0
