@@ -14,7 +14,7 @@
 struct train_options {
     struct cli_common common;
     const char *text, *grammar, *out, *eval, *from;
-    bool resume, sinusoidal;
+    bool resume, sinusoidal, share_moments;
     struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate,
         vocab, len;
     struct arg_int steps, batch, accumulate, slices, warmup, seed, report_every, checkpoint_every;
@@ -96,6 +96,7 @@ static void fill(const struct cli_command *command, const struct train_options *
     train->out = options->out;
     train->resume = options->resume ? options->out : NULL;
     train->sinusoidal_positions = options->sinusoidal;
+    train->share_moments = options->share_moments;
 }
 
 /* --------------------------------------------------------------------------------------------- */
@@ -252,6 +253,7 @@ static const struct cli_option train_table[] = {
     OPTION_INT_INTO("--report-every", report_every, 1, 1 << 30, report_every),
     OPTION_INT_INTO("--checkpoint-every", checkpoint_every, 1, 1 << 30, checkpoint_every),
     OPTION_FLAG("--sinusoidal", sinusoidal),
+    OPTION_FLAG("--share-moments", share_moments),
     OPTION_FILE("--eval", "F", eval, "*"),
 };
 

@@ -129,6 +129,8 @@ typedef struct qkv_train_options {
     int64_t n_slices;
     /** NULL: this process alone. Otherwise at most n_slices ranks, which all call qkv_train. */
     const qkv_train_ranks *ranks;
+    /** 1: ranks share out the moments of AdamW. 0: each has all of them. */
+    int share_moments;
 } qkv_train_options;
 
 /** Returns the defaults: a small encoder, and a rate that suits it. */
@@ -184,6 +186,11 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *                all, and the message names the rank; report and cancel of any rank stop all. Any
  *                number of ranks may resume. QKV_ERR_ARGUMENT where options or files differ. Each
  *                rank keeps all weights, moments and gradients, and one array of gradients more.
+ *   share_moments
+ *                Rank r keeps the moments of its elements alone, 1/n_ranks of them, and changes
+ *                those weights; then each gives its weights to all (ZeRO stage 1, Rajbhandari et
+ *                al. 2020, section 5.1). The bytes are the same, in checkpoints, too. It costs
+ *                one more exchange of all weights in a step, two for a checkpoint.
  *   compute      bf16: the three products of each linear layer, heads included, are of both factors
  *                rounded to bf16, to nearest even, with sums in f32 in the order of the class. An
  *                element differs by at most 2^-7 sum |a| |b| from that in f32 (first order).

@@ -51,9 +51,15 @@ static void step_chunk(void *argument, int index) {
     const job *const j = argument;
     const qkvi_adamw_chunk *const chunk = &j->adamw->chunks[index];
     const qkvi_adamw_arrays *const a = &j->arrays[chunk->arrays];
-    const size_t at = chunk->offset;
-    j->kernels->adamw((int64_t)chunk->n, &j->step[chunk->decays], a->grads + at, a->params + at,
-                      a->m + at, a->v + at);
+    size_t begin = chunk->offset, end = chunk->offset + chunk->n;
+    if (j->adamw->own_end > 0) {
+        if (begin < j->adamw->own_begin) begin = j->adamw->own_begin;
+        if (end > j->adamw->own_end) end = j->adamw->own_end;
+        if (begin >= end) return;
+    }
+    const size_t own = begin - j->adamw->own_begin;
+    j->kernels->adamw((int64_t)(end - begin), &j->step[chunk->decays], a->grads + begin,
+                      a->params + begin, a->m + own, a->v + own);
 }
 
 static qkvi_adamw_step make_step(const qkvi_adamw *adamw, int64_t t, double rate, double norm,

@@ -32,6 +32,9 @@ for ranks in 1 2 3 4; do
     check "$ranks ranks: not one voice" is "$(grep -c '^step 6/6 ' "$folder/err")" -eq 1
     same one1 of$ranks
     check "$ranks ranks: no picture" test -s "$folder/of$ranks/loss.png"
+    "$@" $ranks "$qkv" $recipe $steps --out "$folder/shared$ranks" --share-moments --quiet >"$folder/out" 2>"$folder/err"
+    check "$ranks ranks: exit $?" is $? -eq 0
+    same one1 shared$ranks
 done
 
 refused() { # refused MESSAGE RANKS ARGUMENT...

@@ -121,12 +121,14 @@ static void test_bytes(void **state) {
     for (int kind = 0; kind < KINDS; kind++) {
         const qkv_train_options options = run_of(kind);
         const result expected = whole_run(&options);
-        for (int size = 1; size <= MOST; size++) {
-            make_world(&options, size, 1 + size % 2);
-            run_world();
-            expect_all(QKV_OK, NULL);
-            expect_same(take_result(), &expected, "ranks");
-        }
+        for (int size = 1; size <= MOST; size++)
+            for (int shares = 0; shares < 2; shares++) {
+                make_world(&options, size, 1 + size % 2);
+                for (int r = 0; r < size; r++) members[r].options.share_moments = shares;
+                run_world();
+                expect_all(QKV_OK, NULL);
+                expect_same(take_result(), &expected, "ranks");
+            }
         free_result(&expected);
     }
 }
@@ -139,6 +141,7 @@ static void test_resumed(void **state) {
     const result expected = whole_run(&options);
     for (int step = 1; step <= 3; step++) {
         make_world(&options, 1 + step, 1);
+        for (int r = 0; r <= step; r++) members[r].options.share_moments = step % 2;
         members[step].options.cancel = &raised;
         run_world();
         expect_all(QKV_ERR_CANCELLED, "was stopped after step");
@@ -168,12 +171,17 @@ static void test_faults(void **state) {
     members[2].options.seed++;
     run_world();
     expect_all(QKV_ERR_ARGUMENT, "rank 2 has other options, files or bf16 than rank 0");
+    make_world(&options, 3, 1);
+    members[1].options.share_moments = 1;
+    run_world();
+    expect_all(QKV_ERR_ARGUMENT, "rank 1 has other options, files or bf16 than rank 0");
     make_world(&options, 2, 1);
     for (int r = 0; r < 2; r++) members[r].options.out = "/nowhere/at/all";
     run_world();
     expect_all(QKV_ERR_IO, "rank 0: cannot make the folder to write");
-    for (int call = 1; call < 12; call++) {
+    for (int call = 1; call < 30; call++) {
         make_world(&options, 2, 1);
+        for (int r = 0; r < 2; r++) members[r].options.share_moments = call % 2;
         the_world.breaks_at = call;
         run_world();
         expect_all(QKV_ERR_IO, "cannot exchange bytes with the others");
@@ -206,6 +214,10 @@ static void test_refused(void **state) {
     ranks.rank = 0;
     ranks.n_ranks = SLICES + 1;
     refused(options, ranks, "n_slices = 5 is less than the 6 ranks: each needs a slice");
+    ranks.n_ranks = 2;
+    qkv_train_options shares = options;
+    shares.share_moments = 2;
+    refused(shares, ranks, "share_moments = 2 is not between 0 and 1");
 }
 
 int main(void) {

@@ -107,16 +107,16 @@ static uint64_t hash_arena(const qkvi_trainer *trainer, const float *arena) {
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     const int64_t n = (int64_t)trainer->table.n_elems;
     const qkvi_growing *const log = &trainer->log;
-    qkvi_stored_out tensors[] = { { "adam.m", QKVI_F32, 1, { n }, trainer->m },
-                                  { "adam.v", QKVI_F32, 1, { n }, trainer->v },
+    qkvi_stored_out tensors[] = { { "adam.m", QKVI_F32, 1, { n }, qkvi_whole_m(trainer) },
+                                  { "adam.v", QKVI_F32, 1, { n }, qkvi_whole_v(trainer) },
                                   { "weights", QKVI_F32, 1, { n }, trainer->params },
                                   { log_name, QKVI_U8, 1, { (int64_t)log->n }, log->bytes } };
     qkvi_run_fields fields;
     char text[QKVI_RUN_BYTES], path[PATH_MAX];
     qkvi_run_fields_of(trainer, &fields);
     fields.bits[QKVI_RUN_WEIGHTS] = hash_arena(trainer, trainer->params);
-    fields.bits[QKVI_RUN_M] = hash_arena(trainer, trainer->m);
-    fields.bits[QKVI_RUN_V] = hash_arena(trainer, trainer->v);
+    fields.bits[QKVI_RUN_M] = hash_arena(trainer, qkvi_whole_m(trainer));
+    fields.bits[QKVI_RUN_V] = hash_arena(trainer, qkvi_whole_v(trainer));
     fields.bits[QKVI_RUN_LOG] = qkvi_hash(QKVI_HASH_START, log->bytes, log->n);
     qkvi_run_fields_print(&fields, text);
     return qkvi_safetensors_write(checkpoint_path(folder, path), tensors, 4, run_key, text, error);
@@ -207,8 +207,9 @@ static qkv_status read_checkpoint(qkvi_trainer *trainer, const char *folder,
     QKV_TRY(read_run(trainer, file, &run, error));
     const uint64_t *const bits = run.bits;
     QKV_TRY(read_arena(trainer, file, "weights", bits[QKVI_RUN_WEIGHTS], trainer->params, error));
-    QKV_TRY(read_arena(trainer, file, "adam.m", bits[QKVI_RUN_M], trainer->m, error));
-    QKV_TRY(read_arena(trainer, file, "adam.v", bits[QKVI_RUN_V], trainer->v, error));
+    QKV_TRY(read_arena(trainer, file, "adam.m", bits[QKVI_RUN_M], qkvi_whole_m(trainer), error));
+    QKV_TRY(read_arena(trainer, file, "adam.v", bits[QKVI_RUN_V], qkvi_whole_v(trainer), error));
+    qkvi_moments_take(trainer);
     trainer->step = (int64_t)bits[QKVI_RUN_STEP];
     trainer->from_hash = bits[QKVI_RUN_FROM]; /* whatever has become of that model */
     trainer->sums = (qkvi_train_sums){ .n_steps = (int64_t)bits[QKVI_RUN_SUM_STEPS],

@@ -47,8 +47,12 @@ qkv_status qkvi_peers_begin(qkvi_peers *ranks, qkv_error *error) {
     return qkvi_no_memory(error, "the ranks");
 }
 
-static size_t n_own(const qkvi_peers *ranks) {
-    return ranks->first[ranks->rank + 1] - ranks->first[ranks->rank];
+size_t qkvi_peers_first(const qkvi_peers *ranks) {
+    return ranks->of ? ranks->first[ranks->rank] : 0;
+}
+
+size_t qkvi_peers_n_own(const qkvi_peers *ranks) {
+    return ranks->of ? ranks->first[ranks->rank + 1] - ranks->first[ranks->rank] : ranks->n;
 }
 
 qkv_status qkvi_peers_make(qkvi_peers *ranks, size_t n, qkv_error *error) {
@@ -57,7 +61,7 @@ qkv_status qkvi_peers_make(qkvi_peers *ranks, size_t n, qkv_error *error) {
     if (!ranks->of) return QKV_OK;
     for (size_t r = 0; r <= size; r++)
         ranks->first[r] = n / size * r + (r < n % size ? r : n % size);
-    ranks->parts = qkvi_malloc_array(size * n_own(ranks) + 1, sizeof *ranks->parts);
+    ranks->parts = qkvi_malloc_array(size * qkvi_peers_n_own(ranks) + 1, sizeof *ranks->parts);
     return ranks->parts ? QKV_OK : qkvi_no_memory(error, "the gradients of other ranks");
 }
 
@@ -154,7 +158,7 @@ qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *s
         add(ranks, grads, sum, ranks->n);
         return QKV_OK;
     }
-    const size_t *const first = ranks->first, own = n_own(ranks), at = first[ranks->rank];
+    const size_t *const first = ranks->first, own = qkvi_peers_n_own(ranks), at = first[ranks->rank];
     const bool sends = ranks->rank < n;
     for (int r = 0; r < ranks->size; r++) {
         ranks->at[0][r] = first[r] * sizeof(float);
@@ -168,14 +172,14 @@ qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *s
     return QKV_OK;
 }
 
-qkv_status qkvi_peers_share(qkvi_peers *ranks, float *sum, qkv_error *error) {
+qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error) {
     if (!ranks->of) return QKV_OK;
-    const size_t *const first = ranks->first, own = n_own(ranks);
+    const size_t *const first = ranks->first, own = qkvi_peers_n_own(ranks);
     for (int r = 0; r < ranks->size; r++) {
         ranks->at[0][r] = first[ranks->rank] * sizeof(float);
         ranks->bytes[0][r] = own * sizeof(float);
         ranks->at[1][r] = first[r] * sizeof(float);
         ranks->bytes[1][r] = (first[r + 1] - first[r]) * sizeof(float);
     }
-    return exchange(ranks, sum, sum, error);
+    return exchange(ranks, array, array, error);
 }

@@ -42,6 +42,10 @@ qkv_status qkvi_peers_begin(qkvi_peers *ranks, qkv_error *error);
 qkv_status qkvi_peers_make(qkvi_peers *ranks, size_t n, qkv_error *error);
 void qkvi_peers_free(qkvi_peers *ranks);
 
+/** The first element that this rank sums, and how many: all, of one rank. */
+size_t qkvi_peers_first(const qkvi_peers *ranks);
+size_t qkvi_peers_n_own(const qkvi_peers *ranks);
+
 /**
  * status and error are this rank's so far; both become those of the lowest rank that failed, with its number
  * before the message. Fills ranks->records with the values of all; values may be NULL.
@@ -54,7 +58,7 @@ qkv_status qkvi_peers_compare(qkvi_peers *ranks, uint64_t hash, qkv_error *error
 /** Adds grads of the ranks 0 … n - 1, in their order, to this rank's elements of sum. */
 qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *sum,
                           qkv_error *error);
-/** Gives each rank's elements of sum to all. */
-qkv_status qkvi_peers_share(qkvi_peers *ranks, float *sum, qkv_error *error);
+/** Gives each rank's elements of an array to all. */
+qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error);
 
 #endif

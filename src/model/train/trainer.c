@@ -118,6 +118,7 @@ static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate
     const double norm =
         qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate, grads, t->params, t->m, t->v);
     if (!isfinite(norm)) return diverged(t, t->step + 1, "the gradient", error);
+    if (t->shares_moments) QKV_TRY(qkvi_peers_share(&t->ranks, t->params, error));
     qkvi_net_pack(t->ctx, t->weights);
     progress_add(progress, t, losses, n_tokens);
     t->step++;
@@ -138,6 +139,7 @@ static qkv_status check_cancel(const qkvi_trainer *t, qkv_error *error) {
 /* Rank 0 writes for all. */
 static qkv_status save_checkpoint(qkvi_trainer *t, qkv_error *error) {
     qkv_status status = QKV_OK;
+    QKV_TRY(qkvi_moments_gather(t, error));
     if (t->ranks.rank == 0) status = qkvi_checkpoint_save(t, t->options->out, error);
     return qkvi_peers_agree(&t->ranks, status, NULL, error);
 }
@@ -185,7 +187,8 @@ static qkv_status check_weights(const qkvi_trainer *t, qkv_error *error) {
 static uint64_t hash_run(const qkvi_trainer *t) {
     qkvi_run_fields fields;
     qkvi_run_fields_of(t, &fields);
-    const uint64_t hash = qkvi_hash(QKVI_HASH_START, &fields, sizeof fields);
+    uint64_t hash = qkvi_hash(QKVI_HASH_START, &fields, sizeof fields);
+    hash = qkvi_hash(hash, &t->shares_moments, sizeof t->shares_moments);
     return t->params ? qkvi_hash(hash, t->params, t->table.n_elems * sizeof *t->params) : hash;
 }
 

@@ -70,7 +70,9 @@ typedef struct qkvi_trainer {
     uint64_t from_hash;                          /* of its weights; 0 */
     qkv_model_info info;
     qkvi_param_table table;
-    float *params, *grads, *m, *v; /* arenas of the table */
+    float *params, *grads; /* arenas of the table */
+    float *m, *v;          /* too; with shares_moments of this rank's elements alone */
+    bool shares_moments;
     float *lm_bias;                /* of logits, not trained: some Marians have one */
     float *positions[2];           /* stored instead of sinusoids, not trained either; NULL */
     float *sum;                    /* of the gradients of a part's slices, where it has several */
@@ -153,6 +155,15 @@ qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
  * that options->out holds, finished, is finished.
  */
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
+/**
+ * Both moments whole, where a checkpoint reads and writes them. Of moments that are shared out these are the
+ * arrays of gradients, whose values are of no use between steps: gather fills them, and take takes the
+ * elements of this rank from them.
+ */
+float *qkvi_whole_m(const qkvi_trainer *trainer);
+float *qkvi_whole_v(const qkvi_trainer *trainer);
+qkv_status qkvi_moments_gather(qkvi_trainer *trainer, qkv_error *error);
+void qkvi_moments_take(qkvi_trainer *trainer);
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error);
 void qkvi_checkpoint_remove(const char *folder);
 /**

@@ -33,6 +33,7 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "kind", (int)o->kind, QKV_MODEL_ENCODER, QKV_MODEL_PAIR },
                              { "accumulate", o->accumulate, 1, MAX_BATCH },
                              { "n_slices", o->n_slices, 1, MAX_BATCH },
+                             { "share_moments", o->share_moments, 0, 1 },
                              { "n_decoder_layers", o->n_decoder_layers, 0, 1024 },
                              { "n_kv_heads", o->n_kv_heads, 0, o->n_heads },
                              { "compute", (int)o->compute, QKV_WEIGHTS_F32,
@@ -204,13 +205,20 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
     return info;
 }
 
+static float *make_moments(size_t n) {
+    float *const made = qkvi_aligned_array(n, sizeof *made);
+    if (made) memset(made, 0, n * sizeof *made);
+    return made;
+}
+
 static qkv_status make_arenas(qkvi_trainer *t, qkv_error *error) {
     const int is_new = !t->params, has_parts = t->options->accumulate > 1;
     const int has_slices = t->options->n_slices > 1;
+    const size_t n_moments = t->shares_moments ? qkvi_peers_n_own(&t->ranks) : t->table.n_elems;
     if (is_new) t->params = qkvi_params_arena(&t->table);
     t->grads = qkvi_params_arena(&t->table);
-    t->m = qkvi_params_arena(&t->table);
-    t->v = qkvi_params_arena(&t->table);
+    t->m = make_moments(n_moments);
+    t->v = make_moments(n_moments);
     if (has_parts) t->mean = qkvi_params_arena(&t->table);
     if (has_slices) t->sum = qkvi_params_arena(&t->table);
     if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean) ||
@@ -225,6 +233,8 @@ static qkv_status make_arenas(qkvi_trainer *t, qkv_error *error) {
 static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
     if (!t->from) t->info = make_info(t);
     QKV_TRY(qkvi_net_table(&t->info, &t->table, error));
+    QKV_TRY(qkvi_peers_make(&t->ranks, t->table.n_elems, error));
+    t->shares_moments = t->options->share_moments && t->ranks.size > 1;
     QKV_TRY(make_arenas(t, error));
     const unsigned form = qkvi_weights_form((qkv_model_weights)t->options->compute);
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, form | QKVI_NET_BACKWARD, &t->weights,
@@ -244,6 +254,10 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
     trainer->adamw.eps = options->eps;
     trainer->adamw.weight_decay = options->weight_decay;
     trainer->adamw.clip = options->clip;
+    if (trainer->shares_moments) {
+        trainer->adamw.own_begin = qkvi_peers_first(&trainer->ranks);
+        trainer->adamw.own_end = trainer->adamw.own_begin + qkvi_peers_n_own(&trainer->ranks);
+    }
     trainer->examples =
         (qkvi_examples){ .make = trainer->objective->example,
                          .corpus = trainer->corpus,
@@ -302,7 +316,6 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
         QKV_TRY(qkvi_checkpoint_load(trainer, options->resume, error));
     else
         QKV_TRY(qkvi_checkpoint_none(trainer, options->out, error));
-    QKV_TRY(qkvi_peers_make(&trainer->ranks, trainer->table.n_elems, error));
     if (trainer->is_finished) return QKV_OK;
     qkvi_net_pack(trainer->ctx, trainer->weights);
     return QKV_OK;
