@@ -158,7 +158,8 @@ qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *s
         add(ranks, grads, sum, ranks->n);
         return QKV_OK;
     }
-    const size_t *const first = ranks->first, own = qkvi_peers_n_own(ranks), at = first[ranks->rank];
+    const size_t *const first = ranks->first, own = qkvi_peers_n_own(ranks),
+                        at = first[ranks->rank];
     const bool sends = ranks->rank < n;
     for (int r = 0; r < ranks->size; r++) {
         ranks->at[0][r] = first[r] * sizeof(float);

@@ -73,11 +73,11 @@ typedef struct qkvi_trainer {
     float *params, *grads; /* arenas of the table */
     float *m, *v;          /* too; with shares_moments of this rank's elements alone */
     bool shares_moments;
-    float *lm_bias;                /* of logits, not trained: some Marians have one */
-    float *positions[2];           /* stored instead of sinusoids, not trained either; NULL */
-    float *sum;                    /* of the gradients of a part's slices, where it has several */
-    float *mean;                   /* of the gradients of a step's parts, where it has several */
-    qkvi_peers ranks;              /* of one, where nobody shares the run */
+    float *lm_bias;      /* of logits, not trained: some Marians have one */
+    float *positions[2]; /* stored instead of sinusoids, not trained either; NULL */
+    float *sum;          /* of the gradients of a part's slices, where it has several */
+    float *mean;         /* of the gradients of a step's parts, where it has several */
+    qkvi_peers ranks;    /* of one, where nobody shares the run */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;
     qkvi_adamw adamw;
