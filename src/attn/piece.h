@@ -46,6 +46,10 @@ QKV_NODISCARD qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *d
                                                      qkvi_problem *problem, qkvi_grads *grads,
                                                      qkv_error *error);
 
+/* The descriptor of the whole sequence, of the piece's; arrays are not looked at. */
+QKV_NODISCARD qkv_status qkvi_piece_read(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                         qkvi_problem *problem, qkv_error *error);
+
 /* Keys and values of `from`, with their strides and first_k. */
 static inline void qkvi_problem_take_keys(qkvi_problem *p, const qkvi_problem *from) {
     p->k = from->k;

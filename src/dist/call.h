@@ -7,8 +7,7 @@
 #ifndef QKVI_DIST_CALL_H
 #define QKVI_DIST_CALL_H
 
-#include "attn/ctx.h"
-#include "attn/piece.h"
+#include "attn/columns_part.h"
 #include "dist/group.h"
 
 /* The arrays of a forward call; a decode call has no k and v, but a view. */
@@ -52,5 +51,12 @@ QKV_NODISCARD qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx
                                                  const qkv_attention_desc *desc,
                                                  qkvi_backward_call *call, qkvi_problem *problem,
                                                  qkvi_grads *grads, int *mask_dims);
+
+/* The same of a pass over columns; of the arrays q, k and lse are given, which is read only. */
+QKV_NODISCARD qkv_status qkvi_call_open_columns(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                                const qkv_attention_desc *desc,
+                                                const qkvi_dist_arrays *arrays,
+                                                const qkv_attention_columns *columns,
+                                                qkvi_columns_problem *problem, int *mask_dims);
 
 #endif

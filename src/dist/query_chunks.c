@@ -21,8 +21,9 @@ static void choose_places(qkvi_query_chunks *c, int mask_dims) {
     const qkvi_problem *const p = c->p;
     const int64_t heads = p->n_batch * p->n_kv_heads;
     c->d_o_at = qkvi_round_up(p->head_dim * qkvi_dtype_bytes(p->dtype), 4);
-    c->lse_at = c->d_o_at + qkvi_round_up(p->head_dim_v * qkvi_dtype_bytes(p->o_dtype), 4);
-    c->head_bytes = c->lse_at + 2 * (int64_t)sizeof(float);
+    c->lse_at = c->d_o_at;
+    if (c->g) c->lse_at += qkvi_round_up(p->head_dim_v * qkvi_dtype_bytes(p->o_dtype), 4);
+    c->head_bytes = c->lse_at + (c->g || c->weights ? 2 : 1) * (int64_t)sizeof(float);
     c->mask_row = qkvi_round_up(mask_elements(p) * qkvi_mask_bytes(p), 4);
     c->mask_batches = mask_dims & 1 ? p->n_batch : 1;
     c->mask_heads = mask_dims & 2 ? p->n_kv_heads : 1;
@@ -33,14 +34,15 @@ static void choose_places(qkvi_query_chunks *c, int mask_dims) {
 static void pack(const void *user, int64_t turn, int64_t begin, int64_t end, char *to);
 
 void qkvi_query_chunks_init(qkvi_query_chunks *c, qkvi_group *group, const qkvi_problem *p,
-                            const qkvi_grads *g, int mask_dims) {
-    *c = (qkvi_query_chunks){ .p = p, .g = g };
+                            int mask_dims) {
+    const int64_t unit = c->g ? QKVI_KEY_BLOCK : QKVI_QUERY_BLOCK;
+    c->p = p;
     choose_places(c, mask_dims);
     const int64_t row =
         c->mask_at + (p->mask_type ? c->mask_batches * c->mask_heads * c->mask_row : 0);
     c->stream = (qkvi_stream){ .group = group,
                                .first = group->first_q,
-                               .n_rows = qkvi_stream_rows(group, row, QKVI_KEY_BLOCK, MOST_QUERIES),
+                               .n_rows = qkvi_stream_rows(group, row, unit, MOST_QUERIES),
                                .row_bytes = row,
                                .n_turns = p->heads_per_kv,
                                .pack = pack,
@@ -62,14 +64,15 @@ static void pack_head(const qkvi_query_chunks *c, int64_t b, int64_t h, int64_t 
     const qkvi_problem *const p = c->p;
     const qkvi_grads *const g = c->g;
     const size_t q_bytes = (size_t)(p->head_dim * qkvi_dtype_bytes(p->dtype));
-    const size_t o_bytes = (size_t)(p->head_dim_v * qkvi_dtype_bytes(p->o_dtype));
-    const float floats[2] = { p->lse[qkvi_q_at(p, p->lse_stride, b, h, i)],
-                              g->delta[qkvi_q_at(p, g->delta_stride, b, h, i)] };
+    const size_t o_bytes = g ? (size_t)(p->head_dim_v * qkvi_dtype_bytes(p->o_dtype)) : 0;
+    float floats[2] = { p->lse[qkvi_q_at(p, p->lse_stride, b, h, i)] };
+    if (g) floats[1] = g->delta[qkvi_q_at(p, g->delta_stride, b, h, i)];
+    if (c->weights) floats[1] = c->weights[qkvi_q_at(p, c->weights_stride, b, h, i)];
     if (q_bytes) memcpy(to, qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, i)), q_bytes);
     if (o_bytes)
         memcpy(to + c->d_o_at, qkvi_elem(g->d_o, p->o_dtype, qkvi_q_at(p, g->d_o_stride, b, h, i)),
                o_bytes);
-    memcpy(to + c->lse_at, floats, sizeof floats);
+    memcpy(to + c->lse_at, floats, (size_t)(c->head_bytes - c->lse_at));
 }
 
 static void pack_mask(const qkvi_query_chunks *c, int64_t b, int64_t h, int64_t i, char *to) {
