@@ -24,6 +24,7 @@
 
 #include <mpi.h>
 
+#include "qkv/columns.h"
 #include "qkv/kv.h"
 #include "qkv/qkv.h"
 #include "qkv/train.h"
@@ -171,6 +172,43 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, q
 QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_backward(
     qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q, const void *k,
     const void *v, const void *o, const float *lse, const qkv_attention_grads *grads);
+
+/**
+ * qkv_attention_columns_pass of the whole sequence, in pieces, with the lse of
+ * qkvmpi_attention_forward, or of any way to it. Each rank gets the sums of its own keys. Fields of
+ * desc mean what they mean in forward. Pieces may be cut otherwise.
+ *
+ *     q, lse, columns.row_weights          rows of this rank's queries
+ *     k, columns.received, n_queries,      of this rank's keys; largest_query is a query of the
+ *     largest, largest_query, entropy          whole sequence
+ *     columns.n_cells, n_tiny              of this rank's keys
+ *
+ * What is asked for may differ between ranks. row_weights are NULL on all ranks or on none.
+ *
+ * Scheme: queries and lse are broadcast in chunks, as in the second pass of backward, and each rank
+ * sums the weights of its keys over them.
+ *
+ * Determinism: sums have the bits of qkv_attention_columns_pass on the whole sequence in one
+ *     process, given the same lse. They do not depend on the number of ranks or the cuts.
+ * Special values, overlap, accuracy, types: as qkv_attention_columns_pass.
+ * Communication: a rank broadcasts for each of its queries and heads head_dim elements, rounded up
+ *     to 4 bytes, and 4 bytes, with row_weights 8. Segments have 4 bytes more for each batch and
+ *     head of a group. Rows of an explicit mask are broadcast, too.
+ * Memory: in the workspace of ctx, for each thread the scratch of a pass over columns; two chunks,
+ *     of at most 8 MiB or 96 queries each; for each batch and key/value head 13,312 bytes for each
+ *     256 keys of the rank.
+ * Threads: those of ctx share blocks of 256 keys. MPI is called on the calling thread only.
+ *
+ * QKV_SET_CU_SEQLENS, QKV_SET_STATS, diagonals, tiles, n_empty_rows and n_nan_rows are refused with
+ * QKV_ERR_UNSUPPORTED.
+ *
+ * @return as qkvmpi_attention_forward. After an error columns are untouched, except after
+ *         QKV_ERR_IO.
+ */
+QKV_API QKV_NODISCARD qkv_status
+qkvmpi_attention_columns_pass(qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc,
+                              const void *q, const void *k, const float *lse,
+                              const qkv_attention_columns *columns);
 
 /**
  * qkv_attention_decode of the whole sequence, whose keys lie in pieces. Every rank passes all
