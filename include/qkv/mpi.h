@@ -205,10 +205,9 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_backward(
  * @return as qkvmpi_attention_forward. After an error columns are untouched, except after
  *         QKV_ERR_IO.
  */
-QKV_API QKV_NODISCARD qkv_status
-qkvmpi_attention_columns_pass(qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc,
-                              const void *q, const void *k, const float *lse,
-                              const qkv_attention_columns *columns);
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_columns_pass(
+    qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q, const void *k,
+    const float *lse, const qkv_attention_columns *columns);
 
 /**
  * qkv_attention_decode of the whole sequence, whose keys lie in pieces. Every rank passes all

@@ -202,9 +202,9 @@ static qkv_status refuse_maps(const qkv_attention_columns *w, qkv_error *e) {
     const struct {
         const void *data;
         const char *name;
-    } refused[] = { { w->diagonal, "diagonal" },         { w->diagonal_rows, "diagonal_rows" },
-                    { w->tile_mass, "tile_mass" },       { w->tile_peak, "tile_peak" },
-                    { w->tile_rows, "tile_rows" },       { w->n_empty_rows, "n_empty_rows" },
+    } refused[] = { { w->diagonal, "diagonal" },    { w->diagonal_rows, "diagonal_rows" },
+                    { w->tile_mass, "tile_mass" },  { w->tile_peak, "tile_peak" },
+                    { w->tile_rows, "tile_rows" },  { w->n_empty_rows, "n_empty_rows" },
                     { w->n_nan_rows, "n_nan_rows" } };
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
         if (refused[n].data)

@@ -153,7 +153,7 @@ void qkvi_columns_store(const qkv_ctx *ctx, const qkvi_columns_problem *x,
         const qkvi_range keys = keys_of(s, n % s->n_blocks);
         load(&s->of[n], s->own);
         qkvi_columns_end_keys(x, ctx->kernels, s->own, head / p->n_kv_heads,
-                              g * p->heads_per_kv + turn, keys.begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK,
-                              keys);
+                              g * p->heads_per_kv + turn,
+                              keys.begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK, keys);
     }
 }

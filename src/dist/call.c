@@ -224,8 +224,7 @@ qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status sta
     return compare_lists(group, ctx, p, &(others){ .kv = kv }, status);
 }
 
-/* Of all ranks' masks: call.h. */
-static int mask_dims_of(const qkvi_group *group) {
+int qkvi_call_mask_dims(const qkvi_group *group) {
     int dims = 0;
     for (int rank = 0; rank < group->transport->size; rank++)
         dims |= (int)group->records[rank].value[AT_MASK];
@@ -239,7 +238,7 @@ qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status s
     const qkvi_piece piece = piece_of(group);
     status = qkvi_problem_backward_piece(desc, &piece, call, p, g, &group->error);
     QKV_TRY(compare_lists(group, ctx, p, &(others){ .d_sinks = g->d_sinks }, status));
-    *mask_dims = mask_dims_of(group);
+    *mask_dims = qkvi_call_mask_dims(group);
     return QKV_OK;
 }
 
@@ -252,7 +251,7 @@ qkv_status qkvi_call_open_columns(qkvi_group *group, qkv_ctx *ctx, qkv_status st
     status = qkvi_columns_piece(desc, &piece, a->q, a->k, a->lse, columns, x, &group->error);
     const others more = { .row_weights = x->want.row_weights };
     QKV_TRY(compare_lists(group, ctx, &x->p, &more, status));
-    *mask_dims = mask_dims_of(group);
+    *mask_dims = qkvi_call_mask_dims(group);
     return QKV_OK;
 }
 

@@ -34,6 +34,12 @@ QKV_NODISCARD qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_sta
                                         const qkvi_dist_arrays *arrays, qkvi_problem *problem);
 
 /*
+ * Of all ranks' masks, after a call has been opened. Bit 0: some rank's mask differs between batches;
+ * bit 1: between heads.
+ */
+int qkvi_call_mask_dims(const qkvi_group *group);
+
+/*
  * The same of a decode call: all ranks have all queries, keys lie in pieces. Fills group->first_k,
  * the problem, and the keys that this rank has.
  */
@@ -44,8 +50,8 @@ QKV_NODISCARD qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, 
                                                qkvi_problem *problem, qkvi_kv *kv);
 
 /*
- * The same of a backward call, whose queries and keys lie in pieces. mask_dims: bit 0 if some rank's
- * mask differs between batches, bit 1 between heads.
+ * The same of a backward call, whose queries and keys lie in pieces. mask_dims:
+ * qkvi_call_mask_dims.
  */
 QKV_NODISCARD qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                                                  const qkv_attention_desc *desc,

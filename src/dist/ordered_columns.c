@@ -37,7 +37,7 @@ static qkv_status reserve(pass *x) {
 
 /* A chunk of queries against the keys of this rank. g has their weights. */
 static qkv_status add_queries(pass *x, const qkvi_problem *p, const qkvi_grads *g) {
-    const bool weighs = x->queries.weights;
+    const bool weighs = x->queries.rows.weights;
     const qkvi_columns_part part = { .p = p,
                                      .weights = weighs ? g->delta : NULL,
                                      .weights_stride = g->delta_stride,
@@ -74,10 +74,10 @@ static qkv_status walk(pass *x) {
 static qkv_status columns(pass *x, qkv_status status, const qkv_attention_desc *desc,
                           const qkvi_dist_arrays *arrays, const qkv_attention_columns *given) {
     int mask_dims;
-    QKV_TRY(qkvi_call_open_columns(x->group, x->ctx, status, desc, arrays, given, &x->x,
-                                   &mask_dims));
-    x->queries.weights = x->x.want.row_weights;
-    x->queries.weights_stride = x->x.want.row_weights_stride;
+    QKV_TRY(
+        qkvi_call_open_columns(x->group, x->ctx, status, desc, arrays, given, &x->x, &mask_dims));
+    x->queries.rows.weights = x->x.want.row_weights;
+    x->queries.rows.weights_stride = x->x.want.row_weights_stride;
     qkvi_query_chunks_init(&x->queries, x->group, &x->x.p, mask_dims);
     QKV_TRY(qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, reserve(x))));
     return qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, walk(x)));

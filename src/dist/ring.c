@@ -7,6 +7,7 @@
 #include "dist/forward_rows.h"
 #include "dist/ordered.h"
 #include "dist/ring_keys.h"
+#include "dist/ulysses.h"
 
 enum { MOST_KEYS = 4096 };
 
@@ -19,16 +20,16 @@ typedef struct pass {
 } pass;
 
 qkv_status qkvi_scheme_named(const char *name, qkvi_scheme *scheme, qkv_error *error) {
-    static const char *const names[] = { "ordered", "ring", "zigzag" };
+    static const char *const names[QKVI_N_SCHEMES] = { "ordered", "ring", "zigzag", "ulysses" };
     *scheme = QKVI_SCHEME_ORDERED;
     if (!name) return QKV_OK;
-    for (int n = 0; n < 3; n++)
+    for (int n = 0; n < QKVI_N_SCHEMES; n++)
         if (strcmp(name, names[n]) == 0) {
             *scheme = (qkvi_scheme)n;
             return QKV_OK;
         }
     return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                          "scheme is \"%.60s\"; there are ordered, ring and zigzag", name);
+                          "scheme is \"%.60s\"; there are ordered, ring, zigzag and ulysses", name);
 }
 
 /* ---- What a scheme takes --------------------------------------------------------------------- */
@@ -132,7 +133,8 @@ qkv_status qkvi_forward_by(qkvi_group *group, qkv_ctx *ctx, qkvi_scheme scheme,
         status = qkvi_group_fail(group, refused->status, "%s", refused->message);
     group->scheme = scheme;
     /* A rank that fails opens the call as the others do, whichever scheme they have. */
-    status = scheme == QKVI_SCHEME_ORDERED ? qkvi_ordered_pass(group, ctx, status, desc, arrays)
-                                           : forward(&x, status, desc, arrays);
+    status = scheme == QKVI_SCHEME_ORDERED   ? qkvi_ordered_pass(group, ctx, status, desc, arrays)
+             : scheme == QKVI_SCHEME_ULYSSES ? qkvi_ulysses_pass(group, ctx, status, desc, arrays)
+                                             : forward(&x, status, desc, arrays);
     return qkvi_call_end(group, ctx, begun, status);
 }

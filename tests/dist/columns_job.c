@@ -27,8 +27,8 @@ static void forget_maps(qkv_attention_columns *c) {
 void columns_in_one_process(const check_case *c, const outputs *whole, columns_arrays *x) {
     qkv_ctx *const ctx = context("scalar", 1);
     forget_maps(&x->c);
-    const qkv_status status = qkv_attention_columns_pass(ctx, &c->d, c->q.data, c->k.data,
-                                                         whole->lse.data, &x->c, NULL);
+    const qkv_status status =
+        qkv_attention_columns_pass(ctx, &c->d, c->q.data, c->k.data, whole->lse.data, &x->c, NULL);
     if (status != QKV_OK) {
         fprintf(stderr, "%s\n%s\n", qkv_ctx_message(ctx), c->text);
         exit(1);
@@ -81,8 +81,9 @@ int columns_differ(const columns_job *j, int rank, const int64_t *counts) {
             return 1;
         }
         if (counts[head] == n_cells) continue;
-        fprintf(stderr, "rank %d of %d: %" PRId64 " cells of head %" PRId64 ", not %" PRId64 "\n%s\n",
-                rank, j->at.size, counts[head], head, n_cells, j->c->text);
+        fprintf(stderr,
+                "rank %d of %d: %" PRId64 " cells of head %" PRId64 ", not %" PRId64 "\n%s\n", rank,
+                j->at.size, counts[head], head, n_cells, j->c->text);
         return 1;
     }
     return 0;

@@ -194,7 +194,8 @@ static void no_stride(setup *s, bool *fails) {
 static const fault columns_faults[] = {
     { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
     { "maps", diagonals, QKV_ERR_UNSUPPORTED, "rank %: columns.diagonal: a sequence in pieces" },
-    { "weights", other_weights, QKV_ERR_ARGUMENT, "whether columns.row_weights are given of rank %" },
+    { "weights", other_weights, QKV_ERR_ARGUMENT,
+      "whether columns.row_weights are given of rank %" },
     { "columns", no_columns, QKV_ERR_ARGUMENT, "rank %: columns.struct_size" },
     { "stride", no_stride, QKV_ERR_STRIDE, "rank %: columns.stride[2] = 0" },
     { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },

@@ -22,10 +22,11 @@ typedef struct forward_job {
 /* A rank_main; user: a forward_job. */
 int forward_job_of_rank(qkvi_transport *t, void *user);
 
-/* One case in a ring; in zigzag rows of two runs are gathered for each rank. */
+/* One case by another scheme; in zigzag rows of two runs are gathered for each rank. */
 typedef struct ring_job {
     const check_case *c;
-    const outputs *x; /* where ranks write */
+    const outputs *x;     /* where ranks write */
+    const outputs *whole; /* NULL, or what one process wrote: ulysses has its bits */
     cuts at;
     qkvi_scheme scheme;
     int n_threads;

@@ -141,5 +141,6 @@ int ring_job_of_rank(qkvi_transport *t, void *user) {
     if (j->pairs) j->pairs[t->rank] = pairs;
     qkvi_group_free(x.group);
     qkv_ctx_destroy(x.ctx);
-    return status != QKV_OK;
+    if (status != QKV_OK || !j->whole) return status != QKV_OK;
+    return piece_differs(j->c, j->x, j->whole, &j->at, t->rank);
 }
