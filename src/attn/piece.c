@@ -9,8 +9,8 @@
 #include "attn/stats.h"
 #include "core/options.h"
 
-qkv_status qkvi_piece_read(const qkv_attention_desc *desc, const qkvi_piece *piece,
-                           qkvi_problem *p, qkv_error *error) {
+qkv_status qkvi_piece_read(const qkv_attention_desc *desc, const qkvi_piece *piece, qkvi_problem *p,
+                           qkv_error *error) {
     qkv_attention_desc whole = { 0 };
     if (!desc) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "desc is NULL");
     QKV_TRY(qkvi_options_read(&whole, sizeof whole, desc, "desc", error));
@@ -50,6 +50,16 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
     qkvi_rest_strides(p);
     qkvi_rest(s.k, p->k_stride, 3);
     qkvi_rest(s.v, p->v_stride, 3);
+    p->first_q = piece->first_q;
+    p->first_k = piece->first_k;
+    return QKV_OK;
+}
+
+qkv_status qkvi_problem_piece_shape(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                    qkvi_problem *p, qkv_error *error) {
+    QKV_TRY(qkvi_piece_read(desc, piece, p, error));
+    p->len_q = piece->len_q;
+    qkvi_rest_strides(p);
     p->first_q = piece->first_q;
     p->first_k = piece->first_k;
     return QKV_OK;

@@ -210,6 +210,14 @@ qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
     return compare_lists(group, ctx, p, &(others){ .kv = NULL }, status);
 }
 
+qkv_status qkvi_call_open_shape(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                const qkv_attention_desc *desc, qkvi_problem *p) {
+    QKV_TRY(exchange_desc(group, status, desc));
+    const qkvi_piece piece = piece_of(group);
+    status = qkvi_problem_piece_shape(desc, &piece, p, &group->error);
+    return compare_lists(group, ctx, p, &(others){ .kv = NULL }, status);
+}
+
 qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                                  const qkv_attention_desc *desc, const qkv_kv_view *view,
                                  const qkvi_dist_arrays *a, qkvi_problem *p, qkvi_kv *kv) {

@@ -33,6 +33,11 @@ QKV_NODISCARD qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_sta
                                         const qkv_attention_desc *desc,
                                         const qkvi_dist_arrays *arrays, qkvi_problem *problem);
 
+/* The same of a call that computes nothing, without arrays. */
+QKV_NODISCARD qkv_status qkvi_call_open_shape(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                              const qkv_attention_desc *desc,
+                                              qkvi_problem *problem);
+
 /*
  * Of all ranks' masks, after a call has been opened. Bit 0: some rank's mask differs between batches;
  * bit 1: between heads.

@@ -24,7 +24,8 @@ typedef enum qkvi_scheme {
     QKVI_SCHEME_RING,
     QKVI_SCHEME_ZIGZAG,
     QKVI_SCHEME_ULYSSES,
-    QKVI_N_SCHEMES
+    QKVI_N_SCHEMES,
+    QKVI_SCHEME_AUTO = QKVI_N_SCHEMES /* one of them is chosen: costs.h */
 } qkvi_scheme;
 
 typedef struct qkvi_group {

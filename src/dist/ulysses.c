@@ -195,6 +195,22 @@ static void lay_out(void *user, qkvi_cutter *cutter) {
     qkvi_query_rows_lay_out(&x->sent, all_q, cutter);
 }
 
+/* From the beginning of a row of o to its lse. */
+static int64_t lse_at(const qkvi_problem *p) {
+    return qkvi_round_up(p->head_dim_v * qkvi_dtype_bytes(p->o_dtype), 4);
+}
+
+qkvi_ulysses_rows qkvi_ulysses_rows_of(qkvi_group *group, const qkvi_problem *whole) {
+    qkvi_problem p = heads_of(group, whole, group->transport->rank);
+    qkvi_query_rows sent = { .p = &p, .without_lse = true };
+    qkvi_ulysses_rows row = { .k = qkvi_chunks_row_bytes(&p) };
+    row.o = p.n_batch * p.n_heads * (lse_at(&p) + (int64_t)sizeof(float));
+    separate(&p);
+    qkvi_query_rows_init(&sent, qkvi_call_mask_dims(group));
+    row.q = sent.row_bytes;
+    return row;
+}
+
 /* Sizes, before there is memory. */
 static void plan(pass *x) {
     qkvi_problem *const p = &x->heads;
@@ -205,10 +221,11 @@ static void plan(pass *x) {
     qkvi_query_rows_init(&x->sent, qkvi_call_mask_dims(x->group));
     p->first_q = p->first_k = 0;
     p->len_q = x->group->first_q[x->group->transport->size];
-    x->q.row_bytes = x->sent.row_bytes;
-    x->k.row_bytes = qkvi_chunks_row_bytes(p);
-    x->lse_at = qkvi_round_up(p->head_dim_v * qkvi_dtype_bytes(p->o_dtype), 4);
-    x->o.row_bytes = p->n_batch * p->n_heads * (x->lse_at + (int64_t)sizeof(float));
+    const qkvi_ulysses_rows row = qkvi_ulysses_rows_of(x->group, &x->whole);
+    x->q.row_bytes = row.q;
+    x->k.row_bytes = row.k;
+    x->o.row_bytes = row.o;
+    x->lse_at = lse_at(p);
     x->computed = (qkvi_forward_rows){ .ctx = x->ctx, .pairs = x->group->pairs };
     qkvi_forward_rows_add(&x->computed, p, 0, p->len_q, 0);
 }

@@ -13,4 +13,12 @@ QKV_NODISCARD qkv_status qkvi_ulysses_pass(qkvi_group *group, qkv_ctx *ctx, qkv_
                                            const qkv_attention_desc *desc,
                                            const qkvi_dist_arrays *arrays);
 
+/* Bytes of a token and rank: its queries' share and its keys' share, and o and lse, which go back. */
+typedef struct qkvi_ulysses_rows {
+    int64_t q, k, o;
+} qkvi_ulysses_rows;
+
+/* After a call has been opened, whose heads can be shared out. */
+qkvi_ulysses_rows qkvi_ulysses_rows_of(qkvi_group *group, const qkvi_problem *whole);
+
 #endif

@@ -91,7 +91,7 @@ static void names(void **state) {
     assert_int_equal(scheme, QKVI_SCHEME_ZIGZAG);
     assert_int_equal(qkvi_scheme_named("rings", &scheme, &error), QKV_ERR_ARGUMENT);
     assert_string_equal(error.message,
-                        "scheme is \"rings\"; there are ordered, ring, zigzag and ulysses");
+                        "scheme is \"rings\"; there are ordered, ring, zigzag, ulysses and auto");
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /*
- * Scheme "ulysses" has the bits of one process: every pair of features in every type, the sequence in
+ * Scheme "ulysses", and "auto" now and then, has the bits of one process: every pair of features in every type, the sequence in
  * uneven and empty pieces, on as many ranks as share out the key/value heads, as threads and as
  * processes. Each rank has the same number of pairs of a query and a key.
  */
@@ -18,6 +18,7 @@ static void in_pieces(const check_case *c, const outputs *whole, world_function 
                    .isa = isa,
                    .pairs = pairs };
     j.n_threads = (int)rng_between(r, 1, 2);
+    if (!pairs && rng_chance(r, 25)) j.scheme = QKVI_SCHEME_AUTO;
     if (world(at.size, ring_job_of_rank, &j)) fail_msg("some of %d ranks failed", at.size);
     const char *const spoilt = outputs_spoilt(c, &x);
     if (spoilt) fail_msg("%s was written outside of its rows\n%s", spoilt, c->text);
