@@ -88,7 +88,7 @@ typedef struct qkvmpi_scheme_cost {
     char name[16];
     int possible;  /* 0: `reason` says why not, and the other numbers mean nothing */
     int same_bits; /* as one process */
-    /* By broadcasts or in messages, small exchanges aside: by this rank, and by that which has most. */
+    /* Sent by this rank, and by that which sends most; small exchanges aside. */
     int64_t bytes_sent, most_bytes;
     double operations; /* of the rank that has most: 2 for each product */
     double imbalance;  /* these over the mean of all ranks, less 1 */
@@ -164,9 +164,10 @@ QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
  *     "ulysses": each rank sends each other rank its rows of the other's heads, computes all tokens
  *     of its own heads, and sends o and lse back. n_kv_heads is a multiple of the number of ranks.
  *
- * Determinism: in "ordered" and "ulysses" o, lse and statistics have the bits of qkv_attention_forward on the
- *     whole sequence in one process, in the same class of arithmetic. They do not depend on the
- *     number of ranks or the cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
+ * Determinism: in "ordered" and "ulysses" o, lse and statistics have the bits of
+ *     qkv_attention_forward on the whole sequence in one process, in the same class of arithmetic.
+ *     They do not depend on the number of ranks or the cuts. QKV_CLASS_AUTO must choose the same
+ *     class on all ranks.
  *     n_empty_rows and n_nan_rows count the rows of this rank. In "ring" and "zigzag" bits depend
  *     on ranks and cuts; the bounds of accuracy are those of one process.
  * Special values, overlap, accuracy: as qkv_attention_forward.
@@ -247,7 +248,7 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_backward(
  *
  * What is asked for may differ between ranks. row_weights are NULL on all ranks or on none.
  *
- * Scheme: queries and lse are broadcast in chunks, as in the second pass of backward, and each rank
+ * Scheme: queries and lse are broadcast in chunks, as in the second pass of backward. Each rank
  * sums the weights of its keys over them.
  *
  * Determinism: sums have the bits of qkv_attention_columns_pass on the whole sequence in one

@@ -19,6 +19,17 @@ typedef struct model {
     double steps_of_bcast; /* messages that wait for each other */
 } model;
 
+/* The library needs no libm. */
+static double greater(double x, double y) { return x > y ? x : y; }
+static double less(double x, double y) { return x < y ? x : y; }
+
+/* Steps of a broadcast in which those who have it send it on. */
+static int64_t depth_of(int size) {
+    int64_t depth = 0;
+    for (int64_t n = 1; n < size; n *= 2) depth++;
+    return depth;
+}
+
 static void say(char *text, const char *format, ...) QKVI_PRINTF(2, 3);
 static void say(char *text, const char *format, ...) {
     va_list arguments;
@@ -101,23 +112,21 @@ static void add_seconds(const model *m, qkvi_scheme scheme, qkvi_cost *c) {
     const double bytes = scheme == QKVI_SCHEME_ORDERED ? all_bytes : (double)c->most_bytes;
     c->send_seconds = size == 1 ? 0 : bytes / rate + messages * m->rates->seconds_per_message;
     c->seconds = scheme == QKVI_SCHEME_ULYSSES ? c->compute_seconds + c->send_seconds
-                                               : fmax(c->compute_seconds, c->send_seconds);
+                                               : greater(c->compute_seconds, c->send_seconds);
 }
 
 static void explain(const model *m, qkvi_scheme scheme, qkvi_cost *c) {
-    static const char *const how[QKVI_N_SCHEMES] = {
-        "broadcast while others are computed", "sent on while others are computed",
-        "sent on while others are computed, if rows lie so", "sent before heads are computed"
-    };
+    static const char *const when[QKVI_N_SCHEMES] = { "meanwhile", "meanwhile",
+                                                      "meanwhile, if rows lie so",
+                                                      "before and after" };
     const char *const why = refusal(m, scheme);
     c->possible = !why;
     if (why)
         say(c->reason, "not possible: %s", why);
     else
         say(c->reason,
-            "%.3g s: %.3g s to compute, of which %.2f times the mean on one rank; %.3g s to "
-            "send, %s",
-            c->seconds, c->compute_seconds, 1 + c->imbalance, c->send_seconds, how[scheme]);
+            "%.3g s: computing takes %.3g s, %.2f times the mean of all ranks; sending %.3g s, %s",
+            c->seconds, c->compute_seconds, 1 + c->imbalance, c->send_seconds, when[scheme]);
 }
 
 /* ---- All schemes ----------------------------------------------------------------------------- */
@@ -145,8 +154,8 @@ static void choose(qkvi_costs *costs) {
     else
         say(costs->reason,
             "%s: %.3g s, beside %.3g s of %s; rings have not the bits of one process",
-            qkvi_scheme_name(costs->chosen), fmin(o->seconds, u->seconds),
-            fmax(o->seconds, u->seconds),
+            qkvi_scheme_name(costs->chosen), less(o->seconds, u->seconds),
+            greater(o->seconds, u->seconds),
             qkvi_scheme_name(costs->chosen == QKVI_SCHEME_ULYSSES ? QKVI_SCHEME_ORDERED
                                                                   : QKVI_SCHEME_ULYSSES));
 }
@@ -163,7 +172,7 @@ static void read_records(const qkvi_group *group, model *m, qkvi_costs *costs) {
     for (int rank = 0; rank < group->transport->size; rank++) {
         const int64_t *const value = group->records[rank].value;
         m->all += (double)value[AT_PAIRS];
-        m->most = fmax(m->most, (double)value[AT_PAIRS]);
+        m->most = greater(m->most, (double)value[AT_PAIRS]);
         for (int s = 0; s < QKVI_N_SCHEMES; s++)
             costs->of[s].most_bytes = qkvi_max_i64(costs->of[s].most_bytes, value[AT_BYTES + s]);
     }
@@ -196,7 +205,7 @@ qkv_status qkvi_costs_of(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                 .rates = &costs->rates,
                 .all_k = group->first_k[size],
                 .key = qkvi_chunks_row_bytes(&p),
-                .steps_of_bcast = ceil(log2(size)) * (double)chunks.stream.count };
+                .steps_of_bcast = (double)(depth_of(size) * chunks.stream.count) };
     QKV_TRY(compare_costs(&m, group, costs));
     for (int s = 0; s < QKVI_N_SCHEMES; s++) {
         add_seconds(&m, (qkvi_scheme)s, &costs->of[s]);
