@@ -19,6 +19,7 @@ set(qkv_long_tests
     prop_attention_decode_stats     # 16
     hostile_attention_hidden        # 16
     hostile_attention_half_values   # 14
+    dist_columns                    # 15
     dist_backward                   # 14
     hostile_attention_nested        # 14
     hostile_attention_threads       # 12

@@ -24,6 +24,7 @@
 
 #include <mpi.h>
 
+#include "qkv/columns.h"
 #include "qkv/kv.h"
 #include "qkv/qkv.h"
 #include "qkv/train.h"
@@ -67,12 +68,69 @@ typedef struct qkvmpi_options {
     /*
      * The same on all ranks. "ordered", or NULL: the bits of one process. "ring": keys go from each
      * rank to the next. "zigzag": as ring, and the sequence is cut so that a causal mask leaves all
-     * ranks the same work.
+     * ranks the same work. "ulysses": each rank has all tokens of a share of the heads, with the
+     * bits of one process. "auto": ordered or ulysses, whichever qkvmpi_attention_explain chooses.
      */
     const char *scheme;
+    /*
+     * Of a rank, for "auto" and qkvmpi_attention_explain; the same on all ranks. 0: 1e12, 3.125e9
+     * (25 Gb/s), 1e-5.
+     */
+    double flops_per_second, bytes_per_second, seconds_per_message;
 } qkvmpi_options;
 
 QKV_DEFINE_INIT(qkvmpi_options)
+
+enum { QKVMPI_SCHEMES = 4 };
+
+/** What a forward call would cost by one scheme. */
+typedef struct qkvmpi_scheme_cost {
+    char name[16];
+    int possible;  /* 0: `reason` says why not, and the other numbers mean nothing */
+    int same_bits; /* as one process */
+    /* Sent by this rank, and by that which sends most; small exchanges aside. */
+    int64_t bytes_sent, most_bytes;
+    double operations; /* of the rank that has most: 2 for each product */
+    double imbalance;  /* these over the mean of all ranks, less 1 */
+    double compute_seconds, send_seconds, seconds;
+    char reason[QKV_REASON_BYTES]; /* in words */
+} qkvmpi_scheme_cost;
+
+/** What qkvmpi_attention_explain writes. The caller sets struct_size. */
+typedef struct qkvmpi_plan {
+    size_t struct_size;
+    int n_ranks;
+    char chosen[16]; /* what "auto" takes */
+    char reason[QKV_REASON_BYTES];
+    /* Those of options, or the defaults. */
+    double flops_per_second, bytes_per_second, seconds_per_message;
+    qkvmpi_scheme_cost schemes[QKVMPI_SCHEMES]; /* ordered, ring, zigzag, ulysses */
+} qkvmpi_plan;
+
+QKV_DEFINE_INIT(qkvmpi_plan)
+
+/**
+ * Predicts what qkvmpi_attention_forward with this descriptor would cost by each scheme: bytes,
+ * which are exact, and seconds, by a model of three numbers. Collective. Arrays are not looked at,
+ * but lengths and offsets of batches are.
+ *
+ * seconds is the greater of compute_seconds and send_seconds, of ulysses their sum. Operations are
+ * those of pairs that position lets see each other: explicit masks and segments may hide more.
+ * "auto" chooses between schemes with the bits of one process: by rates alone a result never
+ * depends on the scheme. Rows of zigzag lie in another order, so its costs are those of a caller
+ * who lays them out so.
+ *
+ * Memory, threads: none. Time: grows with len_q, not with len_q x len_k.
+ * Communication: four small exchanges.
+ *
+ * @param options  NULL for the defaults. Its scheme is checked only.
+ * @param plan     written only after success. The same on all ranks but for bytes_sent.
+ * @return as qkvmpi_attention_forward.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_explain(qkvmpi_group *group, qkv_ctx *ctx,
+                                                          const qkv_attention_desc *desc,
+                                                          const qkvmpi_options *options,
+                                                          qkvmpi_plan *plan);
 
 /**
  * Returns this process's `ranks` of qkv_train_options: a training run whose slices the ranks of the
@@ -103,25 +161,31 @@ QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
  *     the blocks are joined in f32. It needs no broadcasts.
  *     "zigzag": a ring over 2 P runs of one length. Rank r has the runs r and 2 P - 1 - r, one
  *     after the other in its arrays. len_q is even and the same on all ranks, and so is len_k.
+ *     "ulysses": each rank sends each other rank its rows of the other's heads, computes all tokens
+ *     of its own heads, and sends o and lse back. n_kv_heads is a multiple of the number of ranks.
  *
- * Determinism: in "ordered" o, lse and statistics have the bits of qkv_attention_forward on the
- *     whole sequence in one process, in the same class of arithmetic. They do not depend on the
- *     number of ranks or the cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
+ * Determinism: in "ordered" and "ulysses" o, lse and statistics have the bits of
+ *     qkv_attention_forward on the whole sequence in one process, in the same class of arithmetic.
+ *     They do not depend on the number of ranks or the cuts. QKV_CLASS_AUTO must choose the same
+ *     class on all ranks.
  *     n_empty_rows and n_nan_rows count the rows of this rank. In "ring" and "zigzag" bits depend
  *     on ranks and cuts; the bounds of accuracy are those of one process.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
- *     head_dim_v) elements. In a ring it sends those of all ranks but the next. Three
- *     small exchanges agree on descriptors and errors.
+ *     head_dim_v) elements. In a ring it sends those of all ranks but the next. In ulysses it sends
+ *     all but 1 / P of its rows of q, k and v, with their rows of masks, and of other ranks' o and
+ *     lse its share of the heads. qkvmpi_attention_explain has the bytes. Three small exchanges
+ *     agree on descriptors and errors, with "auto" five.
  * Memory: in the workspace of ctx, that of a forward call with len_k of a chunk; two chunks, of at
  *     most 8 MiB or 256 keys each; and n_batch n_heads len_q (head_dim_v rounded up to 32, + 19)
  *     floats, with statistics also a record of each row, of 64 bytes, 8 for each of top_k rounded
  *     up to 8, and 4 for each class and offset. In a ring there are two pieces in place of two
- *     chunks, and 256 keys for each 256 that several runs share. Nothing is allocated once
+ *     chunks, and 256 keys for each 256 that several runs share. In ulysses there are q, k, v and o
+ *     of the share of heads, and those of the rank once more. Nothing is allocated once
  *     the context has that much.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
- * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED, QKV_SET_STATS in "ring" and "zigzag".
+ * QKV_SET_CU_SEQLENS is refused with QKV_ERR_UNSUPPORTED, QKV_SET_STATS but in "ordered".
  *
  * @param lse      NULL: not written on this rank.
  * @param options  NULL for the defaults.
@@ -171,6 +235,42 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, q
 QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_backward(
     qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q, const void *k,
     const void *v, const void *o, const float *lse, const qkv_attention_grads *grads);
+
+/**
+ * qkv_attention_columns_pass of the whole sequence, in pieces, with the lse of
+ * qkvmpi_attention_forward, or of any way to it. Each rank gets the sums of its own keys. Fields of
+ * desc mean what they mean in forward. Pieces may be cut otherwise.
+ *
+ *     q, lse, columns.row_weights          rows of this rank's queries
+ *     k, columns.received, n_queries,      of this rank's keys; largest_query is a query of the
+ *     largest, largest_query, entropy          whole sequence
+ *     columns.n_cells, n_tiny              of this rank's keys
+ *
+ * What is asked for may differ between ranks. row_weights are NULL on all ranks or on none.
+ *
+ * Scheme: queries and lse are broadcast in chunks, as in the second pass of backward. Each rank
+ * sums the weights of its keys over them.
+ *
+ * Determinism: sums have the bits of qkv_attention_columns_pass on the whole sequence in one
+ *     process, given the same lse. They do not depend on the number of ranks or the cuts.
+ * Special values, overlap, accuracy, types: as qkv_attention_columns_pass.
+ * Communication: a rank broadcasts for each of its queries and heads head_dim elements, rounded up
+ *     to 4 bytes, and 4 bytes, with row_weights 8. Segments have 4 bytes more for each batch and
+ *     head of a group. Rows of an explicit mask are broadcast, too.
+ * Memory: in the workspace of ctx, for each thread the scratch of a pass over columns; two chunks,
+ *     of at most 8 MiB or 96 queries each; for each batch and key/value head 13,312 bytes for each
+ *     256 keys of the rank.
+ * Threads: those of ctx share blocks of 256 keys. MPI is called on the calling thread only.
+ *
+ * QKV_SET_CU_SEQLENS, QKV_SET_STATS, diagonals, tiles, n_empty_rows and n_nan_rows are refused with
+ * QKV_ERR_UNSUPPORTED.
+ *
+ * @return as qkvmpi_attention_forward. After an error columns are untouched, except after
+ *         QKV_ERR_IO.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_columns_pass(
+    qkvmpi_group *group, qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q, const void *k,
+    const float *lse, const qkv_attention_columns *columns);
 
 /**
  * qkv_attention_decode of the whole sequence, whose keys lie in pieces. Every rank passes all

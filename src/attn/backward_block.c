@@ -33,12 +33,6 @@ void qkvi_bwd_lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, qkvi_bwd_
     s->keep = p->has_dropout ? qkvi_cut(cutter, n_queries, sizeof(uint32_t)) : NULL;
 }
 
-/* Keys of the block before number n are not here. */
-static void hide_before(uint32_t *see, int64_t n) {
-    for (int word = 0; word < QKVI_SEEN_WORDS && 32 * word < n; word++)
-        see[word] &= 32 * word + 32 <= n ? 0 : UINT32_MAX << n % 32;
-}
-
 void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi_bwd_piece *w,
                         const qkvi_bwd_slot *s) {
     const int64_t end = w->limit ? qkvi_min_i64(w->limit, w->rules.n_keys) : w->rules.n_keys;
@@ -47,7 +41,7 @@ void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi
     const void *const v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, w->key));
     uint32_t see[QKVI_SEEN_WORDS];
     qkvi_seen(p, kernels, &w->rules, w->b, w->g, w->key, w->n_keys, see);
-    hide_before(see, w->first - w->key);
+    qkvi_seen_from(see, w->first - w->key);
     kernels->pack_keys[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim, see, s->k_t);
     kernels->pack_keys[p->dtype](v, p->v_stride[2], w->n_keys, p->head_dim_v, see, s->v_t);
     w->finite = kernels->pack_channels[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim,

@@ -80,40 +80,6 @@ static qkv_status size_of(pass *y, qkv_ctx *ctx, size_t *bytes) {
 
 /* ---- A block of keys ------------------------------------------------------------------------- */
 
-static void begin_keys(qkvi_columns_scratch *own) {
-    memset(own->received, 0, sizeof own->received);
-    memset(own->sum, 0, sizeof own->sum);
-    memset(own->p_log_p, 0, sizeof own->p_log_p);
-    memset(own->largest, 0, sizeof own->largest);
-    memset(own->n_queries, 0, sizeof own->n_queries);
-    memset(own->n_tiny, 0, sizeof own->n_tiny);
-    for (int t = 0; t < QKVI_KEY_BLOCK; t++) own->largest_query[t] = -1;
-}
-
-/* What belongs to keys is final; counts of the head are added up, by any thread. */
-static void end_keys(const pass *y, const qkvi_columns_slot *slot, int64_t b, int64_t h,
-                     int64_t key0) {
-    const qkvi_problem *p = &y->x->p;
-    const qkv_attention_columns *want = &y->x->want;
-    qkvi_columns_scratch *own = slot->own;
-    const int64_t n = qkvi_min_i64(QKVI_KEY_BLOCK, qkvi_len_k(p, b) - key0);
-    int64_t n_cells = 0, n_tiny = 0;
-    if (want->entropy) y->how.kernels->columns_end(own);
-    for (int64_t t = 0; t < n; t++) {
-        const int64_t at = qkvi_k_at(p, want->stride, b, h, key0 + t);
-        if (want->received) want->received[at] = (float)own->received[t];
-        if (want->n_queries) want->n_queries[at] = own->n_queries[t];
-        if (want->largest) want->largest[at] = own->largest[t];
-        if (want->largest_query) want->largest_query[at] = own->largest_query[t];
-        if (want->entropy) want->entropy[at] = own->entropy[t];
-        n_cells += own->n_queries[t];
-        n_tiny += own->n_tiny[t];
-    }
-    const int64_t head = b * p->n_heads + h;
-    if (want->n_cells) __atomic_fetch_add(&want->n_cells[head], n_cells, __ATOMIC_RELAXED);
-    if (want->n_tiny) __atomic_fetch_add(&want->n_tiny[head], n_tiny, __ATOMIC_RELAXED);
-}
-
 /* Rows beside a sink: the only ones whose lse does not tell whether they saw a key. */
 static void note_rows(const pass *y, const qkvi_columns *c, int64_t n) {
     uint8_t *seen = y->map.row_seen + n * y->x->p.len_q + c->i0;
@@ -127,9 +93,10 @@ static void run_block(const pass *y, const qkvi_columns_slot *slot, const qkvi_r
     const qkvi_columns_problem *x = y->x;
     const qkv_attention_columns *want = &x->want;
     const qkvi_problem *p = &x->p;
+    const int64_t all_keys = qkvi_min_i64(key0 + QKVI_KEY_BLOCK, qkvi_len_k(p, b));
     const int64_t end = qkvi_min_i64(key0 + QKVI_KEY_BLOCK, rules->n_keys);
     qkvi_range rows = { 0, 0 };
-    begin_keys(slot->own);
+    qkvi_columns_begin_keys(slot->own);
     if (x->tiles) qkvi_columns_begin_tiles(x, &y->map, n, b, key0, slot->tiles);
     if (key0 < end) rows = qkvi_queries_of_block(rules, key0, end);
     for (int64_t i0 = rows.begin / QKVI_QUERY_BLOCK * QKVI_QUERY_BLOCK; i0 < rows.end;
@@ -159,7 +126,7 @@ static void run_block(const pass *y, const qkvi_columns_slot *slot, const qkvi_r
         y->how.kernels->columns_block(&c);
         if (y->map.row_seen) note_rows(y, &c, n);
     }
-    end_keys(y, slot, b, h, key0);
+    qkvi_columns_end_keys(x, y->how.kernels, slot->own, b, h, key0, (qkvi_range){ key0, all_keys });
 }
 
 /* ---- All tasks ------------------------------------------------------------------------------- */
@@ -236,9 +203,7 @@ static qkv_status columns(qkv_ctx *ctx, const qkvi_columns_problem *x,
     qkvi_cutter cutter = qkvi_cutter_on(block);
     lay_out(&cutter, &y);
     y.watch = qkvi_watch_begin(call, y.n_heads * y.n_parts);
-    const size_t counts = (size_t)(x->p.n_batch * x->p.n_heads) * sizeof(int64_t);
-    if (x->want.n_cells && counts) memset(x->want.n_cells, 0, counts);
-    if (x->want.n_tiny && counts) memset(x->want.n_tiny, 0, counts);
+    qkvi_columns_begin_counts(x);
     for (y.first = 0; y.first < y.n_heads; y.first += y.n_wave) {
         y.n_now = qkvi_min_i64(y.n_wave, y.n_heads - y.first);
         run_wave(&y, ctx->pool);

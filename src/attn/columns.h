@@ -1,7 +1,8 @@
 /*
  * The pass over columns (include/qkv/columns.h), in pieces: what is asked for, checked
  * (columns_desc.c); a block of queries against a block of keys (columns_block.c), which weights.c uses,
- * too; sums across keys (columns_map.c); who computes what (columns.c).
+ * too; sums of each key (columns_keys.c) and across keys (columns_map.c); who computes what
+ * (columns.c), or where keys lie in pieces (columns_part.c).
  */
 #ifndef QKVI_ATTN_COLUMNS_H
 #define QKVI_ATTN_COLUMNS_H
@@ -19,6 +20,7 @@
 /* What is not asked for is NULL, and its number 0. */
 typedef struct qkvi_columns_problem {
     qkvi_problem p; /* v and o are NULL */
+    int64_t rows_k; /* keys of a head that the arrays have */
     qkv_attention_columns want;
     bool all;    /* more than received */
     bool by_key; /* something of a key */
@@ -57,6 +59,7 @@ typedef struct qkvi_columns_how {
     int64_t k_words;
     qkvi_copied_q copied_q;
     float k_factor, scale; /* plan.h */
+    qkvi_range there;      /* keys; others of a block are not read, and seen by nobody */
 } qkvi_columns_how;
 
 /* What belongs to one thread. */
@@ -85,6 +88,20 @@ void qkvi_columns_keys(const qkvi_columns_how *how, const qkvi_columns_slot *slo
 bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slot,
                        const qkvi_rules *rules, int64_t b, int64_t h, int64_t i0, int64_t i1,
                        int64_t key0, qkvi_attend *a, qkvi_columns *c);
+
+/* ---- Sums of each key ------------------------------------------------------------------------ */
+
+void qkvi_columns_begin_keys(qkvi_columns_scratch *own);
+
+/*
+ * What belongs to the keys [begin, end) of the block from key0 on is final, of head h; counts of the
+ * head are added up, by any thread.
+ */
+void qkvi_columns_end_keys(const qkvi_columns_problem *x, const qkvi_kernels *kernels,
+                           qkvi_columns_scratch *own, int64_t b, int64_t h, int64_t key0,
+                           qkvi_range keys);
+/* Counts of all heads, before their keys. */
+void qkvi_columns_begin_counts(const qkvi_columns_problem *x);
 
 /* ---- Sums across keys ------------------------------------------------------------------------ */
 

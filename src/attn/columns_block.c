@@ -10,7 +10,10 @@
 enum { THREAD_WORK = 1 << 20 }; /* products that are worth a thread: as in plan.c */
 
 qkvi_columns_how qkvi_columns_how_of(const qkvi_problem *p, const qkv_ctx *ctx) {
-    qkvi_columns_how how = { .p = p, .kernels = ctx->kernels, .class = qkvi_arithmetic_of(p, ctx) };
+    qkvi_columns_how how = { .p = p,
+                             .kernels = ctx->kernels,
+                             .class = qkvi_arithmetic_of(p, ctx),
+                             .there = { 0, INT64_MAX } };
     how.copied_q = qkvi_copied_q_of(p, how.class);
     how.k_words = qkvi_key_words(how.class, p->head_dim);
     qkvi_split_scale(p->scale, &how.k_factor, &how.scale);
@@ -45,10 +48,12 @@ void qkvi_columns_begin_slot(const qkvi_columns_slot *slot) {
 
 void qkvi_columns_keys(const qkvi_columns_how *how, const qkvi_columns_slot *slot,
                        const qkvi_rules *rules, int64_t b, int64_t g, int64_t key0) {
-    const int64_t n = qkvi_min_i64(QKVI_KEY_BLOCK, rules->n_keys - key0);
+    const int64_t end = qkvi_min_i64(rules->n_keys, how->there.end);
+    const int64_t n = qkvi_min_i64(QKVI_KEY_BLOCK, end - key0);
     uint32_t see[QKVI_SEEN_WORDS];
     if (n <= 0) return;
     qkvi_seen(how->p, how->kernels, rules, b, g, key0, n, see);
+    qkvi_seen_from(see, how->there.begin - key0);
     qkvi_pack_keys(how->p, how->kernels, b, g, key0, n, see, how->class, how->k_factor, slot->k);
 }
 
@@ -64,9 +69,10 @@ static bool place_rows(const qkvi_columns_how *how, const qkvi_columns_slot *slo
         any |= panels;
     }
     for (int64_t i = i0; any && i < i1; i++) {
-        const qkvi_range keys = qkvi_keys_of(rules, i);
-        slot->scratch->begin[i - i0] = keys.begin;
-        slot->scratch->end[i - i0] = keys.end;
+        const qkvi_range keys = qkvi_keys_of(rules, i), there = how->there;
+        const int64_t begin = qkvi_max_i64(keys.begin, there.begin);
+        slot->scratch->begin[i - i0] = begin;
+        slot->scratch->end[i - i0] = qkvi_max_i64(begin, qkvi_min_i64(keys.end, there.end));
     }
     return any;
 }
@@ -76,8 +82,10 @@ bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slo
                        int64_t key0, qkvi_attend *a, qkvi_columns *c) {
     const qkvi_problem *p = how->p;
     const qkvi_range keys = qkvi_keys_of_block(rules, i0, i1);
-    const int64_t from = qkvi_max_i64(keys.begin / QKVI_PANEL * QKVI_PANEL, key0);
-    const int64_t to = qkvi_min_i64(keys.end, key0 + QKVI_KEY_BLOCK);
+    const int64_t begin = qkvi_max_i64(keys.begin, how->there.begin);
+    const int64_t end = qkvi_min_i64(keys.end, how->there.end);
+    const int64_t from = qkvi_max_i64(begin / QKVI_PANEL * QKVI_PANEL, key0);
+    const int64_t to = qkvi_min_i64(end, key0 + QKVI_KEY_BLOCK);
     if (from >= to || !place_rows(how, slot, rules, b, h, i0, i1, key0)) return false;
     const void *q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, i0));
     *a = (qkvi_attend){

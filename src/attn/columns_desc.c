@@ -7,6 +7,7 @@
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
 #include "attn/columns.h"
+#include "attn/columns_part.h"
 #include "attn/desc_packed.h"
 #include "core/options.h"
 
@@ -49,7 +50,7 @@ static qkv_status read_numbers(qkvi_columns_problem *x, qkv_error *e) {
 static void add_keys(const qkvi_columns_problem *x, qkvi_arrays *all, const char *name,
                      const void *data, size_t element) {
     const qkvi_problem *p = &x->p;
-    const int64_t size[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_k(p), 1 };
+    const int64_t size[4] = { qkvi_n_arrays(p), p->n_heads, x->rows_k, 1 };
     if (!data) return;
     qkvi_array *keys = qkvi_arrays_add(all, name, data, size, x->want.stride, true);
     keys->elem_bytes = (int64_t)element;
@@ -115,26 +116,35 @@ static qkv_status check_weights(const qkvi_columns_problem *x, qkv_error *e) {
     return QKV_OK;
 }
 
-static qkv_status read_desc(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *e) {
-    QKV_TRY(qkvi_problem_read(desc, p, e));
+static qkv_status refuse_stats(const qkvi_problem *p, qkv_error *e) {
     if (!p->has_stats) return QKV_OK;
     return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
                           "QKV_SET_STATS: the pass over columns has no statistics of rows; forward "
                           "has");
 }
 
-static void add_inputs(const qkvi_problem *p, qkvi_arrays *all) {
-    const qkvi_shapes s = qkvi_shapes_of(p);
+static qkv_status read_desc(const qkv_attention_desc *desc, qkvi_columns_problem *x, qkv_error *e) {
+    QKV_TRY(qkvi_problem_read(desc, &x->p, e));
+    x->rows_k = qkvi_rows_k(&x->p);
+    return refuse_stats(&x->p, e);
+}
+
+/* all_q: call_arrays.h. */
+static void add_inputs(const qkvi_columns_problem *x, int64_t all_q, qkvi_arrays *all) {
+    const qkvi_problem *const p = &x->p;
+    qkvi_shapes s = qkvi_shapes_of(p);
+    s.k[2] = x->rows_k;
     qkvi_add_typed(all, "q", p->q, p->dtype, s.q, p->q_stride, false);
     qkvi_add_typed(all, "k", p->k, p->dtype, s.k, p->k_stride, false);
     qkvi_arrays_add(all, "lse", p->lse, s.lse, p->lse_stride, false);
-    qkvi_add_rules(all, p, p->len_q);
+    qkvi_add_rules(all, p, all_q);
 }
 
 static void rest(qkvi_columns_problem *x) {
     const qkvi_problem *p = &x->p;
-    const int64_t keys[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_k(p), 1 };
+    const int64_t keys[4] = { qkvi_n_arrays(p), p->n_heads, x->rows_k, 1 };
     qkvi_rest_strides(&x->p);
+    qkvi_rest((int64_t[4]){ keys[0], p->n_kv_heads, x->rows_k, p->head_dim }, x->p.k_stride, 3);
     qkvi_rest(keys, x->want.stride, 3);
     qkvi_rest(qkvi_shapes_of(p).lse, x->want.row_weights_stride, 3);
 }
@@ -149,13 +159,31 @@ static qkv_status read_want(const qkv_attention_columns *given, qkvi_columns_pro
     return read_numbers(x, e);
 }
 
+/* Arrays of a call whose descriptor, and what it asks for, have been read. */
+static qkv_status read_arrays(const void *q, const void *k, const float *lse,
+                              const qkv_call_options *call, int64_t all_q, qkvi_columns_problem *x,
+                              qkv_error *e) {
+    qkvi_arrays all = { .count = 0 };
+    QKV_TRY(qkvi_add_workspace(&all, call, e));
+    x->p.q = q;
+    x->p.k = k;
+    x->p.lse = (float *)(uintptr_t)lse; /* read only here */
+    add_inputs(x, all_q, &all);
+    add_columns(x, &all);
+    QKV_TRY(qkvi_arrays_check(&all, true, e));
+    QKV_TRY(qkvi_blocks_check(&x->p, all_q, &all, e));
+    QKV_TRY(check_weights(x, e));
+    rest(x);
+    return QKV_OK;
+}
+
 qkv_status qkvi_columns_shape(const qkv_attention_desc *desc, const qkv_attention_columns *given,
                               qkvi_columns_problem *x, qkv_error *e) {
     qkvi_arrays all = { .count = 0 };
     *x = (qkvi_columns_problem){ .all = false };
-    QKV_TRY(read_desc(desc, &x->p, e));
+    QKV_TRY(read_desc(desc, x, e));
     QKV_TRY(read_want(given, x, e));
-    add_inputs(&x->p, &all);
+    add_inputs(x, x->p.len_q, &all);
     add_columns(x, &all);
     return qkvi_arrays_check(&all, false, e);
 }
@@ -163,20 +191,43 @@ qkv_status qkvi_columns_shape(const qkv_attention_desc *desc, const qkv_attentio
 qkv_status qkvi_columns_read(const qkv_attention_desc *desc, const void *q, const void *k,
                              const float *lse, const qkv_attention_columns *given,
                              const qkv_call_options *call, qkvi_columns_problem *x, qkv_error *e) {
-    qkvi_arrays all = { .count = 0 };
     *x = (qkvi_columns_problem){ .all = false };
-    QKV_TRY(read_desc(desc, &x->p, e));
+    QKV_TRY(read_desc(desc, x, e));
     QKV_TRY(read_want(given, x, e));
-    QKV_TRY(qkvi_add_workspace(&all, call, e));
-    x->p.q = q;
-    x->p.k = k;
-    x->p.lse = (float *)(uintptr_t)lse; /* read only here */
-    add_inputs(&x->p, &all);
-    add_columns(x, &all);
-    QKV_TRY(qkvi_arrays_check(&all, true, e));
-    QKV_TRY(qkvi_blocks_check(&x->p, x->p.len_q, &all, e));
-    QKV_TRY(check_weights(x, e));
-    rest(x);
+    return read_arrays(q, k, lse, call, x->p.len_q, x, e);
+}
+
+/* What is not of a key needs whole rows, or a sum that goes from block to block of all keys. */
+static qkv_status refuse_maps(const qkv_attention_columns *w, qkv_error *e) {
+    const struct {
+        const void *data;
+        const char *name;
+    } refused[] = { { w->diagonal, "diagonal" },    { w->diagonal_rows, "diagonal_rows" },
+                    { w->tile_mass, "tile_mass" },  { w->tile_peak, "tile_peak" },
+                    { w->tile_rows, "tile_rows" },  { w->n_empty_rows, "n_empty_rows" },
+                    { w->n_nan_rows, "n_nan_rows" } };
+    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
+        if (refused[n].data)
+            return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
+                                  "columns.%s: a sequence in pieces has sums of keys alone",
+                                  refused[n].name);
+    return QKV_OK;
+}
+
+qkv_status qkvi_columns_piece(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                              const void *q, const void *k, const float *lse,
+                              const qkv_attention_columns *given, qkvi_columns_problem *x,
+                              qkv_error *e) {
+    *x = (qkvi_columns_problem){ .all = false };
+    QKV_TRY(qkvi_piece_read(desc, piece, &x->p, e));
+    QKV_TRY(refuse_stats(&x->p, e));
+    QKV_TRY(read_want(given, x, e));
+    QKV_TRY(refuse_maps(&x->want, e));
+    x->p.len_q = piece->len_q;
+    x->rows_k = piece->len_k;
+    QKV_TRY(read_arrays(q, k, lse, NULL, piece->all_q, x, e));
+    x->p.first_q = piece->first_q;
+    x->p.first_k = piece->first_k;
     return QKV_OK;
 }
 
@@ -221,43 +272,17 @@ qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const void *q, cons
                              const qkv_call_options *call, qkvi_columns_problem *x, qkv_error *e) {
     qkvi_arrays all = { .count = 0 };
     *x = (qkvi_columns_problem){ .all = true };
-    QKV_TRY(read_desc(desc, &x->p, e));
+    QKV_TRY(read_desc(desc, x, e));
     QKV_TRY(check_rectangle(&x->p, r, e));
     QKV_TRY(qkvi_add_workspace(&all, call, e));
     x->p.q = q;
     x->p.k = k;
     x->p.lse = (float *)(uintptr_t)lse;
-    add_inputs(&x->p, &all);
+    add_inputs(x, x->p.len_q, &all);
     const int64_t size[4] = { 1, 1, r->i1 - r->i0, r->j1 - r->j0 }, stride[3] = { 0, 0, r->row };
     qkvi_arrays_add(&all, "p", r->out, size, stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, e));
     QKV_TRY(qkvi_blocks_check(&x->p, x->p.len_q, &all, e));
     rest(x);
     return QKV_OK;
-}
-
-/* ---- Public helper --------------------------------------------------------------------------- */
-
-/* Rows of a head in memory. */
-static int64_t packed_rows(const qkv_attention_desc *d, const int64_t *cu, int64_t len) {
-    return d->flags & QKV_SET_CU_SEQLENS && cu && d->n_batch >= 0 ? cu[d->n_batch] : len;
-}
-
-void qkv_attention_columns_fill(qkv_attention_columns *columns, const qkv_attention_desc *desc) {
-    qkv_attention_desc d = { 0 };
-    if (!columns || !desc || qkvi_options_read(&d, sizeof d, desc, "desc", NULL) != QKV_OK) return;
-    const uint64_t n_heads = (uint64_t)d.n_heads, len_q = (uint64_t)d.len_q;
-    const uint64_t len_k = (uint64_t)d.len_k;
-    const uint64_t offset = d.flags & QKV_SET_Q_OFFSET ? (uint64_t)d.q_offset : 0;
-    qkv_attention_columns made = {
-        .stride = { 0, packed_rows(&d, d.cu_seqlens_k, d.len_k), 1 },
-        .row_weights_stride = { 0, packed_rows(&d, d.cu_seqlens_q, d.len_q), 1 },
-        .first_diagonal = (int64_t)(offset - len_k + 1),
-        .n_diagonals = d.len_q && d.len_k ? (int64_t)(len_q + len_k - 1) : 0
-    };
-    if (!(d.flags & QKV_SET_CU_SEQLENS)) {
-        made.stride[0] = (int64_t)(n_heads * len_k);
-        made.row_weights_stride[0] = (int64_t)(n_heads * len_q);
-    }
-    qkvi_options_write(columns, &made, sizeof made);
 }

@@ -38,10 +38,10 @@ typedef struct qkvi_problem {
      */
     int64_t first_q, first_k;
     /*
-     * Of one query head of each group, as if there were no others, otherwise 0: head g is head
-     * head_first of the head_step heads of group g, by which dropout knows it.
+     * Of some of the all_heads query heads, as if there were no others, otherwise 0: head n is head
+     * head_first + n head_step, by which dropout knows it.
      */
-    int64_t head_step, head_first;
+    int64_t all_heads, head_step, head_first;
     qkv_dtype dtype, o_dtype; /* of q, k, v; of o */
     qkv_class arithmetic;
     const void *q, *k, *v; /* of workspace queries: NULL, like o and lse */

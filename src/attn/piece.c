@@ -9,9 +9,8 @@
 #include "attn/stats.h"
 #include "core/options.h"
 
-/* The descriptor of the whole sequence. */
-static qkv_status read_whole(const qkv_attention_desc *desc, const qkvi_piece *piece,
-                             qkvi_problem *p, qkv_error *error) {
+qkv_status qkvi_piece_read(const qkv_attention_desc *desc, const qkvi_piece *piece, qkvi_problem *p,
+                           qkv_error *error) {
     qkv_attention_desc whole = { 0 };
     if (!desc) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "desc is NULL");
     QKV_TRY(qkvi_options_read(&whole, sizeof whole, desc, "desc", error));
@@ -30,7 +29,7 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
                               const void *q, const void *k, const void *v, void *o, float *lse,
                               qkvi_problem *p, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
-    QKV_TRY(read_whole(desc, piece, p, error));
+    QKV_TRY(qkvi_piece_read(desc, piece, p, error));
     p->len_q = piece->len_q;
     qkvi_shapes s = qkvi_shapes_of(p);
     s.k[2] = s.v[2] = piece->len_k;
@@ -56,10 +55,20 @@ qkv_status qkvi_problem_piece(const qkv_attention_desc *desc, const qkvi_piece *
     return QKV_OK;
 }
 
+qkv_status qkvi_problem_piece_shape(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                    qkvi_problem *p, qkv_error *error) {
+    QKV_TRY(qkvi_piece_read(desc, piece, p, error));
+    p->len_q = piece->len_q;
+    qkvi_rest_strides(p);
+    p->first_q = piece->first_q;
+    p->first_k = piece->first_k;
+    return QKV_OK;
+}
+
 qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *desc, const qkvi_piece *piece,
                                        qkvi_backward_call *call, qkvi_problem *p, qkvi_grads *grads,
                                        qkv_error *error) {
-    QKV_TRY(read_whole(desc, piece, p, error));
+    QKV_TRY(qkvi_piece_read(desc, piece, p, error));
     p->len_q = piece->len_q;
     call->rows_k = piece->len_k;
     call->all_q = piece->all_q;
@@ -89,7 +98,7 @@ qkv_status qkvi_problem_decode_piece(const qkv_attention_desc *desc, const qkvi_
                                      const void *q, const qkv_kv_view *view, void *o, float *lse,
                                      qkvi_problem *p, qkvi_kv *kv, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
-    QKV_TRY(read_whole(desc, piece, p, error));
+    QKV_TRY(qkvi_piece_read(desc, piece, p, error));
     if (desc->flags & QKV_SET_DROPOUT)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "QKV_SET_DROPOUT: decode has no dropout");
     const qkvi_shapes s = qkvi_shapes_of(p);

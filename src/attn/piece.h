@@ -46,6 +46,11 @@ QKV_NODISCARD qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *d
                                                      qkvi_problem *problem, qkvi_grads *grads,
                                                      qkv_error *error);
 
+/* The problem of a piece without its arrays, which are not looked at. */
+QKV_NODISCARD qkv_status qkvi_problem_piece_shape(const qkv_attention_desc *desc,
+                                                  const qkvi_piece *piece, qkvi_problem *problem,
+                                                  qkv_error *error);
+
 /* Keys and values of `from`, with their strides and first_k. */
 static inline void qkvi_problem_take_keys(qkvi_problem *p, const qkvi_problem *from) {
     p->k = from->k;
@@ -62,5 +67,9 @@ qkv_class qkvi_problem_class(const qkvi_problem *problem, const qkv_ctx *ctx);
 qkvi_problem qkvi_problem_rows(const qkvi_problem *problem, int64_t begin, int64_t end);
 
 #pragma GCC visibility pop
+
+/* The descriptor of the whole sequence, of the piece's; arrays are not looked at. */
+QKV_NODISCARD qkv_status qkvi_piece_read(const qkv_attention_desc *desc, const qkvi_piece *piece,
+                                         qkvi_problem *problem, qkv_error *error);
 
 #endif

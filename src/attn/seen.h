@@ -18,6 +18,12 @@ enum { QKVI_SEEN_WORDS = QKVI_KEY_BLOCK / 32 };
 void qkvi_seen(const qkvi_problem *problem, const qkvi_kernels *kernels, const qkvi_rules *rules,
                int64_t b, int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]);
 
+/* Keys of the block before number n are not there: nobody sees them. */
+static inline void qkvi_seen_from(uint32_t see[QKVI_SEEN_WORDS], int64_t n) {
+    for (int word = 0; word < QKVI_SEEN_WORDS && 32 * word < n; word++)
+        see[word] &= 32 * word + 32 <= n ? 0 : UINT32_MAX << n % 32;
+}
+
 /* Whether anything but positions hides keys. */
 static inline bool qkvi_hides(const qkvi_problem *p) {
     return p->mask_type || p->seg_k || p->block_len;

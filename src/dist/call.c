@@ -127,6 +127,7 @@ static const qkvi_field lists[] = {
     { "stats.offsets", QKVI_FIELD_HASH },
     { "what stats asks for", QKVI_FIELD_HASH },
     { "whether d_sinks is asked for", QKVI_FIELD_HASH },
+    { "whether columns.row_weights are given", QKVI_FIELD_HASH },
 };
 enum { N_LISTS = sizeof lists / sizeof *lists };
 
@@ -154,9 +155,14 @@ static int64_t asked_of(const qkv_attention_stats *s) {
     return bits;
 }
 
-/* kv: NULL but in decode; g: but in backward. */
-static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const qkvi_kv *kv,
-                         const qkvi_grads *g, qkvi_record *record) {
+/* What calls but forward have besides. */
+typedef struct others {
+    const qkvi_kv *kv; /* NULL but in decode */
+    bool d_sinks, row_weights;
+} others;
+
+static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const others *x,
+                         qkvi_record *record) {
     const int64_t n = p->n_batch, h = p->n_heads;
     const qkv_attention_stats *const s = &p->stats;
     const int64_t value[N_LISTS] = {
@@ -167,22 +173,23 @@ static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const qkvi_k
         hash_of(p->alibi_slopes, h, sizeof *p->alibi_slopes),
         hash_of(p->sinks, h, sizeof *p->sinks),
         qkvi_problem_class(p, ctx),
-        kv ? (int64_t)kv->storage : 0,
+        x->kv ? (int64_t)x->kv->storage : 0,
         s->top_k,
         s->n_classes,
         s->n_offsets,
         s->n_offsets ? hash_of(s->offsets, s->n_offsets + 1, sizeof *s->offsets) : 0,
         asked_of(s),
-        g && g->d_sinks,
+        x->d_sinks,
+        x->row_weights,
     };
     memcpy(record->value, value, sizeof value);
     record->value[AT_MASK] = (p->mask_stride[0] != 0) | (p->mask_stride[1] != 0) << 1;
 }
 
 static qkv_status compare_lists(qkvi_group *group, const qkv_ctx *ctx, const qkvi_problem *p,
-                                const qkvi_kv *kv, const qkvi_grads *g, qkv_status status) {
+                                const others *x, qkv_status status) {
     qkvi_record record = { .status = status };
-    if (status == QKV_OK) record_lists(ctx, p, kv, g, &record);
+    if (status == QKV_OK) record_lists(ctx, p, x, &record);
     QKV_TRY(qkvi_group_exchange(group, &record));
     return qkvi_group_compare(group, lists, N_LISTS);
 }
@@ -200,7 +207,15 @@ qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
     QKV_TRY(exchange_desc(group, status, desc));
     const qkvi_piece piece = piece_of(group);
     status = qkvi_problem_piece(desc, &piece, a->q, a->k, a->v, a->o, a->lse, p, &group->error);
-    return compare_lists(group, ctx, p, NULL, NULL, status);
+    return compare_lists(group, ctx, p, &(others){ .kv = NULL }, status);
+}
+
+qkv_status qkvi_call_open_shape(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                const qkv_attention_desc *desc, qkvi_problem *p) {
+    QKV_TRY(exchange_desc(group, status, desc));
+    const qkvi_piece piece = piece_of(group);
+    status = qkvi_problem_piece_shape(desc, &piece, p, &group->error);
+    return compare_lists(group, ctx, p, &(others){ .kv = NULL }, status);
 }
 
 qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
@@ -214,7 +229,14 @@ qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, qkv_status sta
     const qkvi_piece piece = { 0, len_q, len_q, k[rank], k[rank + 1] - k[rank], k[size] };
     status =
         qkvi_problem_decode_piece(desc, &piece, a->q, view, a->o, a->lse, p, kv, &group->error);
-    return compare_lists(group, ctx, p, kv, NULL, status);
+    return compare_lists(group, ctx, p, &(others){ .kv = kv }, status);
+}
+
+int qkvi_call_mask_dims(const qkvi_group *group) {
+    int dims = 0;
+    for (int rank = 0; rank < group->transport->size; rank++)
+        dims |= (int)group->records[rank].value[AT_MASK];
+    return dims;
 }
 
 qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
@@ -223,10 +245,21 @@ qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status s
     QKV_TRY(exchange_desc(group, status, desc));
     const qkvi_piece piece = piece_of(group);
     status = qkvi_problem_backward_piece(desc, &piece, call, p, g, &group->error);
-    QKV_TRY(compare_lists(group, ctx, p, NULL, g, status));
-    *mask_dims = 0;
-    for (int rank = 0; rank < group->transport->size; rank++)
-        *mask_dims |= (int)group->records[rank].value[AT_MASK];
+    QKV_TRY(compare_lists(group, ctx, p, &(others){ .d_sinks = g->d_sinks }, status));
+    *mask_dims = qkvi_call_mask_dims(group);
+    return QKV_OK;
+}
+
+qkv_status qkvi_call_open_columns(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                  const qkv_attention_desc *desc, const qkvi_dist_arrays *a,
+                                  const qkv_attention_columns *columns, qkvi_columns_problem *x,
+                                  int *mask_dims) {
+    QKV_TRY(exchange_desc(group, status, desc));
+    const qkvi_piece piece = piece_of(group);
+    status = qkvi_columns_piece(desc, &piece, a->q, a->k, a->lse, columns, x, &group->error);
+    const others more = { .row_weights = x->want.row_weights };
+    QKV_TRY(compare_lists(group, ctx, &x->p, &more, status));
+    *mask_dims = qkvi_call_mask_dims(group);
     return QKV_OK;
 }
 

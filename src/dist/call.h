@@ -7,8 +7,7 @@
 #ifndef QKVI_DIST_CALL_H
 #define QKVI_DIST_CALL_H
 
-#include "attn/ctx.h"
-#include "attn/piece.h"
+#include "attn/columns_part.h"
 #include "dist/group.h"
 
 /* The arrays of a forward call; a decode call has no k and v, but a view. */
@@ -34,6 +33,17 @@ QKV_NODISCARD qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_sta
                                         const qkv_attention_desc *desc,
                                         const qkvi_dist_arrays *arrays, qkvi_problem *problem);
 
+/* The same of a call that computes nothing, without arrays. */
+QKV_NODISCARD qkv_status qkvi_call_open_shape(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                              const qkv_attention_desc *desc,
+                                              qkvi_problem *problem);
+
+/*
+ * Of all ranks' masks, after a call has been opened. Bit 0: some rank's mask differs between batches;
+ * bit 1: between heads.
+ */
+int qkvi_call_mask_dims(const qkvi_group *group);
+
 /*
  * The same of a decode call: all ranks have all queries, keys lie in pieces. Fills group->first_k,
  * the problem, and the keys that this rank has.
@@ -45,12 +55,19 @@ QKV_NODISCARD qkv_status qkvi_call_open_decode(qkvi_group *group, qkv_ctx *ctx, 
                                                qkvi_problem *problem, qkvi_kv *kv);
 
 /*
- * The same of a backward call, whose queries and keys lie in pieces. mask_dims: bit 0 if some rank's
- * mask differs between batches, bit 1 between heads.
+ * The same of a backward call, whose queries and keys lie in pieces. mask_dims:
+ * qkvi_call_mask_dims.
  */
 QKV_NODISCARD qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                                                  const qkv_attention_desc *desc,
                                                  qkvi_backward_call *call, qkvi_problem *problem,
                                                  qkvi_grads *grads, int *mask_dims);
+
+/* The same of a pass over columns; of the arrays q, k and lse are given, which is read only. */
+QKV_NODISCARD qkv_status qkvi_call_open_columns(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                                const qkv_attention_desc *desc,
+                                                const qkvi_dist_arrays *arrays,
+                                                const qkv_attention_columns *columns,
+                                                qkvi_columns_problem *problem, int *mask_dims);
 
 #endif

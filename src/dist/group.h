@@ -19,7 +19,14 @@ typedef struct qkvi_record {
 } qkvi_record;
 
 /* How a forward call goes about it; the same on all ranks. */
-typedef enum qkvi_scheme { QKVI_SCHEME_ORDERED, QKVI_SCHEME_RING, QKVI_SCHEME_ZIGZAG } qkvi_scheme;
+typedef enum qkvi_scheme {
+    QKVI_SCHEME_ORDERED,
+    QKVI_SCHEME_RING,
+    QKVI_SCHEME_ZIGZAG,
+    QKVI_SCHEME_ULYSSES,
+    QKVI_N_SCHEMES,
+    QKVI_SCHEME_AUTO = QKVI_N_SCHEMES /* one of them is chosen: costs.h */
+} qkvi_scheme;
 
 typedef struct qkvi_group {
     qkvi_transport *transport;
@@ -28,7 +35,7 @@ typedef struct qkvi_group {
     int64_t *first_q, *first_k; /* [size + 1]: the pieces of a call; the last is the sum */
     qkvi_request *requests;     /* [2][size] */
     qkvi_scheme scheme;         /* of a call */
-    /* NULL, or where a test has pairs of a query and a key counted that a ring computes. */
+    /* NULL, or where a test has pairs of a query and a key counted that this rank computes. */
     int64_t *pairs;
     int64_t chunk_keys; /* a test's choice, a multiple of 256; 0: by size */
     bool broken;        /* the transport has failed: nothing works any more */

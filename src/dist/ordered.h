@@ -28,4 +28,10 @@ QKV_NODISCARD qkv_status qkvi_ordered_backward(qkvi_group *group, qkv_ctx *ctx,
                                                const qkv_attention_desc *desc,
                                                qkvi_backward_call *call);
 
+/* The same of a pass over columns: qkvi_call_open_columns says which arrays it has. */
+QKV_NODISCARD qkv_status qkvi_ordered_columns(qkvi_group *group, qkv_ctx *ctx,
+                                              const qkv_attention_desc *desc,
+                                              const qkvi_dist_arrays *arrays,
+                                              const qkv_attention_columns *columns);
+
 #endif

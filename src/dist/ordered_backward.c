@@ -168,7 +168,8 @@ static qkv_status backward(pass *x, qkv_status status, const qkv_attention_desc 
     const int64_t all_q = x->group->first_q[x->group->transport->size];
     x->n_sink_blocks = qkvi_ceil_div(all_q, QKVI_BWD_QUERIES);
     qkvi_chunks_init(&x->keys, x->group, &x->whole);
-    qkvi_query_chunks_init(&x->queries, x->group, &x->whole, &x->grads, mask_dims);
+    x->queries.rows.g = &x->grads;
+    qkvi_query_chunks_init(&x->queries, x->group, &x->whole, mask_dims);
     QKV_TRY(qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, reserve(x))));
     return qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, walk(x)));
 }

@@ -7,6 +7,7 @@
 #include "dist/forward_rows.h"
 #include "dist/ordered.h"
 #include "dist/ring_keys.h"
+#include "dist/ulysses.h"
 
 enum { MOST_KEYS = 4096 };
 
@@ -19,16 +20,16 @@ typedef struct pass {
 } pass;
 
 qkv_status qkvi_scheme_named(const char *name, qkvi_scheme *scheme, qkv_error *error) {
-    static const char *const names[] = { "ordered", "ring", "zigzag" };
     *scheme = QKVI_SCHEME_ORDERED;
     if (!name) return QKV_OK;
-    for (int n = 0; n < 3; n++)
-        if (strcmp(name, names[n]) == 0) {
+    for (int n = 0; n <= QKVI_N_SCHEMES; n++)
+        if (strcmp(name, qkvi_scheme_name((qkvi_scheme)n)) == 0) {
             *scheme = (qkvi_scheme)n;
             return QKV_OK;
         }
     return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                          "scheme is \"%.60s\"; there are ordered, ring and zigzag", name);
+                          "scheme is \"%.60s\"; there are ordered, ring, zigzag, ulysses and auto",
+                          name);
 }
 
 /* ---- What a scheme takes --------------------------------------------------------------------- */
@@ -122,17 +123,30 @@ static qkv_status forward(pass *x, qkv_status status, const qkv_attention_desc *
     return qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, walk(x)));
 }
 
+/* A rank that fails opens the call as the others do, whichever scheme they have. */
+static qkv_status forward_by(pass *x, qkv_status status, const qkvi_rates *rates,
+                             const qkv_attention_desc *desc, const qkvi_dist_arrays *arrays) {
+    qkvi_group *const group = x->group;
+    if (group->scheme == QKVI_SCHEME_AUTO) {
+        qkvi_costs costs;
+        QKV_TRY(qkvi_costs_of(group, x->ctx, status, desc, rates, &costs));
+        group->scheme = costs.chosen;
+    }
+    switch (group->scheme) {
+    case QKVI_SCHEME_ORDERED: return qkvi_ordered_pass(group, x->ctx, status, desc, arrays);
+    case QKVI_SCHEME_ULYSSES: return qkvi_ulysses_pass(group, x->ctx, status, desc, arrays);
+    default: return forward(x, status, desc, arrays);
+    }
+}
+
 qkv_status qkvi_forward_by(qkvi_group *group, qkv_ctx *ctx, qkvi_scheme scheme,
-                           const qkv_error *refused, const qkv_attention_desc *desc,
-                           const qkvi_dist_arrays *arrays) {
+                           const qkvi_rates *rates, const qkv_error *refused,
+                           const qkv_attention_desc *desc, const qkvi_dist_arrays *arrays) {
     pass x = { .group = group, .ctx = ctx };
     const qkv_status begun = qkvi_call_begin(group, ctx);
     qkv_status status = begun;
     if (status == QKV_OK && refused)
         status = qkvi_group_fail(group, refused->status, "%s", refused->message);
     group->scheme = scheme;
-    /* A rank that fails opens the call as the others do, whichever scheme they have. */
-    status = scheme == QKVI_SCHEME_ORDERED ? qkvi_ordered_pass(group, ctx, status, desc, arrays)
-                                           : forward(&x, status, desc, arrays);
-    return qkvi_call_end(group, ctx, begun, status);
+    return qkvi_call_end(group, ctx, begun, forward_by(&x, status, rates, desc, arrays));
 }

@@ -9,17 +9,18 @@
 #ifndef QKVI_DIST_RING_H
 #define QKVI_DIST_RING_H
 
-#include "dist/call.h"
+#include "dist/costs.h"
 
-/* "ordered" or NULL, "ring", "zigzag"; of another name QKV_ERR_ARGUMENT with its message. */
+/* "ordered" or NULL, "ring", "zigzag", "ulysses", "auto"; of another name QKV_ERR_ARGUMENT with its message. */
 QKV_NODISCARD qkv_status qkvi_scheme_named(const char *name, qkvi_scheme *scheme, qkv_error *error);
 
 /*
- * Forward by any scheme; the message is group->error's. refused: NULL, or why this rank's options
- * are, which becomes the failure of all.
+ * Forward by any scheme; the message is group->error's. rates: by which auto chooses. refused: NULL, or
+ * why this rank's options are, which becomes the failure of all.
  */
 QKV_NODISCARD qkv_status qkvi_forward_by(qkvi_group *group, qkv_ctx *ctx, qkvi_scheme scheme,
-                                         const qkv_error *refused, const qkv_attention_desc *desc,
+                                         const qkvi_rates *rates, const qkv_error *refused,
+                                         const qkv_attention_desc *desc,
                                          const qkvi_dist_arrays *arrays);
 
 #endif

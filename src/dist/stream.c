@@ -6,7 +6,7 @@ enum { MOST_BYTES = 8 << 20 }; /* of a chunk, unless `unit` rows have more */
 int64_t qkvi_stream_rows(const qkvi_group *group, int64_t row_bytes, int64_t unit, int64_t most) {
     const int64_t fit = MOST_BYTES / qkvi_max_i64(row_bytes, 1);
     const int64_t rows = qkvi_max_i64(qkvi_min_i64(fit, most), unit);
-    return group->chunk_keys ? group->chunk_keys : rows / unit * unit;
+    return group->chunk_keys ? group->chunk_keys / QKVI_STREAM_CHOICE * unit : rows / unit * unit;
 }
 
 static int64_t all_rows(const qkvi_stream *s) { return s->first[s->group->transport->size]; }

@@ -39,6 +39,8 @@ static inline int64_t qkvi_stream_end(const qkvi_stream *s, int64_t n) {
     return qkvi_min_i64(qkvi_stream_begin(s, n) + s->n_rows, s->first[s->group->transport->size]);
 }
 
+enum { QKVI_STREAM_CHOICE = 256 }; /* of chunk_keys (group.h), for each unit */
+
 /*
  * So many rows as 8 MiB have, most at most, a multiple of `unit`, which they are at least; a test's
  * choice comes first.

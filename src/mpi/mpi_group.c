@@ -90,14 +90,13 @@ qkv_status qkvmpi_attention_forward(qkvmpi_group *group, qkv_ctx *ctx,
                                     const void *v, void *o, float *lse,
                                     const qkvmpi_options *options) {
     const qkvi_dist_arrays arrays = { q, k, v, o, lse };
-    qkvmpi_options read = qkvmpi_options_init();
     qkvi_scheme scheme = QKVI_SCHEME_ORDERED;
     qkv_error error = { QKV_OK, "" };
-    qkv_status status = QKV_OK;
+    qkvi_rates rates;
     if (!group) return QKV_ERR_ARGUMENT;
-    if (options) status = qkvi_options_read(&read, sizeof read, options, "qkvmpi_options", &error);
-    if (status == QKV_OK) status = qkvi_scheme_named(read.scheme, &scheme, &error);
-    return qkvi_forward_by(group->of, ctx, scheme, status == QKV_OK ? NULL : &error, desc, &arrays);
+    const qkv_status status = qkvi_mpi_options(options, &scheme, &rates, &error);
+    return qkvi_forward_by(group->of, ctx, scheme, &rates, status == QKV_OK ? NULL : &error, desc,
+                           &arrays);
 }
 
 qkv_status qkvmpi_attention_backward(qkvmpi_group *group, qkv_ctx *ctx,

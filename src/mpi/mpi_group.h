@@ -4,12 +4,16 @@
 
 #include <qkv/mpi.h>
 
-#include "dist/group.h"
+#include "dist/costs.h"
 #include "mpi/mpi_transport.h"
 
 struct qkvmpi_group {
     qkvi_mpi mpi;
     qkvi_group *of;
 };
+
+/* Reads what a caller asks for; options NULL: the defaults. */
+QKV_NODISCARD qkv_status qkvi_mpi_options(const qkvmpi_options *options, qkvi_scheme *scheme,
+                                          qkvi_rates *rates, qkv_error *error);
 
 #endif

@@ -18,6 +18,8 @@ typedef struct setup {
     qkv_attention_grads grads; /* of o, which is also d_o */
     qkv_kv_view view;          /* k and v, for decode */
     int32_t pages[1];
+    qkv_attention_columns columns;
+    float received[HEADS * LEN], weights[HEADS * LEN];
 } setup;
 
 static void *alloc(void *user, size_t bytes, size_t alignment) {
@@ -51,6 +53,8 @@ static void begin(setup *s, bool *fails) {
     s->grads.d_q = s->d_q;
     s->grads.d_k = s->d_k;
     s->grads.d_v = s->d_v;
+    qkv_attention_columns_contiguous(&s->columns, &s->d);
+    s->columns.received = s->received;
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -170,6 +174,33 @@ static const fault decode_faults[] = {
     { "pages", pages, QKV_ERR_SHAPE, "rank %: the keys begin at " },
 };
 
+static void diagonals(setup *s, bool *fails) {
+    (void)fails;
+    s->columns.diagonal = s->received;
+}
+static void other_weights(setup *s, bool *fails) {
+    (void)fails;
+    s->columns.row_weights = s->weights;
+}
+static void no_columns(setup *s, bool *fails) {
+    (void)fails;
+    s->columns.struct_size = 0;
+}
+static void no_stride(setup *s, bool *fails) {
+    (void)fails;
+    s->columns.stride[2] = 0;
+}
+
+static const fault columns_faults[] = {
+    { "heads", other_heads, QKV_ERR_ARGUMENT, "n_heads = 1 on rank %, but 2 on rank 0" },
+    { "maps", diagonals, QKV_ERR_UNSUPPORTED, "rank %: columns.diagonal: a sequence in pieces" },
+    { "weights", other_weights, QKV_ERR_ARGUMENT,
+      "whether columns.row_weights are given of rank %" },
+    { "columns", no_columns, QKV_ERR_ARGUMENT, "rank %: columns.struct_size" },
+    { "stride", no_stride, QKV_ERR_STRIDE, "rank %: columns.stride[2] = 0" },
+    { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
+};
+
 /* ---- One fault ------------------------------------------------------------------------------- */
 
 static bool says(const char *message, const char *expected, int rank) {
@@ -195,6 +226,11 @@ static qkv_status backward(qkvi_group *group, const setup *s) {
     qkvi_backward_call call = { .q = s->q, .k = s->k, .v = s->v, .o = s->o, .lse = s->lse };
     call.grads = &s->grads;
     return qkvi_ordered_backward(group, s->ctx, &s->d, &call);
+}
+
+static qkv_status columns(qkvi_group *group, const setup *s) {
+    const qkvi_dist_arrays a = { .q = s->q, .k = s->k, .lse = (float *)(uintptr_t)s->lse };
+    return qkvi_ordered_columns(group, s->ctx, &s->d, &a, &s->columns);
 }
 
 static int one_fault(qkvi_transport *t, qkvi_group *group, attention *call, const fault *f,
@@ -228,25 +264,27 @@ static int works(qkvi_group *group, attention *call) {
     return failed;
 }
 
+/* Each fault of the last rank, and that the group goes on. */
+static int all_faults(qkvi_transport *t, qkvi_group *group, attention *call, const fault *list,
+                      size_t n_faults) {
+    int failed = 0;
+    for (size_t n = 0; n < n_faults; n++) {
+        const bool aligned = LEN * (t->size - 1) % 16 == 0; /* pages: no fault then */
+        if (list[n].spoil == pages && aligned) continue;
+        failed |= one_fault(t, group, call, &list[n], t->size - 1);
+        failed |= works(group, call);
+    }
+    return failed;
+}
+
+#define ALL_FAULTS(call, list) all_faults(t, group, call, list, sizeof list / sizeof *list)
+
 int fault_job_of_rank(qkvi_transport *t, void *user) {
     qkvi_group *const group = qkvi_group_new(t);
-    int failed = 0;
     (void)user;
     if (!group) abort();
-    for (size_t n = 0; n < sizeof faults / sizeof *faults; n++) {
-        failed |= one_fault(t, group, forward, &faults[n], t->size - 1);
-        failed |= works(group, forward);
-    }
-    for (size_t n = 0; n < sizeof backward_faults / sizeof *backward_faults; n++) {
-        failed |= one_fault(t, group, backward, &backward_faults[n], t->size - 1);
-        failed |= works(group, backward);
-    }
-    for (size_t n = 0; n < sizeof decode_faults / sizeof *decode_faults; n++) {
-        const bool aligned = 40 * (t->size - 1) % 16 == 0; /* pages: no fault then */
-        if (decode_faults[n].spoil == pages && aligned) continue;
-        failed |= one_fault(t, group, decode, &decode_faults[n], t->size - 1);
-        failed |= works(group, decode);
-    }
+    const int failed = ALL_FAULTS(forward, faults) | ALL_FAULTS(backward, backward_faults) |
+                       ALL_FAULTS(columns, columns_faults) | ALL_FAULTS(decode, decode_faults);
     qkvi_group_free(group);
     return failed;
 }

@@ -2,6 +2,7 @@
 #ifndef QKV_TESTS_JOBS_H
 #define QKV_TESTS_JOBS_H
 
+#include "attention/columns_arrays.h"
 #include "attention/stats_arrays.h"
 #include "check/stored_case.h"
 #include "dist/pieces.h"
@@ -21,10 +22,11 @@ typedef struct forward_job {
 /* A rank_main; user: a forward_job. */
 int forward_job_of_rank(qkvi_transport *t, void *user);
 
-/* One case in a ring; in zigzag rows of two runs are gathered for each rank. */
+/* One case by another scheme; in zigzag rows of two runs are gathered for each rank. */
 typedef struct ring_job {
     const check_case *c;
-    const outputs *x; /* where ranks write */
+    const outputs *x;     /* where ranks write */
+    const outputs *whole; /* NULL, or what one process wrote: ulysses has its bits */
     cuts at;
     qkvi_scheme scheme;
     int n_threads;
@@ -65,6 +67,29 @@ outputs both_in_one_process(const check_case *c);
 qkv_attention_grads grads_piece_of(const backward_job *job, int rank, float *d_sinks);
 /* Those of a rank against those of one process; 0: the same bits. */
 int grads_differ(const backward_job *job, int rank, const float *d_sinks);
+
+/* Sums of the columns of a case in pieces. */
+typedef struct columns_job {
+    const check_case *c;
+    const outputs *whole;               /* lse */
+    const columns_arrays *x, *expected; /* where ranks write; what one process wrote */
+    cuts at;
+    int64_t chunk_keys; /* 0: the library's choice */
+    int n_threads;
+    const char *isa;
+    int64_t *n_tiny; /* [size][n_batch][n_heads]; NULL: ranks are processes, and write elsewhere */
+} columns_job;
+
+/* A rank_main; user: a columns_job. */
+int columns_job_of_rank(qkvi_transport *t, void *user);
+
+/* All that one process is asked for of a case whose o and lse it has. Exits if that fails. */
+void columns_in_one_process(const check_case *c, const outputs *whole, columns_arrays *x);
+
+/* Of a rank; counts: [2][n_batch][n_heads], cells and tiny ones. */
+qkv_attention_columns columns_piece_of(const columns_job *job, int rank, int64_t *counts);
+/* Those of a rank against those of one process; 0: the same bits. */
+int columns_differ(const columns_job *job, int rank, const int64_t *counts);
 
 /* A decode case whose keys are in pieces. */
 typedef struct decode_job {

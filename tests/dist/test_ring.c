@@ -90,7 +90,8 @@ static void names(void **state) {
     assert_int_equal(qkvi_scheme_named("zigzag", &scheme, &error), QKV_OK);
     assert_int_equal(scheme, QKVI_SCHEME_ZIGZAG);
     assert_int_equal(qkvi_scheme_named("rings", &scheme, &error), QKV_ERR_ARGUMENT);
-    assert_string_equal(error.message, "scheme is \"rings\"; there are ordered, ring and zigzag");
+    assert_string_equal(error.message,
+                        "scheme is \"rings\"; there are ordered, ring, zigzag, ulysses and auto");
 }
 
 int main(void) {

@@ -1,0 +1,95 @@
+/*
+ * Scheme "ulysses", and "auto" now and then, has the bits of one process: every pair of features in every type, the sequence in
+ * uneven and empty pieces, on as many ranks as share out the key/value heads, as threads and as
+ * processes. Each rank has the same number of pairs of a query and a key.
+ */
+#include "dist/turns.h"
+
+#include "dist/jobs.h"
+
+static void in_pieces(const check_case *c, const outputs *whole, world_function *world, cuts at,
+                      rng *r, int64_t *pairs) {
+    outputs x = outputs_new(c);
+    ring_job j = { .c = c,
+                   .x = &x,
+                   .whole = whole,
+                   .at = at,
+                   .scheme = QKVI_SCHEME_ULYSSES,
+                   .isa = isa,
+                   .pairs = pairs };
+    j.n_threads = (int)rng_between(r, 1, 2);
+    if (!pairs && rng_chance(r, 25)) j.scheme = QKVI_SCHEME_AUTO;
+    if (world(at.size, ring_job_of_rank, &j)) fail_msg("some of %d ranks failed", at.size);
+    const char *const spoilt = outputs_spoilt(c, &x);
+    if (spoilt) fail_msg("%s was written outside of its rows\n%s", spoilt, c->text);
+    outputs_free(&x);
+}
+
+static bool is_forward(pair p, int column) {
+    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
+           p.b != FEATURE_VARLEN;
+}
+
+static void every_pair(void) {
+    rng r = { 0x0D1551 };
+    int n_cases = 0;
+    for (int n = 0; n < PAIRS * COLUMNS; n++) {
+        const pair p = pair_of(n / COLUMNS);
+        const int column = n % COLUMNS;
+        check_case c;
+        if (!is_forward(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
+            continue;
+        recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
+        const int size = (int)rng_between(&r, 1, 4), group = (int)(x.n_heads / x.n_kv_heads);
+        x.n_kv_heads = size * rng_between(&r, 1, 2);
+        x.n_heads = group * x.n_kv_heads;
+        case_make_of(&c, &x, rng_next(&r));
+        outputs whole = forward_in_one_process(&c, NULL);
+        in_pieces(&c, &whole, world_of_threads, cuts_random(&r, size, &c.d), &r, NULL);
+        if (n % 7 == 0 && !UNDER_TSAN)
+            in_pieces(&c, &whole, world_of_processes, cuts_random(&r, size, &c.d), &r, NULL);
+        outputs_free(&whole);
+        case_free(&c);
+    }
+}
+
+static void every_number_of_ranks(void) {
+    enum { N_CASES = 5 };
+    static const struct {
+        int64_t len_q, len_k;
+        uint32_t flags;
+    } cases[N_CASES] = { { 1000, 1000, QKV_SET_CAUSAL },
+                         { 3, 3, QKV_SET_CAUSAL },
+                         { 300, 5000, 0 },
+                         { 0, 4, 0 },
+                         { 4, 0, 0 } };
+    rng r = { 0x0D1552 };
+    for (int n = 0; n < N_CASES; n++)
+        for (int size = 1; size <= 8; size++) {
+            qkv_attention_desc d;
+            check_case c;
+            int64_t pairs[MOST_RANKS] = { 0 };
+            if (!my_turn(size) || !takes_size(n, N_CASES, size)) continue;
+            qkv_attention_desc_contiguous(&d, 1, 2 * size, size, cases[n].len_q, cases[n].len_k, 24,
+                                          40);
+            d.flags |= cases[n].flags;
+            case_dense(&c, &d, rng_next(&r), size % 2);
+            case_seal(&c);
+            outputs whole = forward_in_one_process(&c, NULL);
+            if (takes_threads(size))
+                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), &r, pairs);
+            for (int rank = 1; rank < size; rank++) assert_int_equal(pairs[rank], pairs[0]);
+            if (takes_processes(size))
+                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), &r, NULL);
+            outputs_free(&whole);
+            case_free(&c);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROPERTY(every_pair),
+        PROPERTY(every_number_of_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

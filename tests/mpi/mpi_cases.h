@@ -1,0 +1,35 @@
+/*
+ * What the files of mpi_ranks share. Every rank makes the same cases, and ends them with the others: one
+ * that fails must not leave others waiting.
+ */
+#ifndef QKV_TESTS_MPI_CASES_H
+#define QKV_TESTS_MPI_CASES_H
+
+#include "dist/jobs.h"
+#include "mpi/mpi_group.h"
+
+extern int failures, n_ranks, my_rank;
+extern int64_t bytes_sent; /* by this rank as a root of a broadcast, or in messages */
+
+/* Counts a failure, and says what is wrong. */
+void expect(bool holds, const char *what);
+/* A context of the defaults. */
+qkv_ctx *new_context(void);
+/* Of a call: it has succeeded, or its message and the case are written. */
+bool succeeded(const qkvmpi_group *group, qkv_status status, const check_case *c);
+int64_t round_up(int64_t n, int64_t to);
+
+/* Every `every`-th pair of features; chunks are short, or the library's. */
+void run_pairs(qkvmpi_group *group, uint64_t seed, int every);
+void run_decode_pairs(qkvmpi_group *group, uint64_t seed, int every);
+void run_rings(qkvmpi_group *group);
+void run_schemes(qkvmpi_group *group);
+void check_plan(qkvmpi_group *group);
+void check_decode_bytes(qkvmpi_group *group);
+void refuse_options(qkvmpi_group *group);
+
+/* A case of run_pairs. */
+void run_backward(const check_case *c, qkvmpi_group *group, cuts at);
+void run_columns(const check_case *c, qkvmpi_group *group, cuts at, uint64_t seed);
+
+#endif
