@@ -2,7 +2,11 @@
  * The clock of `qkv bench --mpi`. A time is that of the slowest rank; what counts is the median of the
  * rounds, each of which times all parts, one after the other.
  *
- *     waiting = both - compute, of a round; overlap = 1 - waiting / transfer
+ *     overlap = 1 - waiting / transfer
+ *
+ * waiting: seconds of the call in which a rank only waits for messages. transfer: seconds in which it waits
+ * for them or moves them in the same call with nothing to compute. A difference of whole times would be
+ * lost in their noise.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -17,7 +21,7 @@ static const double ROUND_SECONDS = 0.05;
 /* What a case came to: medians of seconds. */
 struct outcome {
     char name[100];
-    double seconds[N_PARTS], waiting, overlap; /* negative: there is none */
+    double seconds[N_PARTS], waiting, transfer; /* negative: there is none */
     int64_t bytes; /* that the rank that sends most sends */
 };
 
@@ -67,22 +71,28 @@ static qkv_status slowest(struct measuring *m, double mine, double *seconds) {
     return QKV_OK;
 }
 
-/* Of one call. All ranks begin together. */
+static double idle_seconds(enum ranks_part part) {
+    return ranks_seconds_waited() + (part == PART_TRANSFER ? ranks_seconds_moved() : 0);
+}
+
+/* Of one call, and how long it waited. All ranks begin together. */
 static qkv_status time_part(struct measuring *m, struct ranks_bench *b, enum ranks_part part,
-                            int calls, double *seconds) {
+                            int calls, double *seconds, double *waited) {
     qkv_error error;
     qkv_status status = slowest(m, 0, seconds);
     if (part == PART_ONE && ranks_rank() == 0) sched_setaffinity(0, sizeof m->all, &m->all);
-    const double start = cli_seconds();
+    const double start = cli_seconds(), before = idle_seconds(part);
     for (int i = 0; i < calls && status == QKV_OK; i++) status = ranks_bench_run(b, part, &error);
     double mine = (cli_seconds() - start) / calls;
+    const double idle = (idle_seconds(part) - before) / calls;
     if (part == PART_ONE) {
         ranks_rest();
         if (ranks_rank() == 0) sched_setaffinity(0, sizeof m->own, &m->own);
         if (ranks_rank() > 0) mine = 0;
     }
     if (status != QKV_OK) cli_fail("%s", error.message);
-    return slowest(m, status == QKV_OK ? mine : -1, seconds);
+    status = slowest(m, status == QKV_OK ? mine : -1, seconds);
+    return status == QKV_OK ? slowest(m, idle, waited) : status;
 }
 
 static bool has_part(const struct measuring *m, const struct ranks_bench *b, int part) {
@@ -103,44 +113,43 @@ static double median(int n, double *values) {
 static qkv_status begin(struct measuring *m, struct ranks_bench *b, int calls[N_PARTS],
                         struct outcome *r) {
     for (int part = 0; part < N_PARTS; part++) {
-        double seconds;
+        double seconds, waited;
         if (!has_part(m, b, part)) continue;
         const int64_t before = ranks_bytes_sent();
-        qkv_status status = time_part(m, b, (enum ranks_part)part, 1, &seconds);
+        qkv_status status = time_part(m, b, (enum ranks_part)part, 1, &seconds, &waited);
         const double sent = (double)(ranks_bytes_sent() - before);
         if (status == QKV_OK && part == PART_BOTH) {
             double most;
             status = slowest(m, sent, &most);
             r->bytes = (int64_t)most;
         }
-        if (status == QKV_OK) status = time_part(m, b, (enum ranks_part)part, 1, &seconds);
+        if (status == QKV_OK) status = time_part(m, b, (enum ranks_part)part, 1, &seconds, &waited);
         if (status != QKV_OK) return status;
         calls[part] = seconds * 1000 < ROUND_SECONDS ? 1000 : (int)(ROUND_SECONDS / seconds) + 1;
     }
     return QKV_OK;
 }
 
+/* Of all rounds; negative where there is no such part. */
+static double median_of(const struct measuring *m, const struct ranks_bench *b, int part,
+                        double *values) {
+    return has_part(m, b, part) ? median(m->options->rounds, values) : -1;
+}
+
 static qkv_status measure(struct measuring *m, struct ranks_bench *b, struct outcome *r) {
-    double seconds[N_PARTS][BENCH_MOST_ROUNDS], waiting[BENCH_MOST_ROUNDS];
-    const int n = m->options->rounds;
+    double seconds[N_PARTS][BENCH_MOST_ROUNDS], waited[N_PARTS][BENCH_MOST_ROUNDS];
     int calls[N_PARTS] = { 1, 1, 1, 1 };
     qkv_status status = begin(m, b, calls, r);
-    for (int i = 0; i < n && status == QKV_OK; i++) {
+    for (int i = 0; i < m->options->rounds && status == QKV_OK; i++)
         for (int part = 0; part < N_PARTS && status == QKV_OK; part++)
             if (has_part(m, b, part))
-                status = time_part(m, b, (enum ranks_part)part, calls[part], &seconds[part][i]);
-        waiting[i] = has_part(m, b, PART_COMPUTE) ? seconds[PART_BOTH][i] - seconds[PART_COMPUTE][i]
-                                                  : 0;
-    }
+                status = time_part(m, b, (enum ranks_part)part, calls[part], &seconds[part][i],
+                                   &waited[part][i]);
     if (status != QKV_OK) return status;
     for (int part = 0; part < N_PARTS; part++)
-        r->seconds[part] = has_part(m, b, part) ? median(n, seconds[part]) : -1;
-    r->waiting = r->overlap = -1;
-    if (!has_part(m, b, PART_COMPUTE)) return QKV_OK;
-    r->waiting = median(n, waiting);
-    if (r->waiting < 0) r->waiting = 0;
-    r->overlap = 1 - r->waiting / r->seconds[PART_TRANSFER];
-    if (r->overlap < 0) r->overlap = 0;
+        r->seconds[part] = median_of(m, b, part, seconds[part]);
+    r->waiting = median_of(m, b, PART_BOTH, waited[PART_BOTH]);
+    r->transfer = median_of(m, b, PART_TRANSFER, waited[PART_TRANSFER]);
     return QKV_OK;
 }
 
@@ -179,13 +188,19 @@ static double speed_of(const struct outcome *r) {
     return r->seconds[PART_ONE] < 0 ? -1 : r->seconds[PART_ONE] / r->seconds[PART_BOTH];
 }
 
+/* Negative: unknown. */
+static double overlap_of(const struct outcome *r) {
+    if (r->transfer <= 0) return -1;
+    return r->waiting < r->transfer ? 1 - r->waiting / r->transfer : 0;
+}
+
 static void print(const struct outcome *r) {
     printf("%-42s", r->name);
     print_number(r->seconds[PART_BOTH], 1e3, 2);
     print_number(r->seconds[PART_COMPUTE], 1e3, 2);
-    print_number(r->seconds[PART_TRANSFER], 1e3, 3);
+    print_number(r->transfer, 1e3, 3);
     print_number(r->waiting, 1e3, 3);
-    print_number(r->overlap, 100, 0);
+    print_number(overlap_of(r), 100, 0);
     print_number((double)r->bytes, 1.0 / (1 << 20), 3);
     print_number(speed_of(r), 100, 1);
     putchar('\n');
@@ -196,8 +211,8 @@ static json_t *number(double value) { return value < 0 ? json_null() : json_numb
 static json_t *outcome_json(const struct outcome *r) {
     return json_pack("{s:s,s:f,s:o,s:o,s:o,s:o,s:I,s:o,s:o}", "case", r->name, "seconds",
                      r->seconds[PART_BOTH], "compute_seconds", number(r->seconds[PART_COMPUTE]),
-                     "transfer_seconds", number(r->seconds[PART_TRANSFER]), "waiting_seconds",
-                     number(r->waiting), "overlap", number(r->overlap), "bytes_sent",
+                     "transfer_seconds", number(r->transfer), "waiting_seconds",
+                     number(r->waiting), "overlap", number(overlap_of(r)), "bytes_sent",
                      (json_int_t)r->bytes, "one_process_seconds", number(r->seconds[PART_ONE]),
                      "speed", number(speed_of(r)));
 }

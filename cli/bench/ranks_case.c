@@ -49,8 +49,7 @@ bool ranks_case_is(const struct ranks_case *c, int64_t len, const char *word) {
 }
 
 bool ranks_case_has(const struct ranks_case *c, enum ranks_part part) {
-    const bool apart = !(c->call == BENCH_BACKWARD && c->causal);
-    return apart || part == PART_BOTH || part == PART_ONE;
+    return part != PART_COMPUTE || !(c->call == BENCH_BACKWARD && c->causal);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------------------ */

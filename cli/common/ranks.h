@@ -80,5 +80,11 @@ qkv_status ranks_decode(const struct ranks_call *call, qkv_error *error);
 
 /* Bytes that this rank has sent, in messages and as the root of broadcasts. */
 int64_t ranks_bytes_sent(void);
+/*
+ * Seconds that it has waited for messages, in MPI_Waitall; and has moved them between two blocks of
+ * computing, in MPI_Testall, which copies where ranks share a computer.
+ */
+double ranks_seconds_waited(void);
+double ranks_seconds_moved(void);
 
 #endif

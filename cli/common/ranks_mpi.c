@@ -171,11 +171,14 @@ qkv_status ranks_decode(const struct ranks_call *c, qkv_error *error) {
                 error);
 }
 
-/* ---- What is sent ------------------------------------------------------------------------------- */
+/* ---- What is sent, and waited for --------------------------------------------------------------- */
 
 static int64_t bytes_sent;
+static double seconds_waited, seconds_moved;
 
 int64_t ranks_bytes_sent(void) { return bytes_sent; }
+double ranks_seconds_waited(void) { return seconds_waited; }
+double ranks_seconds_moved(void) { return seconds_moved; }
 
 static void count(int n, MPI_Datatype type) {
     int size = 0;
@@ -195,4 +198,18 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
               MPI_Request *request) {
     count(n, type);
     return PMPI_Isend(data, n, type, to, tag, of, request);
+}
+
+int MPI_Waitall(int n, MPI_Request *requests, MPI_Status *statuses) {
+    const double start = cli_seconds();
+    const int code = PMPI_Waitall(n, requests, statuses);
+    seconds_waited += cli_seconds() - start;
+    return code;
+}
+
+int MPI_Testall(int n, MPI_Request *requests, int *is_done, MPI_Status *statuses) {
+    const double start = cli_seconds();
+    const int code = PMPI_Testall(n, requests, is_done, statuses);
+    seconds_moved += cli_seconds() - start;
+    return code;
 }
