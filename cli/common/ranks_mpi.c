@@ -10,6 +10,7 @@ enum { TAG = 1 };
 
 static qkvmpi_group *group, *alone; /* of all ranks; of this one, once it is asked for */
 static qkv_train_ranks training;
+static bool is_training, is_lost; /* is_lost: a call has lost other ranks */
 static MPI_Comm comm = MPI_COMM_NULL; /* of the tool's own messages */
 
 void ranks_hand_over(char **argv) { (void)argv; }
@@ -33,13 +34,17 @@ int ranks_begin(bool always) {
 int ranks_rank(void) { return group ? qkvmpi_group_rank(group) : 0; }
 int ranks_size(void) { return group ? qkvmpi_group_size(group) : 1; }
 
-const qkv_train_ranks *ranks_of_training(void) { return ranks_size() > 1 ? &training : NULL; }
+const qkv_train_ranks *ranks_of_training(void) {
+    is_training = ranks_size() > 1;
+    return is_training ? &training : NULL;
+}
 
 void ranks_end(void) {
     int is_begun = 0;
     MPI_Initialized(&is_begun);
     if (!is_begun) return;
-    if (*qkvmpi_group_message(group)) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
+    is_lost |= is_training && *qkvmpi_group_message(group);
+    if (is_lost) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     cli_flush(); /* a rank that fails may end the others */
     ranks_sent();
     MPI_Comm_free(&comm);
@@ -127,6 +132,7 @@ bool ranks_receive(bool wait, int *from, char **bytes, size_t *n) {
 
 static qkv_status told(qkv_status status, const qkvmpi_group *of, qkv_error *error) {
     error->status = status;
+    is_lost |= status == QKV_ERR_IO;
     if (status != QKV_OK)
         snprintf(error->message, sizeof error->message, "%s", qkvmpi_group_message(of));
     return status;
