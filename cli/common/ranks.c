@@ -11,9 +11,9 @@ int ranks_announced(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *const text = getenv(names[i]);
         const long n = text ? strtol(text, NULL, 10) : 0;
-        if (n > 1 && n < 1 << 30) return (int)n;
+        if (n > 0 && n < 1 << 30) return (int)n;
     }
-    return 1;
+    return 0;
 }
 
 bool ranks_wanted(char **argv) {

@@ -12,7 +12,7 @@
 #include <qkv/train.h>
 #include <stdbool.h>
 
-/* How many ranks mpirun says there are, by the environment of Open MPI or MPICH; 1 without it. */
+/* How many ranks mpirun says there are, by the environment of Open MPI or MPICH; 0 without it. */
 int ranks_announced(void);
 
 /* Becomes qkv-mpi, if the command needs it and it is there; argv is that of main. */

@@ -20,7 +20,7 @@ void ranks_hand_over(char **argv) { (void)argv; }
 int ranks_begin(bool always) {
     int level = MPI_THREAD_SINGLE;
     qkv_error error;
-    if (!always && ranks_announced() == 1) return EXIT_OK;
+    if (!always && ranks_announced() <= 1) return EXIT_OK;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return cli_fail("MPI cannot begin");
     if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK)
