@@ -22,6 +22,10 @@ struct share {
     void (*failed)(void *user, int64_t n, qkv_error *error);
 };
 
+/* next and failed of lines, each a piece; the first member of *user is an open struct lines (share_lines.c). */
+bool share_next_line(void *user, struct text *piece, qkv_status *status, qkv_error *error);
+void share_failed_line(void *user, int64_t n, qkv_error *error);
+
 /* Does it. All ranks call it, and get the same status and message. */
 qkv_status share_run(const struct share *share, qkv_error *error);
 

@@ -11,27 +11,12 @@
 #include <string.h>
 
 struct filing {
+    struct lines lines; /* first: share_next_line */
     struct writing *w;
-    struct lines lines;
     struct progress progress;
     const char *told;
     int64_t n_taken;
 };
-
-static bool next(void *user, struct text *piece, qkv_status *status, qkv_error *error) {
-    struct filing *const x = user;
-    if (cli_cancelled) return false;
-    if (lines_next(&x->lines, status, error)) {
-        if (*status == QKV_OK) {
-            *piece = x->lines.line;
-            return true;
-        }
-        *status = lines_error(&x->lines, error);
-    } else {
-        *status = lines_end(&x->lines, error);
-    }
-    return false;
-}
 
 /* With what stands around it. malloc */
 static char *whole_of(const struct text_job *job, const struct text *line, size_t *n) {
@@ -92,19 +77,13 @@ static qkv_status take(void *user, const struct text *made, qkv_error *error) {
     return QKV_OK;
 }
 
-/* Lines are pieces, and count from 1. */
-static void failed(void *user, int64_t n, qkv_error *error) {
-    const struct filing *const x = user;
-    struct lines at = x->lines;
-    at.number = n + 1;
-    lines_error(&at, error);
-}
-
 int writing_run_file(struct writing *w, const char *told) {
     struct filing x = { .w = w, .told = told };
-    const struct share share = {
-        .user = &x, .next = next, .make = make, .take = take, .failed = failed
-    };
+    const struct share share = { .user = &x,
+                                 .next = share_next_line,
+                                 .make = make,
+                                 .take = take,
+                                 .failed = share_failed_line };
     qkv_error error;
     qkv_status status = QKV_OK;
     if (ranks_rank() == 0) status = lines_open(&x.lines, w->options->file, &error);

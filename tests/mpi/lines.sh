@@ -53,6 +53,8 @@ same similar embed --file "$folder/prompts" --similar "the old man" --normalize 
 same generate generate --file "$folder/prompts" --model "$models/gpt2_1" --max-new 12
 same drawn generate --file "$folder/prompts" --model "$models/gpt2_1" --max-new 12 --sample --seed 7 --sequences 2
 same translate translate --file "$folder/prompts" --model "$models/marian_1" --max-new 12 --align --truncate
+same eval eval --text "$folder/prompts" --model "$models/gpt2_1"
+same "eval of an encoder" eval --text "$folder/prompts"
 same "no file" generate --file "$folder/none" --model "$models/gpt2_1"
 same "no model" embed --file "$folder/prompts" --model "$folder/none"
 
