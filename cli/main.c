@@ -156,7 +156,8 @@ int main(int argc, char **argv) {
     if (argc > 1) ranks_hand_over(argv);
     int code = dispatch(argc, argv);
     const bool written = cli_flush();
-    if (keeps) return EXIT_OK; /* the first rank has the job's exit code, and mpirun ends the others */
+    if (keeps)
+        return EXIT_OK; /* the first rank has the job's exit code, and mpirun ends the others */
     if (cli_cancelled) {
         fputs("qkv: interrupted\n", stderr);
         signal(signal_met, SIG_DFL);

@@ -97,11 +97,9 @@ static void put(const struct gathering *g, int rank, const char *bytes, size_t n
 static void collect(const struct gathering *g, const char *mine) {
     const size_t own = bytes_of(g, 0);
     size_t left = 0;
-    for (int rank = 1; rank < ranks_size(); rank++)
-        left += bytes_of(g, rank) * (size_t)g->n_blocks;
+    for (int rank = 1; rank < ranks_size(); rank++) left += bytes_of(g, rank) * (size_t)g->n_blocks;
     memset(g->done, 0, (size_t)ranks_size() * sizeof *g->done);
-    for (int64_t b = 0; b < g->n_blocks && own > 0; b++)
-        put(g, 0, mine + (size_t)b * own, own);
+    for (int64_t b = 0; b < g->n_blocks && own > 0; b++) put(g, 0, mine + (size_t)b * own, own);
     while (left > 0) {
         int from;
         char *bytes;

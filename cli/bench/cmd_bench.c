@@ -132,7 +132,8 @@ static int check_options(const struct cli_command *command, const struct bench_o
     const bool to_stdout = options->json && strcmp(options->json, "-") == 0;
     qkv_error error;
     if (options->mpi && (options->compare || options->list))
-        return cli_usage(command, "--mpi together with %s", options->compare ? "--compare" : "--list");
+        return cli_usage(command, "--mpi together with %s",
+                         options->compare ? "--compare" : "--list");
     if (options->len.set && !options->mpi) return cli_usage(command, "--len goes with --mpi");
     if (options->fail_above.set && !options->compare)
         return cli_usage(command, "--fail-above needs --compare");
@@ -154,7 +155,8 @@ static int bench_ranks(const struct run *run) {
                                       .common = &run->common,
                                       .n_words = run->n_words,
                                       .words = run->words,
-                                      .rounds = options->rounds.set ? (int)options->rounds.value : 9,
+                                      .rounds =
+                                          options->rounds.set ? (int)options->rounds.value : 9,
                                       .len = options->len.set ? options->len.value : 16384,
                                       .json = options->json };
     return ranks_bench_all(&of);

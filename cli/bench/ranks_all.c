@@ -22,7 +22,7 @@ static const double ROUND_SECONDS = 0.05;
 struct outcome {
     char name[100];
     double seconds[N_PARTS], waiting, transfer; /* negative: there is none */
-    int64_t bytes; /* that the rank that sends most sends */
+    int64_t bytes;                              /* that the rank that sends most sends */
 };
 
 struct measuring {
@@ -211,10 +211,10 @@ static json_t *number(double value) { return value < 0 ? json_null() : json_numb
 static json_t *outcome_json(const struct outcome *r) {
     return json_pack("{s:s,s:f,s:o,s:o,s:o,s:o,s:I,s:o,s:o}", "case", r->name, "seconds",
                      r->seconds[PART_BOTH], "compute_seconds", number(r->seconds[PART_COMPUTE]),
-                     "transfer_seconds", number(r->transfer), "waiting_seconds",
-                     number(r->waiting), "overlap", number(overlap_of(r)), "bytes_sent",
-                     (json_int_t)r->bytes, "one_process_seconds", number(r->seconds[PART_ONE]),
-                     "speed", number(speed_of(r)));
+                     "transfer_seconds", number(r->transfer), "waiting_seconds", number(r->waiting),
+                     "overlap", number(overlap_of(r)), "bytes_sent", (json_int_t)r->bytes,
+                     "one_process_seconds", number(r->seconds[PART_ONE]), "speed",
+                     number(speed_of(r)));
 }
 
 static int write_json(const struct measuring *m, json_t *list) {

@@ -13,14 +13,10 @@ static bool is_zigzag(const struct ranks_case *c) { return strcmp(c->scheme, "zi
 /* ---- The table --------------------------------------------------------------------------------- */
 
 static const struct ranks_case cases[] = {
-    { "ordered", BENCH_FORWARD, false, 1, 1, 64 },
-    { "ordered", BENCH_FORWARD, true, 1, 1, 64 },
-    { "ring", BENCH_FORWARD, false, 1, 1, 64 },
-    { "ring", BENCH_FORWARD, true, 1, 1, 64 },
-    { "zigzag", BENCH_FORWARD, false, 1, 1, 64 },
-    { "zigzag", BENCH_FORWARD, true, 1, 1, 64 },
-    { "ordered", BENCH_BACKWARD, false, 1, 1, 64 },
-    { "ordered", BENCH_BACKWARD, true, 1, 1, 64 },
+    { "ordered", BENCH_FORWARD, false, 1, 1, 64 },  { "ordered", BENCH_FORWARD, true, 1, 1, 64 },
+    { "ring", BENCH_FORWARD, false, 1, 1, 64 },     { "ring", BENCH_FORWARD, true, 1, 1, 64 },
+    { "zigzag", BENCH_FORWARD, false, 1, 1, 64 },   { "zigzag", BENCH_FORWARD, true, 1, 1, 64 },
+    { "ordered", BENCH_BACKWARD, false, 1, 1, 64 }, { "ordered", BENCH_BACKWARD, true, 1, 1, 64 },
     { "ordered", BENCH_DECODE, false, 32, 8, 128 },
 };
 
@@ -33,8 +29,8 @@ void ranks_case_name(const struct ranks_case *c, int64_t len, char name[100]) {
     char heads[48];
     snprintf(heads, sizeof heads, "H%" PRId64, c->n_heads);
     if (c->n_kv_heads != c->n_heads) text_append(heads, sizeof heads, ":%" PRId64, c->n_kv_heads);
-    snprintf(name, 100, "%s %s f32 %s L%" PRId64 " D%" PRId64 "%s", calls[c->call], c->scheme, heads,
-             len, c->head_dim, c->causal ? " causal" : "");
+    snprintf(name, 100, "%s %s f32 %s L%" PRId64 " D%" PRId64 "%s", calls[c->call], c->scheme,
+             heads, len, c->head_dim, c->causal ? " causal" : "");
 }
 
 bool ranks_case_is(const struct ranks_case *c, int64_t len, const char *word) {
@@ -214,8 +210,7 @@ static qkv_status one_process(const struct ranks_bench *b, qkv_error *error) {
         status = qkv_attention_backward(b->all_ctx, &b->desc, b->q, b->k, b->v, b->o, b->lse,
                                         &b->grads, NULL);
     } else {
-        status =
-            qkv_attention_forward(b->all_ctx, &b->desc, b->q, b->k, b->v, b->o, b->lse, NULL);
+        status = qkv_attention_forward(b->all_ctx, &b->desc, b->q, b->k, b->v, b->o, b->lse, NULL);
     }
     if (status != QKV_OK) text_error(error, status, "%s", qkv_ctx_message(b->all_ctx));
     return status;

@@ -10,7 +10,7 @@ enum { TAG = 1 };
 
 static qkvmpi_group *group, *alone; /* of all ranks; of this one, once it is asked for */
 static qkv_train_ranks training;
-static bool is_training, is_lost; /* is_lost: a call has lost other ranks */
+static bool is_training, is_lost;     /* is_lost: a call has lost other ranks */
 static MPI_Comm comm = MPI_COMM_NULL; /* of the tool's own messages */
 
 void ranks_hand_over(char **argv) { (void)argv; }
@@ -77,7 +77,7 @@ static struct sending {
     struct sending *next;
     MPI_Request request;
     void *bytes;
-} *sendings;
+} * sendings;
 
 /* Frees what has left; wait: all. */
 static void clear_sendings(bool wait) {

@@ -13,7 +13,10 @@
 
 #include "common/ranks.h"
 
-enum { PIECES_A_RANK = 2, WINDOW = 64 }; /* WINDOW: pieces a rank between the oldest and the newest */
+enum {
+    PIECES_A_RANK = 2,
+    WINDOW = 64
+}; /* WINDOW: pieces a rank between the oldest and the newest */
 
 struct head {
     int64_t piece, status;
@@ -170,7 +173,8 @@ static bool has_held(const struct sharing *s) {
 static void lead(struct sharing *s) {
     struct text piece, answer;
     for (;;) {
-        while (ranks_size() > 1 && collect(s, false));
+        while (ranks_size() > 1 && collect(s, false))
+            ;
         take(s);
         hand_out(s);
         if (next(s, &piece)) {

@@ -14,8 +14,7 @@ struct share {
     /* On the first rank: the next piece, until the one after it is asked for; false at the end, or after a failure. */
     bool (*next)(void *user, struct text *piece, qkv_status *status, qkv_error *error);
     /* On any rank: its answer, from malloc, or NULL with a failure. */
-    qkv_status (*make)(void *user, const struct text *piece, struct text *answer,
-                       qkv_error *error);
+    qkv_status (*make)(void *user, const struct text *piece, struct text *answer, qkv_error *error);
     /* On the first rank, in the order of pieces. */
     qkv_status (*take)(void *user, const struct text *answer, qkv_error *error);
     /* On the first rank: piece n, from 0, failed by *error. NULL: nothing to add. */

@@ -6,7 +6,6 @@
 
 #include "qkv/files.h"
 
-
 /* --tokens: of few texts. */
 static int answer_tokens(const struct embed *e, qkv_error *error) {
     return cli_status(embed_tokens(e, error), error);

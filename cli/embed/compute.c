@@ -101,9 +101,10 @@ static qkv_status make(void *user, const struct text *piece, struct text *answer
     qkv_status status = own && answer->bytes ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK && !first) status = encode(x, piece, n, own, error);
     if (status == QKV_OK)
-        status = qkv_model_embed(e->session->ctx, e->session->model, n,
-                                 (const qkv_encoding *const *)(first ? e->encodings + head[0] : own),
-                                 &x->options, (float *)(void *)answer->bytes, error);
+        status =
+            qkv_model_embed(e->session->ctx, e->session->model, n,
+                            (const qkv_encoding *const *)(first ? e->encodings + head[0] : own),
+                            &x->options, (float *)(void *)answer->bytes, error);
     for (int64_t i = 0; own && i < n; i++) qkv_encoding_free(own[i]);
     free(own);
     if (status != QKV_OK) free(answer->bytes);

@@ -31,10 +31,10 @@ static qkv_status fit(struct embed *e, qkv_encoding *encoding, qkv_error *error)
                         NULL, encoding, error);
 }
 
-qkv_status embed_encode(struct embed *e, const char *bytes, size_t n_bytes,
-                        qkv_encoding **encoding, qkv_error *error) {
-    const qkv_status status = qkv_model_encode_sentence(
-        e->session->model, e->prompt, bytes, n_bytes, encoding, &e->n_prompt, error);
+qkv_status embed_encode(struct embed *e, const char *bytes, size_t n_bytes, qkv_encoding **encoding,
+                        qkv_error *error) {
+    const qkv_status status = qkv_model_encode_sentence(e->session->model, e->prompt, bytes,
+                                                        n_bytes, encoding, &e->n_prompt, error);
     return status == QKV_OK ? fit(e, *encoding, error) : status;
 }
 

@@ -90,7 +90,8 @@ static qkv_status print_escaped(FILE *out, const char *bytes, size_t n, qkv_erro
 
 qkv_status writing_print(struct writing *w, const char *bytes, size_t n, qkv_error *error) {
     if (w->term.tty) return print_escaped(w->term.out, bytes, n, error);
-    fwrite(bytes, 1, n, w->term.out); /* whether all could be written is asked at the end: cli_flush */
+    fwrite(bytes, 1, n,
+           w->term.out); /* whether all could be written is asked at the end: cli_flush */
     return QKV_OK;
 }
 
@@ -129,8 +130,8 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
         const qkv_sequence *const s = made->sequences[i];
         if (made->n_sequences > 1) {
             term_style(&w->term, STYLE_DIM);
-            fprintf(w->term.out, "%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score, s->n,
-                   end_name(s->end));
+            fprintf(w->term.out, "%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score,
+                    s->n, end_name(s->end));
             term_style(&w->term, STYLE_NONE);
             putc('\n', w->term.out);
         }

@@ -40,8 +40,7 @@ static qkv_status answer(struct writing *w, const struct text *line, qkv_error *
     size_t n;
     char *const text = whole_of(&w->job, line, &n);
     if (!text) return text_no_memory(error);
-    qkv_status status =
-        qkv_tokenizer_encode(session->tokenizer, text, n, NULL, 0, &input, error);
+    qkv_status status = qkv_tokenizer_encode(session->tokenizer, text, n, NULL, 0, &input, error);
     if (status == QKV_OK) status = text_fit(session, NULL, input, error);
     if (status == QKV_OK)
         status = w->job.answer(&w->job, input, session->common->json ? &json : NULL, error);
@@ -79,11 +78,9 @@ static qkv_status take(void *user, const struct text *made, qkv_error *error) {
 
 int writing_run_file(struct writing *w, const char *told) {
     struct filing x = { .w = w, .told = told };
-    const struct share share = { .user = &x,
-                                 .next = share_next_line,
-                                 .make = make,
-                                 .take = take,
-                                 .failed = share_failed_line };
+    const struct share share = {
+        .user = &x, .next = share_next_line, .make = make, .take = take, .failed = share_failed_line
+    };
     qkv_error error;
     qkv_status status = QKV_OK;
     if (ranks_rank() == 0) status = lines_open(&x.lines, w->options->file, &error);

@@ -25,9 +25,9 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     if (session.info->kind == QKV_MODEL_DECODER)
         code = eval_next(&session, options);
     else if (ranks_rank() == 0)
-        code = eval_and_print(session.ctx, session.model, options->text, options->grammar,
-                              options->seed.set ? (uint64_t)options->seed.value : 1,
-                              &options->common);
+        code =
+            eval_and_print(session.ctx, session.model, options->text, options->grammar,
+                           options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
     session_close(&session);
     return code;
 }

@@ -28,8 +28,7 @@ struct of_line {
     int64_t n_tokens;
 };
 
-static qkv_status make(void *user, const struct text *line, struct text *answer,
-                       qkv_error *error) {
+static qkv_status make(void *user, const struct text *line, struct text *answer, qkv_error *error) {
     const struct measured *const sums = user;
     const struct session *const session = sums->session;
     qkv_encoding *text = NULL;

@@ -126,9 +126,8 @@ static void test_reads_parts(void **state) {
         snprintf(path, sizeof path, DATA "%s.npy", valid_files[f].name);
         assert_int_equal(qkv_array_read(path, QKV_ARRAY_F32, &array, &error), QKV_OK);
         if (array->rank < 2 || is_fortran)
-            assert_int_equal(
-                qkv_array_read_part(path, QKV_ARRAY_F32, 0, 1, &part, rows, &error),
-                array->rank < 2 ? QKV_ERR_SHAPE : QKV_ERR_UNSUPPORTED);
+            assert_int_equal(qkv_array_read_part(path, QKV_ARRAY_F32, 0, 1, &part, rows, &error),
+                             array->rank < 2 ? QKV_ERR_SHAPE : QKV_ERR_UNSUPPORTED);
         else
             for (int n = 1; n < 8; n++, n_compared++) compare_parts(path, array, n);
         qkv_array_free(array);

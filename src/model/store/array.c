@@ -113,8 +113,8 @@ qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type float
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: npy type <V2 is not supported, unless it is said to be bf16",
                               bytes->name);
-    QKV_TRY(
-        qkvi_array_make(qkvi_array_type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
+    QKV_TRY(qkvi_array_make(qkvi_array_type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems,
+                            array, error));
     const stored_elems stored = { npy.type, npy.big_endian, npy.n_elems };
     QKV_TRY(fill_array(bytes, &stored, *array, error));
     return npy.fortran_order ? transpose(*array, error) : QKV_OK;

@@ -44,8 +44,7 @@ static qkv_status take(const qkvi_source *source, const qkvi_npy *npy, uint64_t 
 }
 
 static qkv_status read_part(const qkvi_source *source, qkv_array_type floats, int64_t part,
-                            int64_t n_parts, qkv_array **array, int64_t rows[2],
-                            qkv_error *error) {
+                            int64_t n_parts, qkv_array **array, int64_t rows[2], qkv_error *error) {
     qkvi_npy npy;
     QKV_TRY(qkvi_npy_read_header(source, &npy, error));
     QKV_TRY(check(source, &npy, floats, error));
