@@ -17,19 +17,29 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/ranks.h"
 #include "common/term.h"
-#include "train/ranks.h"
 
 int cli_cancelled;
 static volatile sig_atomic_t signal_met;
 
+char cli_kept[CLI_MOST_MESSAGE];
+static bool keeps;
+
+void cli_keep(void) { keeps = true; }
+
 /*
  * Names of files and words of the command line may hold anything: what could steer a terminal is
- * escaped.
+ * escaped. Of messages that are kept the first stays, which is the reason.
  */
-static void say(const char *format, va_list list) {
-    char text[1200];
-    vsnprintf(text, sizeof text, format, list);
+static void say(const char *who, const char *format, va_list list) {
+    char text[CLI_MOST_MESSAGE];
+    const int n = snprintf(text, sizeof text, "%s", who);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, list);
+    if (keeps) {
+        if (!*cli_kept) memcpy(cli_kept, text, sizeof text);
+        return;
+    }
     char *escaped = term_escape(text, strlen(text));
     fprintf(stderr, "%s\n", escaped ? escaped : "out of memory");
     free(escaped);
@@ -38,28 +48,29 @@ static void say(const char *format, va_list list) {
 int cli_fail(const char *format, ...) {
     va_list list;
     va_start(list, format);
-    fputs("qkv: ", stderr);
-    say(format, list);
+    say("qkv: ", format, list);
     va_end(list);
     return EXIT_FAILED;
 }
 
 int cli_usage(const struct cli_command *command, const char *format, ...) {
     va_list list;
+    char who[64] = "qkv: ";
+    if (command) snprintf(who, sizeof who, "qkv %s: ", command->name);
     va_start(list, format);
-    fprintf(stderr, command ? "qkv %s: " : "qkv: ", command ? command->name : "");
-    say(format, list);
+    say(who, format, list);
+    va_end(list);
+    if (keeps) return EXIT_USAGE;
     fprintf(stderr, command ? "Try 'qkv help %s'.\n" : "Try 'qkv help'.\n",
             command ? command->name : "");
-    va_end(list);
     return EXIT_USAGE;
 }
 
 void cli_note(bool quiet, const char *format, ...) {
-    if (quiet) return;
+    if (quiet || keeps) return;
     va_list list;
     va_start(list, format);
-    say(format, list);
+    say("", format, list);
     va_end(list);
 }
 
@@ -142,9 +153,11 @@ int main(int argc, char **argv) {
     keep_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
     signal(SIGXFSZ, SIG_IGN);
-    if (argc > 1 && strcmp(argv[1], "train") == 0) ranks_hand_over(argv);
+    if (argc > 1) ranks_hand_over(argv);
     int code = dispatch(argc, argv);
     const bool written = cli_flush();
+    if (keeps)
+        return EXIT_OK; /* the first rank has the job's exit code, and mpirun ends the others */
     if (cli_cancelled) {
         fputs("qkv: interrupted\n", stderr);
         signal(signal_met, SIG_DFL);

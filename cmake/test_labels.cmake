@@ -3,6 +3,7 @@
 #
 # Long tests: 10 s and more of a core (AMD Zen 5, two jobs), where quicker tests run the same code. Behind each: its seconds.
 set(qkv_long_tests
+    mpi_recipe                      # 220: mpi_train does the same in fewer and smaller steps
     mpi_ranks_8                     # 100: 2 and 3 ranks run the same
     mpi_ranks_5                     # 90
     prop_attention_types            # 51
@@ -27,7 +28,7 @@ set(qkv_long_tests
 # A minute and more under AddressSanitizer, which look at numbers of calls that other tests make there: they are left out.
 set(qkv_number_tests
     hostile_attention_huge hostile_attention_values prop_attention_columns_facts prop_attention_dp prop_attention_mask_gradient
-    unit_train_compute)
+    mpi_recipe unit_train_compute)
 # Minutes there, or half a minute of the release build: they start first, so that none is left running alone.
 set(qkv_first_tests oom_train oom_view oom_model oom_kill cli_manual check prop_net hostile_attention_nested)
 string(CONCAT qkv_parser_tests

@@ -15,8 +15,8 @@ if(cli_sources)
     file(GLOB text_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt ${PROJECT_SOURCE_DIR}/cli/help/completion.*
         ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json ${PROJECT_SOURCE_DIR}/cli/serve/start.*
         ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
-    set(ranks_mpi ${PROJECT_SOURCE_DIR}/cli/train/ranks_mpi.c)
-    set(ranks_none ${PROJECT_SOURCE_DIR}/cli/train/ranks_none.c)
+    set(ranks_mpi ${PROJECT_SOURCE_DIR}/cli/common/ranks_mpi.c)
+    set(ranks_none ${PROJECT_SOURCE_DIR}/cli/common/ranks_none.c)
     list(REMOVE_ITEM cli_sources ${ranks_mpi} ${ranks_none})
     add_executable(qkv-tool ${cli_sources} ${ranks_none} ${tool_texts})
     set_source_files_properties(${tool_texts} PROPERTIES OBJECT_DEPENDS "${text_files}")

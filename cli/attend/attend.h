@@ -20,7 +20,7 @@ struct attend_options {
     struct arg_real scale, softcap;
     const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink, *dmask;
     const char *dropout, *stats;
-    bool explain;
+    bool explain, mpi;
 };
 
 /* Numbers of the options, read before any file is. */
@@ -31,8 +31,15 @@ struct attend_rules {
     int64_t dropout_seed;
 };
 
+/* --mpi: rows of this rank, which its arrays have; first_q of all_q is its first query. */
+struct attend_rows {
+    int64_t n_q, n_k, first_q, all_q;
+};
+
+/* The whole problem. With --mpi q, k and v say the shapes of whole arrays, but hold this rank's rows. */
 struct attend_problem {
     qkv_attention_desc desc;
+    struct attend_rows rows;
     qkv_array *q, *k, *v, *mask, *alibi, *sink, *grad_out, *grad_lse;
     int64_t *offsets; /* of packed sequences, one each: the last query sees the last key */
     int32_t *seg_q, *seg_k;
@@ -86,6 +93,11 @@ void attend_rules_free(struct attend_rules *rules);
 int attend_problem_read(const struct attend_options *options, struct attend_rules *rules,
                         struct attend_problem *problem);
 void attend_problem_free(struct attend_problem *problem);
+
+/* --mpi (ranks.c): is it possible with the other options? All of the command, from there on. */
+int attend_ranks_check(const struct cli_command *command, const struct attend_options *options);
+int attend_ranks(const struct cli_command *command, const struct attend_options *options,
+                 struct attend_rules *rules);
 
 /*
  * --cu-seqlens: what was one batch becomes as many as there are sequences. --block-mask: as lists.

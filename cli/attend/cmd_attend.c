@@ -66,7 +66,14 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     struct attend_rules rules;
     struct attend_problem problem = { 0 };
     qkv_ctx *ctx = NULL;
-    int code = attend_rules_parse(command, options, &rules);
+    int code = options->mpi ? attend_ranks_check(command, options) : EXIT_OK;
+    if (code) return code;
+    code = attend_rules_parse(command, options, &rules);
+    if (!code && options->mpi) {
+        code = attend_ranks(command, options, &rules);
+        attend_rules_free(&rules);
+        return code;
+    }
     if (!code) code = session_context(command, &options->common, &ctx);
     if (!code) code = attend_problem_read(options, &rules, &problem);
     if (!code) code = attend_problem(options, ctx, &problem);
@@ -119,6 +126,7 @@ static const struct cli_option attend_table[] = {
     OPTION_CHOICE("--dtype", "f32|bf16|f16", dtype),
     OPTION_CHOICE("--class", "auto|f32|dp|amx", arithmetic),
     OPTION_FLAG("--explain", explain),
+    OPTION_FLAG("--mpi", mpi),
 };
 
 const struct cli_command cmd_attend = {

@@ -6,19 +6,35 @@
 #include <string.h>
 
 #include "attend/attend.h"
+#include "common/ranks.h"
 #include "common/rows.h"
 
-/* Numbers, rounded to the type that is computed with. Integers become f32 alone. */
-static int read_numbers(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
+/*
+ * Numbers, rounded to the type that is computed with. Integers become f32 alone. rows: NULL, or this rank's
+ * part is read, and the array's shape is that of the whole.
+ */
+static int read_part(const char *option, const char *path, qkv_dtype dtype, int64_t rows[3],
+                     qkv_array **array) {
     qkv_error error;
-    if (qkv_array_read(path, attend_array_type(dtype), array, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
+    const qkv_array_type type = attend_array_type(dtype);
+    const qkv_status status =
+        rows ? qkv_array_read_part(path, type, ranks_rank(), ranks_size(), array, rows, &error)
+             : qkv_array_read(path, type, array, &error);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
+    if (rows) {
+        rows[2] = (*array)->shape[(*array)->rank - 2];
+        (*array)->shape[(*array)->rank - 2] = rows[1];
+    }
     if ((*array)->type == QKV_ARRAY_BOOL)
         return cli_fail("%s %s: holds booleans, not numbers", option, path);
     if ((*array)->type == QKV_ARRAY_I64 && dtype != QKV_F32)
         return cli_fail("%s %s: holds integers, which are read with --dtype f32", option, path);
     rows_to_floats(*array);
     return EXIT_OK;
+}
+
+static int read_numbers(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
+    return read_part(option, path, dtype, NULL, array);
 }
 
 /* q of one dimension is one query, v of one dimension a number for each key. */
@@ -38,8 +54,8 @@ static void take_vectors(struct attend_problem *problem) {
 }
 
 static int read_input(const char *option, const char *path, qkv_dtype dtype, int least,
-                      qkv_array **array) {
-    const int code = read_numbers(option, path, dtype, array);
+                      int64_t rows[3], qkv_array **array) {
+    const int code = read_part(option, path, dtype, rows, array);
     if (code) return code;
     if ((*array)->rank < least || (*array)->rank > 4) {
         char shape[200];
@@ -144,9 +160,12 @@ int attend_problem_read(const struct attend_options *options, struct attend_rule
                         struct attend_problem *problem) {
     *problem = (struct attend_problem){ 0 };
     const qkv_dtype dtype = (qkv_dtype)options->dtype.value;
-    int code = read_input("--q", options->q, dtype, 1, &problem->q);
-    if (!code) code = read_input("--k", options->k, dtype, 2, &problem->k);
-    if (!code) code = read_input("--v", options->v, dtype, 1, &problem->v);
+    int64_t rows_q[3] = { 0 }, rows_k[3] = { 0 }; /* first, all, those that are read */
+    const bool parts = options->mpi;
+    int code = read_input("--q", options->q, dtype, 1, parts ? rows_q : NULL, &problem->q);
+    if (!code) code = read_input("--k", options->k, dtype, 2, parts ? rows_k : NULL, &problem->k);
+    if (!code) code = read_input("--v", options->v, dtype, 1, parts ? rows_k : NULL, &problem->v);
+    problem->rows = (struct attend_rows){ rows_q[2], rows_k[2], rows_q[0], rows_q[1] };
     if (!code) take_vectors(problem);
     if (!code) code = check_shapes(problem->q, problem->k, problem->v);
     if (code) return code;

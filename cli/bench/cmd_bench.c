@@ -4,16 +4,17 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/ranks_case.h"
 #include "common/input.h"
 #include "common/session.h"
 #include "qkv/files.h"
 
 struct bench_options {
     struct cli_common common;
-    struct arg_int rounds;
+    struct arg_int rounds, len;
     struct arg_real fail_above;
     const char *json, *compare, *from;
-    bool list;
+    bool list, mpi;
 };
 
 /* A call of the command, and what it measured. */
@@ -130,6 +131,10 @@ static int check_options(const struct cli_command *command, const struct bench_o
                          int n_words) {
     const bool to_stdout = options->json && strcmp(options->json, "-") == 0;
     qkv_error error;
+    if (options->mpi && (options->compare || options->list))
+        return cli_usage(command, "--mpi together with %s",
+                         options->compare ? "--compare" : "--list");
+    if (options->len.set && !options->mpi) return cli_usage(command, "--len goes with --mpi");
     if (options->fail_above.set && !options->compare)
         return cli_usage(command, "--fail-above needs --compare");
     if (options->fail_above.set && !(options->fail_above.value >= 0))
@@ -144,6 +149,19 @@ static int check_options(const struct cli_command *command, const struct bench_o
     return cli_status(qkv_file_writable(options->json, &error), &error);
 }
 
+static int bench_ranks(const struct run *run) {
+    const struct bench_options *const options = run->options;
+    const struct ranks_options of = { .command = run->command,
+                                      .common = &run->common,
+                                      .n_words = run->n_words,
+                                      .words = run->words,
+                                      .rounds =
+                                          options->rounds.set ? (int)options->rounds.value : 9,
+                                      .len = options->len.set ? options->len.value : 16384,
+                                      .json = options->json };
+    return ranks_bench_all(&of);
+}
+
 static int run_bench(const struct cli_command *command, const void *data, int n_words,
                      char **words) {
     const struct bench_options *options = data;
@@ -152,7 +170,8 @@ static int run_bench(const struct cli_command *command, const void *data, int n_
     const char *variable = getenv("QKV_NUM_THREADS");
     if (!run.common.threads.set && !(variable && *variable))
         run.common.threads = (struct arg_int){ true, 1 };
-    int code = check_words(&run);
+    int code = options->mpi ? check_options(command, options, n_words) : check_words(&run);
+    if (options->mpi) return code ? code : bench_ranks(&run);
     if (!code && options->list) return list_cases(&run);
     if (!code) code = check_options(command, options, n_words);
     if (!code) cli_catch_interrupts();
@@ -178,6 +197,8 @@ static const struct cli_option bench_table[] = {
     OPTION_FILE("--compare", "F", compare, ".json"),
     OPTION_FILE("--from", "F", from, ".json"),
     OPTION_REAL("--fail-above", "PCT", fail_above),
+    OPTION_FLAG("--mpi", mpi),
+    OPTION_INT("--len", "N", len, 1, 1 << 24),
 };
 
 const struct cli_command cmd_bench = {

@@ -14,6 +14,7 @@
 #include <utf8proc.h>
 
 #include "common/cli.h"
+#include "common/ranks.h"
 
 static const char *env(const char *name) {
     const char *value = getenv(name);
@@ -55,7 +56,7 @@ void term_init(struct term *term, FILE *out, const struct cli_common *common) {
     const char *name = env("TERM");
     const bool dumb = !*name || strcmp(name, "dumb") == 0;
     *term = (struct term){ .out = out, .fg = -1, .bg = -1 };
-    term->tty = isatty(fileno(out));
+    term->tty = ranks_announced() == 0 && isatty(fileno(out)); /* mpirun shows one to each rank */
     term->width = width_of(out);
     term->unicode = speaks_utf8() && !common->ascii;
     term->theme = common->theme.set ? (qkv_theme)common->theme.value : background();

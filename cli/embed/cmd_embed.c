@@ -2,75 +2,38 @@
 #include "embed/embed.h"
 
 #include "common/given.h"
+#include "common/ranks.h"
 
 #include "qkv/files.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-/*
- * Texts between two looks at the progress and at Ctrl-C: at most CHUNK, and fewer where a model is
- * large, so that the bar moves about twice a second on one core; but enough for batches.
- */
-enum { CHUNK = 1024, LEAST_CHUNK = 16 };
-
-static int64_t chunk_from(const struct embed *e, int64_t first) {
-    const double most = 2e10, /* multiplications */
-        of_token = (double)e->session->info->n_parameters;
-    double work = 0;
-    int64_t n = 0;
-    while (n < CHUNK && first + n < e->n && (n < LEAST_CHUNK || work < most))
-        work += of_token * (double)e->encodings[first + n++]->n;
-    return n;
+/* --tokens: of few texts. */
+static int answer_tokens(const struct embed *e, qkv_error *error) {
+    return cli_status(embed_tokens(e, error), error);
 }
 
-static qkv_status compute(struct embed *e, qkv_error *error) {
-    const struct embed_options *o = e->options;
-    qkv_embed_options options = qkv_embed_options_init();
-    struct progress progress;
-    e->pooling = o->pooling.set ? (qkv_pooling)(o->pooling.value + QKV_POOLING_MEAN)
-                                : e->session->info->pooling;
-    options.pooling = o->pooling.set ? e->pooling : QKV_POOLING_DEFAULT;
-    options.normalize = o->normalize;
-    options.n_prompt = e->n_prompt;
-    e->dim = o->pooling.set ? e->session->info->hidden : e->session->info->sentence_dim;
-    e->vectors = calloc((size_t)e->n, (size_t)e->dim * sizeof(*e->vectors));
-    e->lengths = calloc((size_t)e->n, sizeof(*e->lengths));
-    if (!e->vectors || !e->lengths) return text_no_memory(error);
-    progress_begin(&progress, o->common.quiet);
-    qkv_status status = QKV_OK;
-    for (int64_t i = 0, n; status == QKV_OK && i < e->n; i += n) {
-        n = chunk_from(e, i);
-        if (cli_cancelled)
-            status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-        else
-            status = qkv_model_embed(e->session->ctx, e->session->model, n,
-                                     (const qkv_encoding *const *)e->encodings + i, &options,
-                                     e->vectors + i * e->dim, error);
-        progress_bar(&progress, "vectors", i + n, e->n);
-    }
-    progress_end(&progress);
-    for (int64_t i = 0; i < e->n; i++) {
-        const float *const vector = e->vectors + i * e->dim;
-        e->lengths[i] = sqrt(rows_product(vector, vector, e->dim));
-    }
-    return status;
-}
-
-static int answer(struct embed *e, int n_words, char **words) {
-    const struct embed_options *o = e->options;
+static int deliver(const struct embed *e) {
+    const struct embed_options *const o = e->options;
     qkv_error error;
-    qkv_status status = o->out ? qkv_file_writable(o->out, &error) : QKV_OK;
-    if (status == QKV_OK) status = embed_read(e, n_words, words, &error);
-    if (status == QKV_OK && o->tokens) {
-        status = embed_tokens(e, &error);
-        return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
-    }
-    if (status == QKV_OK) status = compute(e, &error);
-    if (status == QKV_OK && o->out) status = embed_write(e, &error);
-    if (status == QKV_OK && !o->out && !o->common.json) status = embed_print(e, &error);
+    if (o->out) return cli_status(embed_write(e, &error), &error);
+    if (!o->common.json) return cli_status(embed_print(e, &error), &error);
+    return json_print(stdout, embed_json(e)) ? EXIT_OK : EXIT_FAILED;
+}
+
+/* The first rank has the texts, and the answer. */
+static int answer(struct embed *e, int n_words, char **words) {
+    const struct embed_options *const o = e->options;
+    const bool first = ranks_rank() == 0;
+    qkv_error error;
+    qkv_status status = o->out && first ? qkv_file_writable(o->out, &error) : QKV_OK;
+    if (status == QKV_OK)
+        status = first ? embed_read(e, n_words, words, &error) : embed_find_prompt(e, &error);
+    if (status == QKV_OK && o->tokens) return answer_tokens(e, &error);
+    if (status == QKV_OK) status = embed_begin(e, &error);
+    const int code = ranks_agree(cli_status(status, &error));
+    if (code) return code;
+    status = embed_compute(e, &error);
     if (status != QKV_OK) return cli_fail("%s", error.message);
-    return o->out || !o->common.json || json_print(stdout, embed_json(e)) ? EXIT_OK : EXIT_FAILED;
+    return first ? deliver(e) : EXIT_OK;
 }
 
 static int check(const struct cli_command *command, const struct embed_options *o, int n_words) {
@@ -98,12 +61,16 @@ static int embed(const struct cli_command *command, const void *data, int n_word
     int code = check(command, options, n_words);
     if (code) return code;
     if (options->out) cli_catch_interrupts();
-    code = session_open(&session, command, &options->common);
-    if (code) return code;
-    struct embed e = { .session = &session, .options = options };
-    code = answer(&e, n_words, words);
-    embed_free(&e);
-    session_close(&session);
+    if (options->file && !options->tokens) code = ranks_begin(false);
+    if (!code) code = session_open(&session, command, &options->common);
+    if (!code) {
+        struct embed e = { .session = &session, .options = options };
+        code = answer(&e, n_words, words);
+        embed_free(&e);
+        session_close(&session);
+    }
+    code = ranks_agree(code);
+    ranks_end();
     return code;
 }
 

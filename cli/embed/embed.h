@@ -33,6 +33,16 @@ struct embed {
 qkv_status embed_read(struct embed *embed, int n_words, char **words, qkv_error *error);
 void embed_free(struct embed *embed);
 
+/* What stands before each text, by the options and the model; embed_read asks it, too. */
+qkv_status embed_find_prompt(struct embed *embed, qkv_error *error);
+/* One text, with what stands before it, cut to the length of the model's sentences. */
+qkv_status embed_encode(struct embed *embed, const char *bytes, size_t n_bytes,
+                        qkv_encoding **encoding, qkv_error *error);
+
+/* Memory for all vectors; then the vectors, whose texts ranks share (compute.c). */
+qkv_status embed_begin(struct embed *embed, qkv_error *error);
+qkv_status embed_compute(struct embed *embed, qkv_error *error);
+
 /* --tokens: vectors of tokens, to the terminal, as an object, or to a file (tokens.c). */
 qkv_status embed_tokens(const struct embed *embed, qkv_error *error);
 

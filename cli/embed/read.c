@@ -31,13 +31,18 @@ static qkv_status fit(struct embed *e, qkv_encoding *encoding, qkv_error *error)
                         NULL, encoding, error);
 }
 
+qkv_status embed_encode(struct embed *e, const char *bytes, size_t n_bytes, qkv_encoding **encoding,
+                        qkv_error *error) {
+    const qkv_status status = qkv_model_encode_sentence(e->session->model, e->prompt, bytes,
+                                                        n_bytes, encoding, &e->n_prompt, error);
+    return status == QKV_OK ? fit(e, *encoding, error) : status;
+}
+
 static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_error *error) {
     qkv_status status = grow(e, error);
     if (status != QKV_OK) return status;
     qkv_encoding *encoding = NULL;
-    status = qkv_model_encode_sentence(e->session->model, e->prompt, bytes, n_bytes, &encoding,
-                                       &e->n_prompt, error);
-    if (status == QKV_OK) status = fit(e, encoding, error);
+    status = embed_encode(e, bytes, n_bytes, &encoding, error);
     char *copy = status == QKV_OK ? malloc(n_bytes + 1) : NULL;
     if (status == QKV_OK && !copy) status = text_no_memory(error);
     if (status != QKV_OK) {
@@ -69,7 +74,7 @@ static void name_prompts(const struct embed *e, char names[], size_t room) {
 }
 
 /* The text of --prompt, or the one that the model's files choose. */
-static qkv_status find_prompt(struct embed *e, qkv_error *error) {
+qkv_status embed_find_prompt(struct embed *e, qkv_error *error) {
     const char *const asked = e->options->prompt;
     char names[400];
     const qkv_prompt *prompt;
@@ -91,7 +96,7 @@ static void tell_prompt(const struct embed *e) {
 }
 
 qkv_status embed_read(struct embed *e, int n_words, char **words, qkv_error *error) {
-    qkv_status status = find_prompt(e, error);
+    qkv_status status = embed_find_prompt(e, error);
     if (status == QKV_OK && e->options->file)
         status = lines_each(e->options->file, NULL, "", add_line, e, error);
     for (int w = 0; status == QKV_OK && w < n_words; w++)

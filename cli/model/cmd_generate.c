@@ -1,4 +1,5 @@
 /* `qkv generate`: what a model writes after a text. */
+#include "common/ranks.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -15,8 +16,11 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
         if (status == QKV_OK) status = writing_print(w, text->bytes, (size_t)text->n, error);
         qkv_text_free(text);
     }
-    if (status == QKV_OK) status = writing_run(w, input, !json, &made, error);
-    if (status == QKV_OK && json) *json = writing_json(w, made);
+    if (status == QKV_OK) status = writing_run(w, input, !json && !w->options->file, &made, error);
+    if (status == QKV_OK && json)
+        *json = writing_json(w, made);
+    else if (status == QKV_OK && w->options->file)
+        status = writing_print_all(w, made, error);
     if (status == QKV_OK && !json && job->session.common->verbose)
         cli_note(false, "qkv: %lld tokens in %.2f s, %.1f a second", (long long)made->n_steps + 1,
                  w->seconds, (double)(made->n_steps + 1) / w->seconds);
@@ -51,27 +55,37 @@ static int take_turns(struct writing *w, int32_t eos[MAX_EOS]) {
     return EXIT_OK;
 }
 
-static int generate(const struct cli_command *command, const void *data, int n_words,
-                    char **words) {
+static int run(const struct cli_command *command, struct writing *w, int n_words, char **words) {
     static char nothing[] = "";
     char *empty[] = { nothing };
-    struct writing w = { .job = { .options = data, .answer = answer } };
     int32_t eos[MAX_EOS];
-    int code = writing_open(&w, command, data, false);
+    int code = writing_open(w, command, w->options, false);
     if (code) return code;
-    if (w.options->chatml) code = take_turns(&w, eos);
+    if (w->options->chatml) code = take_turns(w, eos);
     if (code) {
-        session_close(&w.job.session);
+        session_close(&w->job.session);
         return code;
     }
-    const bool none = n_words == 0 && !w.options->common.jsonl;
-    return none ? text_job_run(&w.job, 1, empty) : text_job_run(&w.job, n_words, words);
+    if (w->options->file) return writing_run_file(w, " written");
+    const bool none = n_words == 0 && !w->options->common.jsonl;
+    return none ? text_job_run(&w->job, 1, empty) : text_job_run(&w->job, n_words, words);
+}
+
+static int generate(const struct cli_command *command, const void *data, int n_words,
+                    char **words) {
+    struct writing w = { .job = { .options = data, .answer = answer }, .options = data };
+    int code = writing_begin_file(command, data, n_words);
+    if (!code) code = run(command, &w, n_words, words);
+    code = ranks_agree(code);
+    ranks_end();
+    return code;
 }
 
 #define OPTIONS struct writing_options
 #define INTO    qkv_generate_options
 
 static const struct cli_option generate_table[] = {
+    OPTION_FILE("--file", "F", file, "*"),
     WRITING_TABLE,
     OPTION_FLAG("--chatml", chatml),
     OPTION_FLAG("--show-prompt", show_prompt),

@@ -1,5 +1,5 @@
 /* `qkv translate`: a text in one language to a text in another, line by line. */
-#include "common/lines.h"
+#include "common/ranks.h"
 #include "model/model.h"
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -19,52 +19,26 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     return status;
 }
 
-/* ---- Files ----------------------------------------------------------------------------------- */
-
-static qkv_status translate_line(void *user, const struct text *line, qkv_error *error) {
-    struct writing *const w = user;
-    struct session *const session = &w->job.session;
-    qkv_encoding *input = NULL;
-    json_t *json = NULL;
-    qkv_status status =
-        qkv_tokenizer_encode(session->tokenizer, line->bytes, line->n, NULL, 0, &input, error);
-    if (status == QKV_OK) status = text_fit(session, NULL, input, error);
-    if (status == QKV_OK)
-        status = answer(&w->job, input, session->common->json ? &json : NULL, error);
-    if (status == QKV_OK && json && !json_print(stdout, json))
-        status = text_error(error, QKV_ERR_IO, "it cannot be written");
-    qkv_encoding_free(input);
-    return status;
-}
-
-/* A line for each line; the first that fails ends it. */
-static int run_file(struct writing *w) {
-    struct progress progress;
-    qkv_error error;
-    progress_begin(&progress, w->options->common.quiet || w->term.tty);
-    const qkv_status status =
-        lines_each(w->options->file, &progress, " translated", translate_line, w, &error);
-    session_close(&w->job.session);
-    return cli_status(status, &error);
-}
-
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int check(const struct cli_command *command, const struct writing_options *o, int n_words) {
-    if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
-    if (o->file && o->common.jsonl) return cli_usage(command, "--file together with --jsonl");
-    if (!o->file && !o->common.jsonl && n_words == 0)
-        return cli_usage(command, "TEXT or --file is missing");
-    return EXIT_OK;
+static int run(const struct cli_command *command, struct writing *w, int n_words, char **words) {
+    const int code = writing_open(w, command, w->options, true);
+    if (code) return code;
+    return w->options->file ? writing_run_file(w, " translated")
+                            : text_job_run(&w->job, n_words, words);
 }
 
 static int translate(const struct cli_command *command, const void *data, int n_words,
                      char **words) {
-    struct writing w = { .job = { .options = data, .answer = answer } };
-    int code = check(command, data, n_words);
-    if (code == EXIT_OK) code = writing_open(&w, command, data, true);
-    if (code) return code;
-    return w.options->file ? run_file(&w) : text_job_run(&w.job, n_words, words);
+    const struct writing_options *const o = data;
+    struct writing w = { .job = { .options = data, .answer = answer }, .options = o };
+    if (!o->file && !o->common.jsonl && n_words == 0)
+        return cli_usage(command, "TEXT or --file is missing");
+    int code = writing_begin_file(command, o, n_words);
+    if (!code) code = run(command, &w, n_words, words);
+    code = ranks_agree(code);
+    ranks_end();
+    return code;
 }
 
 #define OPTIONS struct writing_options

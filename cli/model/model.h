@@ -11,7 +11,7 @@
 
 struct writing_options {
     struct cli_common common;
-    const char *file; /* translate */
+    const char *file; /* an answer for each of its lines */
     struct arg_int max_new, min_new, beams, sequences, top_k, no_repeat, seed;
     struct arg_real temperature, top_p, min_p, repetition_penalty, length_penalty;
     struct arg_int early_stopping;
@@ -39,6 +39,14 @@ int writing_open(struct writing *w, const struct cli_command *command,
 /* One text through the model. With stream, the text is printed while it is made. */
 qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream,
                        qkv_generation **made, qkv_error *error);
+
+/*
+ * --file (writing_file.c): is it possible with what else is given, and are ranks there? Then an answer for each
+ * line, "12 lines" and then `told`; closes the session. Exit codes.
+ */
+int writing_begin_file(const struct cli_command *command, const struct writing_options *options,
+                       int n_words);
+int writing_run_file(struct writing *w, const char *told);
 
 /* {"sequences": …, "steps", "seconds"} */
 json_t *writing_json(const struct writing *w, const qkv_generation *made);

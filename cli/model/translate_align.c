@@ -53,10 +53,10 @@ static qkv_status tell(struct writing *w, int32_t id, int32_t source, double wei
             list, json_pack("{s:o, s:o, s:o}", "token", token_json(session->target, id), "source",
                             text_token_json(session, source), "weight", json_number(weight)));
     } else if (all) {
-        fputs("    ", stdout);
+        fputs("    ", w->term.out);
         term_put(&w->term, token, 20, false);
         term_put(&w->term, seen, 20, false);
-        printf(" %.3f\n", weight);
+        fprintf(w->term.out, " %.3f\n", weight);
     }
     free(token);
     free(seen);

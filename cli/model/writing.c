@@ -73,15 +73,15 @@ int writing_open(struct writing *w, const struct cli_command *command,
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* Lines and tabs stay. */
-static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
+static qkv_status print_escaped(FILE *out, const char *bytes, size_t n, qkv_error *error) {
     while (n > 0) {
         size_t length = 0;
         while (length < n && bytes[length] != '\n' && bytes[length] != '\t') length++;
         char *const escaped = term_escape(bytes, length);
         if (!escaped) return text_no_memory(error);
-        fputs(escaped, stdout);
+        fputs(escaped, out);
         free(escaped);
-        if (length < n) putchar(bytes[length++]);
+        if (length < n) putc(bytes[length++], out);
         bytes += length;
         n -= length;
     }
@@ -89,8 +89,9 @@ static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
 }
 
 qkv_status writing_print(struct writing *w, const char *bytes, size_t n, qkv_error *error) {
-    if (w->term.tty) return print_escaped(bytes, n, error);
-    fwrite(bytes, 1, n, stdout); /* whether all could be written is asked at the end: cli_flush */
+    if (w->term.tty) return print_escaped(w->term.out, bytes, n, error);
+    fwrite(bytes, 1, n,
+           w->term.out); /* whether all could be written is asked at the end: cli_flush */
     return QKV_OK;
 }
 
@@ -114,7 +115,7 @@ qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream
         qkv_generate(session->ctx, session->model, input, &options, made, error);
     w->seconds = cli_seconds() - start;
     if (status == QKV_OK && stream && !options.on_text) return writing_print_all(w, *made, error);
-    if (status == QKV_OK && stream) putchar('\n');
+    if (status == QKV_OK && stream) putc('\n', w->term.out);
     return status;
 }
 
@@ -129,14 +130,14 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
         const qkv_sequence *const s = made->sequences[i];
         if (made->n_sequences > 1) {
             term_style(&w->term, STYLE_DIM);
-            printf("%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score, s->n,
-                   end_name(s->end));
+            fprintf(w->term.out, "%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score,
+                    s->n, end_name(s->end));
             term_style(&w->term, STYLE_NONE);
-            putchar('\n');
+            putc('\n', w->term.out);
         }
         const qkv_status status = writing_print(w, s->text, (size_t)s->n_bytes, error);
         if (status != QKV_OK) return status;
-        putchar('\n');
+        putc('\n', w->term.out);
     }
     return QKV_OK;
 }

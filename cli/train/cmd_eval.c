@@ -1,4 +1,5 @@
 /* `qkv eval`: how good is a model, or what it has written? */
+#include "common/ranks.h"
 #include "common/shared.h"
 #include "train/train.h"
 
@@ -15,6 +16,22 @@ static int eval_next(const struct session *session, const struct eval_options *o
                     session->info->source, session->info->architecture);
 }
 
+/* Ranks share lines of text; all else the first one does alone. */
+static int eval_model(const struct cli_command *command, const struct eval_options *options) {
+    struct session session;
+    int code = session_open(&session, command, &options->common);
+    code = ranks_agree(code);
+    if (code) return code;
+    if (session.info->kind == QKV_MODEL_DECODER)
+        code = eval_next(&session, options);
+    else if (ranks_rank() == 0)
+        code =
+            eval_and_print(session.ctx, session.model, options->text, options->grammar,
+                           options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
+    session_close(&session);
+    return code;
+}
+
 static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     struct eval_options found = *(const struct eval_options *)data, *const options = &found;
@@ -28,15 +45,10 @@ static int eval(const struct cli_command *command, const void *data, int n_words
         return cli_usage(command, "--check reads a text: no --model takes part");
     if (options->check)
         return grammar_check_print(options->grammar, options->check, &options->common);
-    struct session session;
-    int code = session_open(&session, command, &options->common);
-    if (code) return code;
-    code = session.info->kind == QKV_MODEL_DECODER
-               ? eval_next(&session, options)
-               : eval_and_print(session.ctx, session.model, options->text, options->grammar,
-                                options->seed.set ? (uint64_t)options->seed.value : 1,
-                                &options->common);
-    session_close(&session);
+    int code = options->text ? ranks_begin(false) : EXIT_OK;
+    if (!code) code = eval_model(command, options);
+    code = ranks_agree(code);
+    ranks_end();
     return code;
 }
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/ranks.h"
 #include "common/shared.h"
-#include "train/ranks.h"
 #include "train/train.h"
 
 struct train_options {
@@ -182,9 +182,9 @@ int check_source(const struct cli_command *command, const char *text, const char
 
 static int begin_ranks(const struct cli_command *command, const struct train_options *options,
                        qkv_train_options *train) {
-    const int code = ranks_begin(&train->ranks);
+    const int code = ranks_begin(false);
+    train->ranks = ranks_of_training();
     if (code || !train->ranks || options->slices.set) return code;
-    if (!tells(train)) return EXIT_USAGE;
     return cli_usage(command, "mpirun started %d ranks, but --slices is missing: they share slices",
                      train->ranks->n_ranks);
 }

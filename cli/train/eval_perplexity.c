@@ -1,20 +1,35 @@
-/* `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file. */
+/*
+ * `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file, which
+ * ranks share. Sums are added up in the order of lines.
+ */
+#include "common/ranks.h"
+#include "common/share.h"
 #include "train/train.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <qkv/generate.h>
 
 /* Sums over lines. */
 struct measured {
+    struct lines lines; /* first: share_next_line */
     const struct session *session;
+    struct progress progress;
     int64_t stride, n_lines, n_tokens;
     double sum;
 };
 
-static qkv_status add_line(void *user, const struct text *line, qkv_error *error) {
-    struct measured *const sums = user;
+/* The answer to a line. */
+struct of_line {
+    double sum;
+    int64_t n_tokens;
+};
+
+static qkv_status make(void *user, const struct text *line, struct text *answer, qkv_error *error) {
+    const struct measured *const sums = user;
     const struct session *const session = sums->session;
     qkv_encoding *text = NULL;
     qkv_perplexity_report report = qkv_perplexity_report_init();
@@ -26,19 +41,49 @@ static qkv_status add_line(void *user, const struct text *line, qkv_error *error
             qkv_perplexity(session->ctx, session->model, 1, texts, sums->stride, &report, error);
     qkv_encoding_free(text);
     if (status != QKV_OK) return status;
-    sums->sum += report.loss * (double)report.n_tokens;
-    sums->n_tokens += report.n_tokens;
-    sums->n_lines++;
+    const struct of_line made = { report.loss * (double)report.n_tokens, report.n_tokens };
+    answer->bytes = malloc(sizeof made);
+    if (!answer->bytes) return text_no_memory(error);
+    memcpy(answer->bytes, &made, sizeof made);
+    answer->n = sizeof made;
     return QKV_OK;
+}
+
+static qkv_status take(void *user, const struct text *answer, qkv_error *error) {
+    struct measured *const sums = user;
+    struct of_line made;
+    char text[64];
+    (void)error;
+    memcpy(&made, answer->bytes, sizeof made);
+    sums->sum += made.sum;
+    sums->n_tokens += made.n_tokens;
+    snprintf(text, sizeof text, "%" PRId64 " lines", ++sums->n_lines);
+    progress_text(&sums->progress, text);
+    return QKV_OK;
+}
+
+static int measure(struct measured *sums, const char *path) {
+    const struct share share = { .user = sums,
+                                 .next = share_next_line,
+                                 .make = make,
+                                 .take = take,
+                                 .failed = share_failed_line };
+    qkv_error error;
+    qkv_status status = QKV_OK;
+    if (ranks_rank() == 0) status = lines_open(&sums->lines, path, &error);
+    const int code = ranks_agree(cli_status(status, &error));
+    if (code) return code;
+    progress_begin(&sums->progress, sums->session->common->quiet);
+    status = share_run(&share, &error);
+    progress_end(&sums->progress);
+    lines_close(&sums->lines);
+    return cli_status(status, &error);
 }
 
 int eval_perplexity(const struct session *session, const char *path, int64_t stride) {
     struct measured sums = { .session = session, .stride = stride };
-    struct progress progress;
-    qkv_error error;
-    progress_begin(&progress, session->common->quiet);
-    if (lines_each(path, &progress, "", add_line, &sums, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
+    const int code = measure(&sums, path);
+    if (code || ranks_rank() > 0) return code;
     if (sums.n_tokens == 0) return cli_fail("%s: no line has two tokens", path);
     const double loss = sums.sum / (double)sums.n_tokens;
     if (session->common->json)

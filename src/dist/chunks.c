@@ -49,6 +49,7 @@ void qkvi_chunks_init(qkvi_chunks *c, qkvi_group *group, const qkvi_problem *p) 
     c->stream = (qkvi_stream){ .group = group,
                                .first = group->first_k,
                                .n_rows = qkvi_stream_rows(group, row, QKVI_KEY_BLOCK, MOST_KEYS),
+                               .n_first = QKVI_KEY_BLOCK,
                                .row_bytes = row,
                                .n_turns = 1,
                                .pack = pack,

@@ -12,7 +12,9 @@ int64_t qkvi_stream_rows(const qkvi_group *group, int64_t row_bytes, int64_t uni
 static int64_t all_rows(const qkvi_stream *s) { return s->first[s->group->transport->size]; }
 
 void qkvi_stream_init(qkvi_stream *s) {
-    s->count = qkvi_ceil_div(all_rows(s), s->n_rows);
+    if (s->n_first == 0 || s->n_first > s->n_rows) s->n_first = s->n_rows;
+    const int64_t rest = qkvi_max_i64(all_rows(s) - s->n_first, 0);
+    s->count = all_rows(s) > 0 ? 1 + qkvi_ceil_div(rest, s->n_rows) : 0;
     s->under_way = -1;
     s->status = QKV_OK;
 }

@@ -2,8 +2,9 @@
  * Rows of the whole sequence, a chunk at a time, as every rank needs them: the ranks that own rows of
  * a chunk broadcast them. While one chunk is used, the next is on its way.
  *
- * Chunks begin at multiples of n_rows of the sequence, wherever the pieces begin. The rows of a rank
- * are one message. A stream may go over the sequence several times, with other contents.
+ * The first chunk has n_first rows, the others n_rows, wherever the pieces begin. All ranks wait for the
+ * first one, so it may be shorter. The rows of a rank are one message. A stream may go over the
+ * sequence several times, with other contents.
  */
 #ifndef QKVI_DIST_STREAM_H
 #define QKVI_DIST_STREAM_H
@@ -18,7 +19,8 @@ typedef void qkvi_pack_rows(const void *user, int64_t turn, int64_t begin, int64
 typedef struct qkvi_stream {
     qkvi_group *group;
     const int64_t *first; /* [size + 1]: rows of each rank, and all */
-    int64_t n_rows;       /* of a chunk but the last */
+    int64_t n_rows;       /* of a chunk but the first and the last */
+    int64_t n_first;      /* of the first chunk; 0: n_rows */
     int64_t row_bytes;
     int64_t n_turns;
     qkvi_pack_rows *pack;
@@ -33,10 +35,11 @@ typedef struct qkvi_stream {
 
 /* The rows of chunk n, which of all turns it may be. */
 static inline int64_t qkvi_stream_begin(const qkvi_stream *s, int64_t n) {
-    return n % s->count * s->n_rows;
+    const int64_t i = n % s->count;
+    return i == 0 ? 0 : s->n_first + (i - 1) * s->n_rows;
 }
 static inline int64_t qkvi_stream_end(const qkvi_stream *s, int64_t n) {
-    return qkvi_min_i64(qkvi_stream_begin(s, n) + s->n_rows, s->first[s->group->transport->size]);
+    return qkvi_min_i64(s->n_first + n % s->count * s->n_rows, s->first[s->group->transport->size]);
 }
 
 enum { QKVI_STREAM_CHOICE = 256 }; /* of chunk_keys (group.h), for each unit */

@@ -49,6 +49,12 @@ static qkv_status array_read_as(void) {
     qkv_array *made;
     return qkv_array_read(P(0, ARRAY), QKV_ARRAY_F32, P(1, &made), P(2, &null_error));
 }
+static qkv_status array_read_part(void) {
+    qkv_array *made;
+    int64_t rows[2];
+    return qkv_array_read_part(P(0, ARRAY), QKV_ARRAY_F32, 0, 2, P(1, &made), P(2, rows),
+                               P(3, &null_error));
+}
 static qkv_status array_write(void) {
     return qkv_array_write(P(0, NULL_FOLDER "/one.npy"), P(1, &array), P(2, &null_error));
 }
@@ -85,6 +91,7 @@ const null_call null_files[] = {
     { "qkv_table_free", table_free, "n" },
     { "qkv_array_read", array_read, "rrn" },
     { "qkv_array_read: bf16", array_read_as, "rrn" },
+    { "qkv_array_read_part", array_read_part, "rrrn" },
     { "qkv_array_write", array_write, "rrn" },
     { "qkv_arrays_write", arrays_write, "rrn" },
     { "qkv_array_free", array_free, "n" },

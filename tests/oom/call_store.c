@@ -35,6 +35,16 @@ static qkv_status read_tensor(qkv_error *error) {
     return read(DATA "mixed.safetensors:half", error);
 }
 
+static qkv_status read_part(qkv_error *error) {
+    static qkv_array none;
+    int64_t rows[2];
+    array = &none;
+    const qkv_status status =
+        qkv_array_read_part(DATA "f4_big.npy", QKV_ARRAY_F32, 1, 2, &array, rows, error);
+    oom_claim(status == QKV_OK || !array, "array is NULL after a failure");
+    return status;
+}
+
 static qkv_status read_entry(qkv_error *error) { return read(DATA "deflated.npz:f", error); }
 
 static void put_csv(void) {
@@ -239,6 +249,7 @@ static const oom_call calls[] = {
     { "qkv_array_read", "csv", put_csv, read_csv, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array, OOM_IO,
       0 },
+    { "qkv_array_read_part", "half of an npy", NULL, read_part, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_arrays_write", "two files", put_second, write_two, take_two, drop_two,

@@ -86,6 +86,71 @@ static void test_reads_numpy(void **state) {
     }
 }
 
+/* The parts, one behind the other in each block of rows, are the whole. */
+static void compare_parts(const char *path, const qkv_array *whole, int n_parts) {
+    const int64_t n_columns = whole->shape[whole->rank - 1], n_rows = whole->shape[whole->rank - 2];
+    const int64_t n_blocks = n_rows * n_columns ? whole->n_elems / (n_rows * n_columns) : 0;
+    int64_t at = 0;
+    for (int p = 0; p < n_parts; p++) {
+        qkv_array *part;
+        qkv_error error = { QKV_OK, "" };
+        int64_t rows[2];
+        if (qkv_array_read_part(path, QKV_ARRAY_F32, p, n_parts, &part, rows, &error) != QKV_OK)
+            fail_msg("%s", error.message);
+        const int64_t n = part->shape[part->rank - 2];
+        assert_int_equal(rows[0], at);
+        assert_int_equal(rows[1], n_rows);
+        assert_int_equal(part->type, whole->type);
+        assert_int_equal(part->n_elems, n_blocks * n * n_columns);
+        for (int64_t i = 0; i < part->n_elems; i++) {
+            const int64_t block = i / (n * n_columns), row = i / n_columns % n + at;
+            const int64_t j = (block * n_rows + row) * n_columns + i % n_columns;
+            if (element(part, i) != element(whole, j))
+                fail_msg("%s: part %d of %d, element %d", path, p, n_parts, (int)i);
+        }
+        at += n;
+        qkv_array_free(part);
+    }
+    assert_int_equal(at, n_rows);
+}
+
+static void test_reads_parts(void **state) {
+    (void)state;
+    int n_compared = 0;
+    for (size_t f = 0; f < sizeof valid_files / sizeof *valid_files; f++) {
+        const bool is_fortran = strstr(valid_files[f].name, "fortran") != NULL;
+        char path[512];
+        qkv_array *array, *part;
+        qkv_error error = { QKV_OK, "" };
+        int64_t rows[2];
+        snprintf(path, sizeof path, DATA "%s.npy", valid_files[f].name);
+        assert_int_equal(qkv_array_read(path, QKV_ARRAY_F32, &array, &error), QKV_OK);
+        if (array->rank < 2 || is_fortran)
+            assert_int_equal(qkv_array_read_part(path, QKV_ARRAY_F32, 0, 1, &part, rows, &error),
+                             array->rank < 2 ? QKV_ERR_SHAPE : QKV_ERR_UNSUPPORTED);
+        else
+            for (int n = 1; n < 8; n++, n_compared++) compare_parts(path, array, n);
+        qkv_array_free(array);
+    }
+    assert_true(n_compared > 0);
+}
+
+static void test_refuses_parts(void **state) {
+    (void)state;
+    qkv_array *array;
+    qkv_error error;
+    int64_t rows[2];
+    assert_int_equal(qkv_array_read_part(DATA "f4.npy", QKV_ARRAY_F32, 2, 2, &array, rows, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read_part(DATA "f4.npy", QKV_ARRAY_F32, -1, 2, &array, rows, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read_part(DATA "f4.npy", QKV_ARRAY_I64, 0, 2, &array, rows, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read_part(DATA "f4.npz", QKV_ARRAY_F32, 0, 2, &array, rows, &error),
+                     QKV_ERR_IO);
+    assert_null(array);
+}
+
 static void test_writes_numpy_bytes(void **state) {
     static const char *const names[] = { "f4", "bool", "i8", "scalar", "none" };
     char path[512], ours_path[512];
@@ -231,6 +296,8 @@ static int remove_folder(void **state) { return rmdir(*state); }
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_numpy),
+        cmocka_unit_test(test_reads_parts),
+        cmocka_unit_test(test_refuses_parts),
         cmocka_unit_test(test_writes_numpy_bytes),
         cmocka_unit_test(test_doubles_are_rounded_once),
         cmocka_unit_test(test_types_of_16_bits),

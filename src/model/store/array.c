@@ -19,8 +19,7 @@ size_t qkvi_array_width(qkv_array_type type) {
     return width[type];
 }
 
-/* floats: what floats become. */
-static qkv_array_type type_of(qkvi_elem_type type, qkv_array_type floats) {
+qkv_array_type qkvi_array_type_of(qkvi_elem_type type, qkv_array_type floats) {
     return qkvi_elem_is_float(type) ? floats : type == QKVI_BOOL ? QKV_ARRAY_BOOL : QKV_ARRAY_I64;
 }
 
@@ -114,8 +113,8 @@ qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type float
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: npy type <V2 is not supported, unless it is said to be bf16",
                               bytes->name);
-    QKV_TRY(
-        qkvi_array_make(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
+    QKV_TRY(qkvi_array_make(qkvi_array_type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems,
+                            array, error));
     const stored_elems stored = { npy.type, npy.big_endian, npy.n_elems };
     QKV_TRY(fill_array(bytes, &stored, *array, error));
     return npy.fortran_order ? transpose(*array, error) : QKV_OK;
@@ -139,7 +138,7 @@ static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qk
     if (!tensor)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no tensor '%s'",
                               file->source.name, QKVI_PRINTABLE(200, name));
-    QKV_TRY(qkvi_array_make(type_of(tensor->type, floats), tensor->rank, tensor->shape,
+    QKV_TRY(qkvi_array_make(qkvi_array_type_of(tensor->type, floats), tensor->rank, tensor->shape,
                             tensor->n_elems, array, error));
     tensor_bytes from = { file, tensor };
     const qkvi_npy_bytes bytes = { file->source.name, tensor->end - tensor->begin, take_tensor,

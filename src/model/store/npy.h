@@ -65,6 +65,9 @@ qkv_status qkvi_array_make(qkv_array_type type, int rank, const int64_t *shape, 
 qkv_status qkvi_array_convert(const char *file, qkvi_elem_type type, const void *stored, size_t n,
                               qkv_array *array, qkv_error *error);
 
+/** The type that elements get in memory; floats: what floats become. */
+qkv_array_type qkvi_array_type_of(qkvi_elem_type type, qkv_array_type floats);
+
 /** Bytes of an element in memory. */
 size_t qkvi_array_width(qkv_array_type type);
 

@@ -1,0 +1,49 @@
+/* What mpirun says of ranks, and how they agree: see ranks.h. */
+#include "common/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cli.h"
+
+int ranks_announced(void) {
+    static const char *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const text = getenv(names[i]);
+        const long n = text ? strtol(text, NULL, 10) : 0;
+        if (n > 0 && n < 1 << 30) return (int)n;
+    }
+    return 0;
+}
+
+bool ranks_wanted(char **argv) {
+    static const char *const shared[] = { "train", "embed", "generate", "translate", "eval" };
+    for (size_t i = 0; argv[1] && i < sizeof shared / sizeof *shared; i++)
+        if (strcmp(argv[1], shared[i]) == 0) return ranks_announced() > 1;
+    for (size_t i = 1; argv[1] && argv[i]; i++)
+        if (strcmp(argv[i], "--mpi") == 0) return true;
+    return false;
+}
+
+/* What a rank has come to. */
+struct outcome {
+    int code;
+    char message[CLI_MOST_MESSAGE];
+};
+
+int ranks_agree(int code) {
+    static int failed;
+    const int size = ranks_size();
+    if (failed || size == 1) return failed ? failed : code;
+    struct outcome mine = { .code = code }, *const all = calloc((size_t)size, sizeof *all);
+    if (!all) abort(); /* which ends the job */
+    if (code) memcpy(mine.message, cli_kept, sizeof mine.message);
+    ranks_gather(&mine, (int)sizeof mine, all);
+    for (int rank = 0; rank < size && !failed; rank++) {
+        failed = all[rank].code;
+        if (failed && rank > 0 && ranks_rank() == 0 && *all[rank].message)
+            cli_note(false, "%s (rank %d)", all[rank].message, rank);
+    }
+    free(all);
+    return failed;
+}

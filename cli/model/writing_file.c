@@ -1,0 +1,102 @@
+/*
+ * `qkv generate --file` and `qkv translate --file`: an answer for each line, in their order, which ranks
+ * share (share.h). The first line that fails ends it.
+ */
+#include "common/ranks.h"
+#include "common/share.h"
+#include "model/model.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct filing {
+    struct lines lines; /* first: share_next_line */
+    struct writing *w;
+    struct progress progress;
+    const char *told;
+    int64_t n_taken;
+};
+
+/* With what stands around it. malloc */
+static char *whole_of(const struct text_job *job, const struct text *line, size_t *n) {
+    const char *const before = job->before ? job->before : "";
+    const char *const behind = job->behind ? job->behind : "";
+    const size_t n_before = strlen(before), n_behind = strlen(behind);
+    *n = n_before + line->n + n_behind;
+    char *const text = malloc(*n + 1);
+    if (!text) return NULL;
+    memcpy(text, before, n_before);
+    if (line->n > 0) memcpy(text + n_before, line->bytes, line->n);
+    memcpy(text + n_before + line->n, behind, n_behind);
+    return text;
+}
+
+/* Printed to w->term.out. */
+static qkv_status answer(struct writing *w, const struct text *line, qkv_error *error) {
+    struct session *const session = &w->job.session;
+    qkv_encoding *input = NULL;
+    json_t *json = NULL;
+    size_t n;
+    char *const text = whole_of(&w->job, line, &n);
+    if (!text) return text_no_memory(error);
+    qkv_status status = qkv_tokenizer_encode(session->tokenizer, text, n, NULL, 0, &input, error);
+    if (status == QKV_OK) status = text_fit(session, NULL, input, error);
+    if (status == QKV_OK)
+        status = w->job.answer(&w->job, input, session->common->json ? &json : NULL, error);
+    if (status == QKV_OK && json && !json_print(w->term.out, json))
+        status = text_error(error, QKV_ERR_IO, "it cannot be written");
+    qkv_encoding_free(input);
+    free(text);
+    return status;
+}
+
+static qkv_status make(void *user, const struct text *line, struct text *made, qkv_error *error) {
+    struct writing *const w = ((struct filing *)user)->w;
+    FILE *const out = w->term.out;
+    w->term.out = open_memstream(&made->bytes, &made->n);
+    qkv_status status = w->term.out ? answer(w, line, error) : text_no_memory(error);
+    const bool is_whole = w->term.out && !ferror(w->term.out);
+    if (w->term.out && (fclose(w->term.out) != 0 || !is_whole) && status == QKV_OK)
+        status = text_no_memory(error);
+    w->term.out = out;
+    if (status == QKV_OK) return QKV_OK;
+    free(made->bytes);
+    made->bytes = NULL;
+    return status;
+}
+
+static qkv_status take(void *user, const struct text *made, qkv_error *error) {
+    struct filing *const x = user;
+    char text[64];
+    if (made->n > 0) fwrite(made->bytes, 1, made->n, stdout);
+    snprintf(text, sizeof text, "%" PRId64 " lines%s", ++x->n_taken, x->told);
+    progress_text(&x->progress, text);
+    if (ferror(stdout)) return text_error(error, QKV_ERR_IO, "it cannot be written");
+    return QKV_OK;
+}
+
+int writing_run_file(struct writing *w, const char *told) {
+    struct filing x = { .w = w, .told = told };
+    const struct share share = {
+        .user = &x, .next = share_next_line, .make = make, .take = take, .failed = share_failed_line
+    };
+    qkv_error error;
+    qkv_status status = QKV_OK;
+    if (ranks_rank() == 0) status = lines_open(&x.lines, w->options->file, &error);
+    int code = ranks_agree(cli_status(status, &error));
+    progress_begin(&x.progress, w->options->common.quiet || w->term.tty);
+    if (!code) code = cli_status(share_run(&share, &error), &error);
+    progress_end(&x.progress);
+    lines_close(&x.lines);
+    session_close(&w->job.session);
+    return code;
+}
+
+int writing_begin_file(const struct cli_command *command, const struct writing_options *o,
+                       int n_words) {
+    if (!o->file) return EXIT_OK;
+    if (n_words > 0) return cli_usage(command, "--file together with a text");
+    if (o->common.jsonl) return cli_usage(command, "--file together with --jsonl");
+    return ranks_begin(false);
+}

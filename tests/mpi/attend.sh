@@ -1,0 +1,76 @@
+# qkv attend --mpi by mpirun: the files of one process for any number of ranks, more than there are rows, too; what is
+# refused is the same error on all ranks. Usage: attend.sh QKV FOLDER MPIEXEC FLAGS...
+set -u
+qkv=$1 folder=$2
+shift 2
+rm -rf "$folder"
+mkdir -p "$folder"
+export QKV_NUM_THREADS=1
+failed=0
+check() { # check WHAT COMMAND...
+    what=$1
+    shift
+    "$@" || { echo "FAILED: $what" && cat "$folder/err" && failed=1; }
+}
+is() { test "$1" "$2" "$3"; }
+# numbers SEED ROWS COLUMNS: a table, of which attention on itself makes an .npy
+numbers() {
+    awk -v seed="$1" -v n="$2" -v m="$3" 'BEGIN {
+        x = seed
+        for (i = 0; i < n; i++) for (c = 0; c < m; c++) {
+            x = (x * 1103515245 + 12345) % 2147483648
+            printf "%.4f%s", x / 1073741824 - 1, c + 1 < m ? "," : "\n"
+        } }' >"$folder/t.csv"
+    "$qkv" attend --q "$folder/t.csv" --k "$folder/t.csv" --v "$folder/t.csv" -o "$folder/$4.npy" --quiet || failed=1
+}
+numbers 1 700 32 long
+numbers 2 300 32 keys
+numbers 3 3 32 three
+one() { "$qkv" attend "$@" -o "$folder/one.npy" --lse "$folder/one_lse.npy" --quiet 2>"$folder/err"; }
+# same QUERIES KEYS OPTION...: for several numbers of ranks
+mpirun=$*
+same() {
+    q=$folder/$1.npy k=$folder/$2.npy
+    shift 2
+    one --q "$q" --k "$k" --v "$k" "$@" || failed=1
+    for ranks in 1 2 3 5; do
+        rm -f "$folder/o.npy" "$folder/lse.npy"
+        $mpirun $ranks "$qkv" attend --mpi --q "$q" --k "$k" --v "$k" "$@" -o "$folder/o.npy" --lse "$folder/lse.npy" \
+            --quiet >"$folder/out" 2>"$folder/err"
+        check "$ranks ranks, $*: exit $?" is $? -eq 0
+        check "$ranks ranks, $*: another output" cmp -s "$folder/one.npy" "$folder/o.npy"
+        check "$ranks ranks, $*: another lse" cmp -s "$folder/one_lse.npy" "$folder/lse.npy"
+    done
+}
+same long long --causal top-left
+same long keys --causal bottom-right --window 200,-1
+same keys long
+same three three --causal 0 # N < P
+same three long --dtype bf16 --scale 0.3
+
+refused() { # refused MESSAGE RANKS ARGUMENT...
+    message=$1 ranks=$2
+    shift 2
+    rm -f "$folder/none.npy"
+    $mpirun $ranks "$qkv" attend --mpi "$@" -o "$folder/none.npy" >"$folder/out" 2>"$folder/err"
+    check "$message: exit 0" is $? -ne 0
+    check "$message: not said once" is "$(grep -c "$message" "$folder/err")" -eq 1
+    check "$message: a file" test ! -e "$folder/none.npy"
+}
+numbers 4 700 16 narrow
+refused '^qkv: --q has shape \[700,16\], --k has \[700,32\]: the head sizes differ$' 3 --q "$folder/narrow.npy" --k "$folder/long.npy" \
+    --v "$folder/long.npy"
+refused '^qkv: .*/t.csv: is not a .npy file' 2 --q "$folder/t.csv" --k "$folder/long.npy" --v "$folder/long.npy"
+refused '^qkv attend: --mpi together with --stats$' 1 --q x.npy --k x.npy --v x.npy --stats "$folder/s.json"
+
+# A file of another shape that only one rank sees: the same error on all, said once, and no file.
+mkdir "$folder/a" "$folder/b"
+cp "$folder/long.npy" "$folder/a/q.npy"
+cp "$folder/narrow.npy" "$folder/b/q.npy"
+where='cd "$0/$(test "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" -eq 1 && echo b || echo a)" && exec "$@"'
+$mpirun 3 sh -c "$where" "$folder" "$qkv" attend --mpi --q q.npy --k "$folder/long.npy" --v "$folder/long.npy" \
+    -o "$folder/none.npy" >"$folder/out" 2>"$folder/err"
+check "one rank: exit 0" is $? -ne 0
+check "one rank: not said once" is "$(grep -c 'the head sizes differ (rank 1)$' "$folder/err")" -eq 1
+check "one rank: a file" test ! -e "$folder/none.npy"
+exit $failed

@@ -1,0 +1,92 @@
+# Lines that ranks share by mpirun, of embed, generate and translate: the bytes of one process; a line that fails, a rank
+# that cannot begin, a rank that is killed. Usage: lines.sh QKV FOLDER MODELS MPIEXEC FLAGS...
+set -u
+qkv=$1 folder=$2 models=$3
+shift 3
+rm -rf "$folder"
+mkdir -p "$folder"
+export QKV_NUM_THREADS=1
+failed=0
+check() { # check WHAT COMMAND...
+    what=$1
+    shift
+    "$@" || { echo "FAILED: $what" && cat "$folder/err" && failed=1; }
+}
+is() { test "$1" "$2" "$3"; }
+mpirun=$*
+lines() { # lines N: sentences of 1 to 9 words, and an empty line
+    awk -v n="$1" 'BEGIN {
+        split("the man a woman reads book dog old sees", word, " ")
+        for (i = 1; i <= n; i++) {
+            text = ""
+            for (k = 0; i != 5 && k < i * 7 % 9 + 1; k++) text = text (k ? " " : "") word[(i * 5 + k * k) % 9 + 1]
+            print text
+        } }'
+}
+
+# same NAME COMMAND...: standard output, and standard error without what mpirun says
+same() {
+    name=$1
+    shift
+    "$qkv" "$@" >"$folder/one" 2>"$folder/one_err" </dev/null
+    code=$?
+    for ranks in 1 2 3 4; do
+        $mpirun $ranks "$qkv" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+        check "$name, $ranks ranks: not $code" is $? -eq $code
+        check "$name, $ranks ranks: other bytes" cmp -s "$folder/one" "$folder/out"
+        grep '^qkv: ' "$folder/err" >"$folder/said"
+        check "$name, $ranks ranks: other messages" cmp -s "$folder/one_err" "$folder/said"
+    done
+}
+
+lines 3000 >"$folder/texts"
+lines 40 >"$folder/prompts"
+for ending in npy json; do
+    "$qkv" embed --file "$folder/texts" -o "$folder/one.$ending" --quiet 2>"$folder/err" || failed=1
+    for ranks in 2 3; do
+        $mpirun $ranks "$qkv" embed --file "$folder/texts" -o "$folder/of.$ending" --quiet >"$folder/out" 2>"$folder/err"
+        check "embed, $ranks ranks: exit $?" is $? -eq 0
+        check "embed, $ranks ranks: another $ending" cmp -s "$folder/one.$ending" "$folder/of.$ending"
+    done
+done
+same similar embed --file "$folder/prompts" --similar "the old man" --normalize --pooling max
+same generate generate --file "$folder/prompts" --model "$models/gpt2_1" --max-new 12
+same drawn generate --file "$folder/prompts" --model "$models/gpt2_1" --max-new 12 --sample --seed 7 --sequences 2
+same translate translate --file "$folder/prompts" --model "$models/marian_1" --max-new 12 --align --truncate
+same eval eval --text "$folder/prompts" --model "$models/gpt2_1"
+same "eval of an encoder" eval --text "$folder/prompts"
+same "no file" generate --file "$folder/none" --model "$models/gpt2_1"
+same "no model" embed --file "$folder/prompts" --model "$folder/none"
+
+# Line 21 is too long for the model: what stands before it is written, and it is named.
+{ lines 20; lines 400 | tr '\n' ' '; echo; lines 9; } >"$folder/long"
+same "a long line" translate --file "$folder/long" --model "$models/marian_1" --max-new 12
+check "a long line: not named" grep -q '/long:21: ' "$folder/said"
+check "a long line: not 20 answers" is "$(wc -l <"$folder/out")" -eq 20
+
+# A model that one rank does not have: the error of all, and no file.
+mkdir "$folder/a" "$folder/b"
+cp -r "$models/gpt2_1" "$folder/a/model"
+where='cd "$0/$(test "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" -eq 1 && echo b || echo a)" && exec "$@"'
+$mpirun 3 sh -c "$where" "$folder" "$qkv" generate --file "$folder/prompts" --model model >"$folder/out" 2>"$folder/err"
+check "a model of some: exit 0" is $? -ne 0
+check "a model of some: not said once" is "$(grep -c '^qkv: .*model.*(rank 1)$' "$folder/err")" -eq 1
+check "a model of some: something was written" test ! -s "$folder/out"
+
+# kill -9 of a rank: the job ends in 10 s, and no file is there.
+i=0
+while [ $i -lt 60 ]; do cat "$folder/texts" && i=$((i + 1)); done >"$folder/many"
+timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" embed --file "$folder/many" \
+    -o "$folder/killed.npy" >"$folder/out" 2>"$folder/err" &
+job=$!
+tries=0
+while [ "$(cat "$folder/ranks" 2>/dev/null | wc -l)" -lt 3 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
+sleep 0.7
+victim=$(tail -n 1 "$folder/ranks")
+before=$(date +%s)
+check "no rank to kill" kill -9 "$victim"
+wait $job
+check "killed: exit 0" is $? -ne 0
+check "killed: more than 10 s" is $(($(date +%s) - before)) -le 10
+check "killed: a file" test ! -e "$folder/killed.npy"
+exit $failed
