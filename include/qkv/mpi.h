@@ -133,6 +133,20 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_explain(qkvmpi_group *group, q
                                                           qkvmpi_plan *plan);
 
 /**
+ * Measures the three rates of options on these ranks, of which it writes the worst. Collective. All
+ * ranks attend and send at the same time, so ranks of one computer share it as in a call. The
+ * scheme of options stays. With one rank nothing is sent, and its rates are 0.
+ *
+ * Memory: 10 MiB, freed again, and the workspace of ctx. Time: a fraction of a second.
+ *
+ * @param dtype    of q, k and v.
+ * @param options  its struct_size is set. Written only after success, the same on all ranks.
+ * @return as qkvmpi_attention_forward.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_measure(qkvmpi_group *group, qkv_ctx *ctx, qkv_dtype dtype,
+                                                qkvmpi_options *options);
+
+/**
  * Returns this process's `ranks` of qkv_train_options: a training run whose slices the ranks of the
  * group share. The group must stay until qkv_train returns. qkv_train refuses that of NULL.
  */

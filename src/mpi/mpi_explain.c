@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/options.h"
+#include "dist/measure.h"
 #include "dist/ring.h"
 #include "mpi/mpi_group.h"
 
@@ -66,5 +67,24 @@ qkv_status qkvmpi_attention_explain(qkvmpi_group *group, qkv_ctx *ctx,
     QKV_TRY(
         qkvi_explain_costs(group->of, ctx, status == QKV_OK ? NULL : &error, desc, &rates, &costs));
     write_plan(group, &costs, plan);
+    return QKV_OK;
+}
+
+qkv_status qkvmpi_measure(qkvmpi_group *group, qkv_ctx *ctx, qkv_dtype dtype,
+                          qkvmpi_options *options) {
+    qkvmpi_options read = qkvmpi_options_init();
+    qkvi_rates rates;
+    qkv_error error = { QKV_OK, "" };
+    qkv_status status = QKV_OK;
+    if (!group) return QKV_ERR_ARGUMENT;
+    if (!options)
+        status = qkvi_error_set(&error, QKV_ERR_ARGUMENT, "options is NULL");
+    else
+        status = qkvi_options_read(&read, sizeof read, options, "qkvmpi_options", &error);
+    QKV_TRY(qkvi_measure(group->of, ctx, status == QKV_OK ? NULL : &error, dtype, &rates));
+    read.flops_per_second = rates.flops_per_second;
+    read.bytes_per_second = rates.bytes_per_second;
+    read.seconds_per_message = rates.seconds_per_message;
+    qkvi_options_write(options, &read, sizeof read);
     return QKV_OK;
 }

@@ -25,6 +25,7 @@ void run_decode_pairs(qkvmpi_group *group, uint64_t seed, int every);
 void run_rings(qkvmpi_group *group);
 void run_schemes(qkvmpi_group *group);
 void check_plan(qkvmpi_group *group);
+void check_rates(qkvmpi_group *group);
 void check_decode_bytes(qkvmpi_group *group);
 void refuse_options(qkvmpi_group *group);
 

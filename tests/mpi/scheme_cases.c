@@ -125,3 +125,30 @@ void check_plan(qkvmpi_group *group) {
            "a plan has a place");
     qkv_ctx_destroy(ctx);
 }
+
+void check_rates(qkvmpi_group *group) {
+    qkvmpi_options options = qkvmpi_options_init();
+    qkvmpi_plan plan = qkvmpi_plan_init();
+    qkv_attention_desc d;
+    qkv_ctx *const ctx = new_context();
+    options.scheme = "auto";
+    expect(qkvmpi_measure(group, ctx, QKV_F32, &options) == QKV_OK, "rates are not measured");
+    expect(options.flops_per_second > 1e6 && options.flops_per_second < 1e15,
+           "no computer computes so fast or slowly");
+    expect((options.bytes_per_second > 0) == (n_ranks > 1) &&
+               (options.seconds_per_message > 0) == (n_ranks > 1),
+           "messages have rates if there are any");
+    expect(strcmp(options.scheme, "auto") == 0, "the scheme stays");
+    qkv_attention_desc_contiguous(&d, 1, 8, 8, 64, 64, 16, 16);
+    expect(qkvmpi_attention_explain(group, ctx, &d, &options, &plan) == QKV_OK &&
+               plan.flops_per_second == options.flops_per_second,
+           "all ranks have the same rates");
+    qkvmpi_options *const given = my_rank == n_ranks - 1 ? NULL : &options;
+    expect(qkvmpi_measure(group, ctx, QKV_F32, given) == QKV_ERR_ARGUMENT &&
+               strstr(qkvmpi_group_message(group), "options is NULL"),
+           "rates have a place");
+    expect(qkvmpi_measure(group, ctx, (qkv_dtype)99, &options) == QKV_ERR_DTYPE &&
+               strstr(qkvmpi_group_message(group), "dtype = 99"),
+           "no such type");
+    qkv_ctx_destroy(ctx);
+}

@@ -66,6 +66,7 @@ static void check_faults(qkvmpi_group *group) {
                    QKV_ERR_ARGUMENT &&
                qkvmpi_attention_decode(NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
                    QKV_ERR_ARGUMENT &&
+               qkvmpi_measure(NULL, NULL, QKV_F32, NULL) == QKV_ERR_ARGUMENT &&
                qkvmpi_attention_explain(NULL, NULL, NULL, NULL, NULL) == QKV_ERR_ARGUMENT &&
                qkvmpi_attention_columns_pass(NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
                    QKV_ERR_ARGUMENT,
@@ -104,6 +105,7 @@ int main(int argc, char **argv) {
     run_rings(group);
     run_schemes(group);
     check_plan(group);
+    check_rates(group);
     if (qkvi_mpi_cut_at(&group->mpi, 100, 64, &error) != QKV_OK) abort();
     run_pairs(group, 0xB10C, 11);
     run_decode_pairs(group, 0xDECB10C, 11);
