@@ -23,11 +23,6 @@
 int cli_cancelled;
 static volatile sig_atomic_t signal_met;
 
-char cli_kept[CLI_MOST_MESSAGE];
-static bool keeps;
-
-void cli_keep(void) { keeps = true; }
-
 /*
  * Names of files and words of the command line may hold anything: what could steer a terminal is
  * escaped. Of messages that are kept the first stays, which is the reason.
@@ -36,7 +31,7 @@ static void say(const char *who, const char *format, va_list list) {
     char text[CLI_MOST_MESSAGE];
     const int n = snprintf(text, sizeof text, "%s", who);
     vsnprintf(text + n, sizeof text - (size_t)n, format, list);
-    if (keeps) {
+    if (cli_keeps) {
         if (!*cli_kept) memcpy(cli_kept, text, sizeof text);
         return;
     }
@@ -60,14 +55,14 @@ int cli_usage(const struct cli_command *command, const char *format, ...) {
     va_start(list, format);
     say(who, format, list);
     va_end(list);
-    if (keeps) return EXIT_USAGE;
+    if (cli_keeps) return EXIT_USAGE;
     fprintf(stderr, command ? "Try 'qkv help %s'.\n" : "Try 'qkv help'.\n",
             command ? command->name : "");
     return EXIT_USAGE;
 }
 
 void cli_note(bool quiet, const char *format, ...) {
-    if (quiet || keeps) return;
+    if (quiet || cli_keeps) return;
     va_list list;
     va_start(list, format);
     say("", format, list);
@@ -156,7 +151,7 @@ int main(int argc, char **argv) {
     if (argc > 1) ranks_hand_over(argv);
     int code = dispatch(argc, argv);
     const bool written = cli_flush();
-    if (keeps)
+    if (cli_keeps)
         return EXIT_OK; /* the first rank has the job's exit code, and mpirun ends the others */
     if (cli_cancelled) {
         fputs("qkv: interrupted\n", stderr);

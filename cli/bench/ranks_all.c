@@ -78,7 +78,7 @@ static double idle_seconds(enum ranks_part part) {
 /* Of one call, and how long it waited. All ranks begin together. */
 static qkv_status time_part(struct measuring *m, struct ranks_bench *b, enum ranks_part part,
                             int calls, double *seconds, double *waited) {
-    qkv_error error;
+    qkv_error error = { QKV_OK, "" };
     qkv_status status = slowest(m, 0, seconds);
     if (part == PART_ONE && ranks_rank() == 0) sched_setaffinity(0, sizeof m->all, &m->all);
     const double start = cli_seconds(), before = idle_seconds(part);

@@ -6,6 +6,9 @@
 
 #include "common/cli.h"
 
+char cli_kept[CLI_MOST_MESSAGE];
+bool cli_keeps;
+
 int ranks_announced(void) {
     static const char *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -27,7 +27,7 @@ int ranks_begin(bool always) {
         return cli_fail("%s", error.message);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* whose errors end the job */
     training = qkvmpi_train_ranks(group);
-    if (ranks_rank() > 0) cli_keep();
+    cli_keeps = ranks_rank() > 0;
     return EXIT_OK;
 }
 

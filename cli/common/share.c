@@ -117,8 +117,11 @@ static void take(struct sharing *s) {
     for (; s->taken < s->given && slot_of(s, s->taken)->is_there; s->taken++) {
         struct slot *const slot = slot_of(s, s->taken);
         if (s->status == QKV_OK && slot->status != QKV_OK) {
-            s->status = text_error(s->error, slot->status, "%.*s", (int)slot->answer.n,
-                                   slot->answer.bytes ? slot->answer.bytes : "out of memory");
+            const struct text *const said = &slot->answer;
+            if (said->bytes)
+                s->status = text_error(s->error, slot->status, "%.*s", (int)said->n, said->bytes);
+            else
+                s->status = text_no_memory(s->error);
             if (s->share->failed) s->share->failed(s->share->user, s->taken, s->error);
         } else if (s->status == QKV_OK) {
             s->status = s->share->take(s->share->user, &slot->answer, s->error);

@@ -63,15 +63,15 @@ QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array_type
 QKV_API void qkv_array_free(qkv_array *array);
 
 /**
- * Reads a part of the rows of F.npy, and no other rows: of n_parts equal ones the part-th, from 0. Rows are
- * those of the dimension before the last, and part p has the rows from floor(n p / n_parts) on. So each of
- * several processes can read its piece of a sequence [.., token, channel].
+ * Reads a part of the rows of F.npy, and no other rows: of n_parts equal ones the part-th, from 0.
+ * Rows are those of the dimension before the last. Part p begins with row floor(n p / n_parts). So
+ * each of several processes can read its piece of a sequence [.., token, channel].
  *
  * @param floats  as for qkv_array_read.
  * @param array   receives an array of the part's rows, which may be none; NULL after an error.
  * @param rows    receives the first row of the part, and the number of rows of the whole array.
- * @return QKV_ERR_SHAPE for an array of fewer than two dimensions; QKV_ERR_UNSUPPORTED for one in Fortran
- *         order; else as qkv_array_read.
+ * @return QKV_ERR_SHAPE for an array of fewer than two dimensions; QKV_ERR_UNSUPPORTED for one in
+ *         Fortran order; else as qkv_array_read.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read_part(const char *path, qkv_array_type floats,
                                                      int64_t part, int64_t n_parts,

@@ -363,4 +363,10 @@ run attend $qkv_arrays -o "$folder/no/o.npy"
 code 1
 err_like '^qkv: .*no/o.npy'
 check "a temporary file is left" sh -c "! ls '$folder' | grep -q 'npy\.'"
+
+# ---- Over ranks, which tests/mpi has ------------------------------------------------------------
+
+usage attend "--mpi together with --mask" attend $qkv_arrays --mpi --mask x.npy -o "$o"
+usage attend "--mpi together with --grad-out" attend $qkv_arrays --mpi --grad-out x.npy -o "$o"
+usage attend "--mpi goes with -o" attend $qkv_arrays --mpi
 finish

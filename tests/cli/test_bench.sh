@@ -133,5 +133,8 @@ usage bench "--fail-above needs --compare" bench L11 --fail-above 3
 usage bench "--fail-above: -1 is below 0" bench L11 --compare x --fail-above -1
 usage bench "--from needs --compare: it takes the place of measuring" bench --from x
 usage bench "--from measures nothing: no cases, no --json" bench --from x --compare y L11
+usage bench "--mpi together with --list" bench --mpi --list
+usage bench "--mpi together with --compare" bench --mpi --compare x
+usage bench "--len goes with --mpi" bench --len 100
 usage bench "--compare and --json - both print: name a file for --json" bench --compare x --json -
 finish

@@ -99,6 +99,34 @@ err_like 'a prompt of [0-9]* tokens leaves no room: the model.s length is 45$'
 usage generate "--beams: '0' is not a whole number from 1 to 256" generate "the man" $gpt2 --beams 0
 usage generate "--early-stopping: 'x' is not one of likely|always|never" generate "the man" $gpt2 --early-stopping x
 
+# A prompt a line.
+printf 'the man\nthe dog saw\n\n' >"$d/prompts"
+run generate --file "$d/prompts" $gpt2 --max-new 8
+code 0
+no_err
+cp "$folder/out" "$d/several"
+{ cat "$d/text"; "$qkv" generate "the dog saw" $gpt2 --max-new 8; "$qkv" generate "" $gpt2 --max-new 8; } >"$d/each"
+check "a line is not as a prompt alone" cmp -s "$d/each" "$d/several"
+feed "$(cat "$d/prompts")" generate --file - $gpt2 --max-new 8
+check "standard input, a line less" test "$(head -n 2 "$d/each")" = "$(cat "$folder/out")"
+run generate --file "$d/prompts" $gpt2 --max-new 8 --json
+check "an object for each line" test "$(grep -c '^{"prompt_tokens":' "$folder/out")" -eq 3
+run generate --file "$d/prompts" $gpt2 --max-new 3 --beams 3 --sequences 2
+check "two sequences of each" test "$(grep -c ' score ' "$folder/out")" -eq 6
+run generate --file "$d/prompts" --model "$d/turns" --chatml --max-new 4
+code 0
+check "a turn a line" test "$(wc -l <"$folder/out")" -ge 3
+{ cat "$d/prompts" && printf 'the man %.0s' $(seq 40); } >"$d/one_long"
+run generate --file "$d/one_long" $gpt2 --max-new 8
+code 1
+check "not what stands before it" cmp -s "$d/several" "$folder/out"
+err_like '/one_long:4: a prompt of [0-9]* tokens leaves no room: '
+run generate --file "$d/none" $gpt2
+code 1
+err_like '/none: No such file'
+usage generate "--file together with a text" generate --file "$d/prompts" "the man" $gpt2
+usage generate "--file together with --jsonl" generate --file "$d/prompts" --jsonl $gpt2
+
 # ---- translate ----------------------------------------------------------------------------------
 
 run translate "the man saw" $marian --max-new 6
