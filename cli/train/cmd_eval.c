@@ -10,6 +10,8 @@ struct eval_options {
 
 /* Models that predict the next token have their own measure. */
 static int eval_next(const struct session *session, const struct eval_options *options) {
+    if (options->stride.set && session->info->kind == QKV_MODEL_PAIR)
+        return cli_usage(session->command, "--stride is of texts: pairs have no windows");
     if (options->text) return eval_perplexity(session, options->text, options->stride.value);
     return cli_fail("%s is a %s, which fills no blanks: --text measures how well it predicts",
                     session->info->source, session->info->architecture);
@@ -31,7 +33,7 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     struct session session;
     int code = session_open(&session, command, &options->common);
     if (code) return code;
-    code = session.info->kind == QKV_MODEL_DECODER
+    code = session.info->kind != QKV_MODEL_ENCODER
                ? eval_next(&session, options)
                : eval_and_print(session.ctx, session.model, options->text, options->grammar,
                                 options->seed.set ? (uint64_t)options->seed.value : 1,
