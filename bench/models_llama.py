@@ -185,7 +185,9 @@ class OpenVino:
                 self.model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
 
             def forward(self, ids):
-                return self.model(ids, use_cache=False, logits_to_keep=1).logits
+                # a mask, or transformers looks for texts in one row, by an operator that is not converted
+                mask = torch.ones_like(ids)
+                return self.model(ids, attention_mask=mask, use_cache=False, logits_to_keep=1).logits
 
         example = torch.ones((1, PROMPTS[0]), dtype=torch.long)
         graph = openvino.convert_model(Prompt().eval(), example_input=example)

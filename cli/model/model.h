@@ -60,6 +60,13 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
 qkv_status translate_align(struct writing *w, const qkv_encoding *source, const qkv_sequence *made,
                            json_t *json, qkv_error *error);
 
+/* What `qkv info --json` says of a model. */
+json_t *info_model_json(const qkv_model *model);
+/* How weights are kept: by --weights, not as the file has them. */
+const char *info_weights(const qkv_model_info *info);
+const char *info_rope(qkv_rope_type type);
+bool info_has_prompts(const qkv_model *model);
+
 /* `qkv info` of an array, and of a file of tensors. Return an exit code. */
 int info_array(const char *name, const struct cli_common *common);
 int info_tensors(const char *path, const struct cli_common *common);

@@ -11,6 +11,8 @@ struct eval_options {
 
 /* Models that predict the next token have their own measure. */
 static int eval_next(const struct session *session, const struct eval_options *options) {
+    if (options->stride.set && session->info->kind == QKV_MODEL_PAIR)
+        return cli_usage(session->command, "--stride is of texts: pairs have no windows");
     if (options->text) return eval_perplexity(session, options->text, options->stride.value);
     return cli_fail("%s is a %s, which fills no blanks: --text measures how well it predicts",
                     session->info->source, session->info->architecture);
@@ -22,7 +24,7 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     int code = session_open(&session, command, &options->common);
     code = ranks_agree(code);
     if (code) return code;
-    if (session.info->kind == QKV_MODEL_DECODER)
+    if (session.info->kind != QKV_MODEL_ENCODER)
         code = eval_next(&session, options);
     else if (ranks_rank() == 0)
         code =

@@ -1,6 +1,6 @@
 /*
- * `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file, which
- * ranks share. Sums are added up in the order of lines.
+ * `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file, or on
+ * the pairs of them. Ranks share the lines. Sums are added up in the order of lines.
  */
 #include "common/ranks.h"
 #include "common/share.h"
@@ -28,7 +28,18 @@ struct of_line {
     int64_t n_tokens;
 };
 
-static qkv_status make(void *user, const struct text *line, struct text *answer, qkv_error *error) {
+static qkv_status put_report(const qkv_perplexity_report *report, struct text *answer,
+                             qkv_error *error) {
+    const struct of_line made = { report->loss * (double)report->n_tokens, report->n_tokens };
+    answer->bytes = malloc(sizeof made);
+    if (!answer->bytes) return text_no_memory(error);
+    memcpy(answer->bytes, &made, sizeof made);
+    answer->n = sizeof made;
+    return QKV_OK;
+}
+
+static qkv_status make_of_line(void *user, const struct text *line, struct text *answer,
+                               qkv_error *error) {
     const struct measured *const sums = user;
     const struct session *const session = sums->session;
     qkv_encoding *text = NULL;
@@ -40,13 +51,32 @@ static qkv_status make(void *user, const struct text *line, struct text *answer,
         status =
             qkv_perplexity(session->ctx, session->model, 1, texts, sums->stride, &report, error);
     qkv_encoding_free(text);
-    if (status != QKV_OK) return status;
-    const struct of_line made = { report.loss * (double)report.n_tokens, report.n_tokens };
-    answer->bytes = malloc(sizeof made);
-    if (!answer->bytes) return text_no_memory(error);
-    memcpy(answer->bytes, &made, sizeof made);
-    answer->n = sizeof made;
-    return QKV_OK;
+    return status == QKV_OK ? put_report(&report, answer, error) : status;
+}
+
+/* As a corpus of translations has them: the first tab parts the two, and neither is empty. */
+static qkv_status make_of_pair(void *user, const struct text *line, struct text *answer,
+                               qkv_error *error) {
+    const struct measured *const sums = user;
+    const struct session *const session = sums->session;
+    const char *const tab = line->n > 0 ? memchr(line->bytes, '\t', line->n) : NULL;
+    const size_t n = tab ? (size_t)(tab - line->bytes) : 0;
+    qkv_encoding *source = NULL, *target = NULL;
+    qkv_perplexity_report report = qkv_perplexity_report_init();
+    if (n == 0 || n + 1 == line->n)
+        return text_error(error, QKV_ERR_FORMAT, "the line is not source TAB target");
+    qkv_status status =
+        qkv_tokenizer_encode(session->tokenizer, line->bytes, n, NULL, 0, &source, error);
+    if (status == QKV_OK)
+        status = qkv_tokenizer_encode(session->target, tab + 1, line->n - n - 1, NULL, 0, &target,
+                                      error);
+    const qkv_encoding *const sources[] = { source }, *const targets[] = { target };
+    if (status == QKV_OK)
+        status =
+            qkv_perplexity_pairs(session->ctx, session->model, 1, sources, targets, &report, error);
+    qkv_encoding_free(source);
+    qkv_encoding_free(target);
+    return status == QKV_OK ? put_report(&report, answer, error) : status;
 }
 
 static qkv_status take(void *user, const struct text *answer, qkv_error *error) {
@@ -62,10 +92,10 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
     return QKV_OK;
 }
 
-static int measure(struct measured *sums, const char *path) {
+static int measure(struct measured *sums, const char *path, bool pairs) {
     const struct share share = { .user = sums,
                                  .next = share_next_line,
-                                 .make = make,
+                                 .make = pairs ? make_of_pair : make_of_line,
                                  .take = take,
                                  .failed = share_failed_line };
     qkv_error error;
@@ -82,9 +112,11 @@ static int measure(struct measured *sums, const char *path) {
 
 int eval_perplexity(const struct session *session, const char *path, int64_t stride) {
     struct measured sums = { .session = session, .stride = stride };
-    const int code = measure(&sums, path);
+    const bool pairs = session->info->kind == QKV_MODEL_PAIR;
+    const int code = measure(&sums, path, pairs);
     if (code || ranks_rank() > 0) return code;
-    if (sums.n_tokens == 0) return cli_fail("%s: no line has two tokens", path);
+    if (sums.n_tokens == 0)
+        return cli_fail(pairs ? "%s: no line" : "%s: no line has two tokens", path);
     const double loss = sums.sum / (double)sums.n_tokens;
     if (session->common->json)
         return json_emit(json_pack("{s:I, s:I, s:o, s:o}", "lines", (json_int_t)sums.n_lines,

@@ -17,8 +17,8 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
                    uint64_t seed, const struct cli_common *common);
 
 /*
- * Perplexity of a model that predicts the next token, on the lines of a file; stride as qkv_perplexity
- * has it (eval_perplexity.c).
+ * Perplexity of a model that predicts the next token, on the lines of a file; of a model with two stacks
+ * they are source TAB target. stride as qkv_perplexity has it (eval_perplexity.c).
  */
 int eval_perplexity(const struct session *session, const char *path, int64_t stride);
 

@@ -256,6 +256,24 @@ QKV_API QKV_NODISCARD qkv_status qkv_perplexity(qkv_ctx *ctx, const qkv_model *m
                                                 const qkv_encoding *const *texts, int64_t stride,
                                                 qkv_perplexity_report *report, qkv_error *error);
 
+/**
+ * Computes the perplexity of a model with two stacks on n pairs. Every token of a target is
+ * predicted once, from its source and from the tokens of the target before it.
+ *
+ *   targets   what is to be predicted, as the tokenizer of the target encodes it, with what it puts
+ *             around. The decoder reads start_id before it. An empty target counts nothing.
+ *   Accuracy, determinism, threads   as qkv_perplexity.
+ *   Memory    a run of a pair; 64 rows of logits.
+ *   Errors    QKV_ERR_ARGUMENT, QKV_ERR_VERSION, QKV_ERR_UNSUPPORTED for other models and without a
+ *             start_id, and those of qkv_model_run. report is untouched then.
+ *   Source    the loss of transformers' labels, without smoothing.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_perplexity_pairs(qkv_ctx *ctx, const qkv_model *model,
+                                                      int64_t n, const qkv_encoding *const *sources,
+                                                      const qkv_encoding *const *targets,
+                                                      qkv_perplexity_report *report,
+                                                      qkv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

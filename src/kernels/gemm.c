@@ -35,7 +35,8 @@ enum {
     K_STEP = 3 * QKVI_GEMM_K_BLOCK,
     TILES_STREAMED = 2,     /* a block of so many reads B once */
     STREAM_AHEAD = 8 << 10, /* bytes */
-    TASKS_PER_THREAD = 8    /* so that uneven threads end together */
+    TASKS_PER_THREAD = 8,   /* so that uneven threads end together */
+    PANELS_TRIED = 3
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
 #define WAIT_ROWS    8         /* fewer rows wait for B as long as so many compute */
@@ -206,6 +207,17 @@ static void gemm_task(void *argument, int index) {
     if (job->map) map_block(job, &block);
 }
 
+int64_t qkvi_gemm_panels(int64_t n_panels, int64_t n_row_blocks, int64_t n_blocks, int n_threads) {
+    const int64_t wanted = qkvi_ceil_div(n_panels, n_blocks);
+    int64_t best = wanted, least = INT64_MAX; /* panels of the busiest thread */
+    if (n_row_blocks > 1 || n_blocks == 1) return wanted;
+    for (int64_t size = wanted + 1; size > 0 && size >= wanted - PANELS_TRIED; size--) {
+        const int64_t n = qkvi_ceil_div(qkvi_ceil_div(n_panels, size), n_threads) * size;
+        if (n < least) best = size, least = n;
+    }
+    return best;
+}
+
 /* Blocks that suit the cache; fewer columns in each if those are too few for the threads. */
 static int choose_blocks(struct gemm_job *job, int n_threads) {
     const int64_t n_panels = qkvi_ceil_div(job->n, QKVI_PANEL), mr = job->kernels->mr;
@@ -217,7 +229,8 @@ static int choose_blocks(struct gemm_job *job, int n_threads) {
     if (n_row_blocks * n_col_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     job->block_rows = qkvi_ceil_div(qkvi_ceil_div(job->m, n_row_blocks), mr) * mr;
-    job->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
+    job->block_cols =
+        qkvi_gemm_panels(n_panels, n_row_blocks, n_col_blocks, n_threads) * QKVI_PANEL;
     job->n_col_blocks = qkvi_ceil_div(job->n, job->block_cols);
     return (int)(qkvi_ceil_div(job->m, job->block_rows) * job->n_col_blocks);
 }

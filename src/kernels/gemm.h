@@ -80,4 +80,11 @@ void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, i
 
 #pragma GCC visibility pop
 
+/*
+ * Panels in each block of n_panels, where about n_blocks are wanted beside each other. Of few rows these
+ * are all the blocks that there are: then a few panels less or one more, so that n_threads that draw
+ * blocks end together.
+ */
+int64_t qkvi_gemm_panels(int64_t n_panels, int64_t n_row_blocks, int64_t n_blocks, int n_threads);
+
 #endif

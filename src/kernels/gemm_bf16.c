@@ -258,7 +258,8 @@ static void choose_blocks(product *p) {
     if (n_row_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     p->block_rows = qkvi_round_up(qkvi_ceil_div(j->m, n_row_blocks), 32);
-    p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
+    p->block_cols =
+        qkvi_gemm_panels(n_panels, n_row_blocks, n_col_blocks, p->n_threads) * QKVI_PANEL;
     p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
     p->n_row_blocks = (int)qkvi_ceil_div(j->m, p->block_rows);
     p->n_lanes = p->n_row_blocks < LANES ? p->n_row_blocks : LANES;

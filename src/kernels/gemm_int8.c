@@ -193,7 +193,8 @@ static int choose_blocks(product *p, int n_threads) {
     if (n_row_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     p->block_rows = qkvi_round_up(qkvi_ceil_div(j->m, n_row_blocks), j->kernels->mr);
-    p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_INT8_COLUMNS;
+    p->block_cols =
+        qkvi_gemm_panels(n_panels, n_row_blocks, n_col_blocks, n_threads) * QKVI_INT8_COLUMNS;
     p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
     return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
 }

@@ -234,4 +234,25 @@ err_like 'is a gpt2, which fills no blanks: --text'
 run eval --text "$d/empty" $gpt2
 code 1
 err_like '/empty: no line has two tokens$'
+printf 'the man saw\tthe man saw the dog .\na dog\tthe dog\n' >"$d/pairs"
+run eval --text "$d/pairs" $marian --json
+code 0
+out_like '^{"lines":2,"tokens":[0-9]*,"loss":[0-9.]*,"perplexity":[0-9.]*}$'
+run eval --text "$d/pairs" $marian --stride 2
+code 2
+err_like '^qkv eval: --stride is of texts: pairs have no windows'
+printf 'a dog\tthe dog\nthe man\n' >"$d/half"
+run eval --text "$d/half" $marian
+code 1
+err_like '/half:2: the line is not source TAB target$'
+printf 'a dog\t\n' >"$d/half"
+run eval --text "$d/half" $marian
+code 1
+err_like '/half:1: the line is not source TAB target$'
+run eval --text "$d/empty" $marian
+code 1
+err_like '/empty: no line$'
+run eval --grammar "$here/../../models/default/grammar.txt" $marian
+code 1
+err_like 'is a marian, which fills no blanks: --text measures how well it predicts$'
 finish

@@ -6,6 +6,7 @@
  */
 #include "golden_model.h"
 #include "model/arch/net.h"
+#include "qkv/generate.h"
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
@@ -223,6 +224,40 @@ static void test_loss_and_gradients(void **state) {
     close_golden(&g);
 }
 
+/* ---- Perplexity ------------------------------------------------------------------------------ */
+
+/* The labels, of which the decoder's inputs are made again, and transformers' loss in float64. */
+static void test_perplexity_of_pairs(void **state) {
+    golden g;
+    const qkv_encoding *sources[17], *targets[17];
+    const qkv_encoding nothing = { 0 };
+    qkv_perplexity_report report = qkv_perplexity_report_init();
+    qkv_error error;
+    open_golden(&g, *state);
+    const int64_t n = g.n_sequences;
+    qkv_encoding *const from = encodings_of(n, g.lengths, g.ids, sources);
+    qkv_encoding *const to = encodings_of(n, g.decoder_lengths, g.target_ids, targets);
+    sources[n] = sources[0], targets[n] = &nothing; /* counts nothing */
+    if (qkv_perplexity_pairs(g.ctx, g.model, n + 1, sources, targets, &report, &error) != QKV_OK)
+        fail_msg("%s: %s", g.name, error.message);
+    const float loss = (float)report.loss;
+    compare(&g, "loss.plain", &loss, 1, 0);
+    assert_int_equal(report.n_tokens, g.n_targets);
+    assert_true(fabs(report.perplexity - exp(report.loss)) < 1e-9 * report.perplexity);
+    assert_int_equal(qkv_perplexity(g.ctx, g.model, n, sources, 0, &report, &error),
+                     QKV_ERR_UNSUPPORTED);
+    assert_int_equal(qkv_perplexity_pairs(g.ctx, g.model, -1, sources, targets, &report, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "n = -1 is negative"));
+    sources[1] = NULL;
+    assert_int_equal(qkv_perplexity_pairs(g.ctx, g.model, n, sources, targets, &report, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "sources[1] is NULL");
+    free(from);
+    free(to);
+    close_golden(&g);
+}
+
 /* ---- Vectors ----------------------------------------------------------------------------------- */
 
 /* With the last token's pooling a text's vector is its row of the last hidden states, which transformers has in float64. */
@@ -266,7 +301,7 @@ int main(void) {
                          "llama/olmo2_1",         "llama/phi3_1" };
     enum { N = sizeof names / sizeof *names };
     enum { FIRST_PAIR = 3, FIRST_LLAMA = 9 };
-    struct CMUnitTest tests[4 * N];
+    struct CMUnitTest tests[5 * N];
     int n_tests = 3 * N;
     for (int m = 0; m < N; m++) {
         tests[m] = (struct CMUnitTest)cmocka_unit_test_prestate(test_run, names[m]);
@@ -279,5 +314,8 @@ int main(void) {
         if (m < FIRST_PAIR || m >= FIRST_LLAMA)
             tests[n_tests++] =
                 (struct CMUnitTest)cmocka_unit_test_prestate(test_last_token_pooling, names[m]);
+    for (int m = FIRST_PAIR; m < FIRST_LLAMA; m++)
+        tests[n_tests++] =
+            (struct CMUnitTest)cmocka_unit_test_prestate(test_perplexity_of_pairs, names[m]);
     return _cmocka_run_group_tests("decoder", tests, (size_t)n_tests, NULL, NULL);
 }

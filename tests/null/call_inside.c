@@ -90,14 +90,17 @@ static qkv_status model_run(void) {
     const qkv_encoding *const inputs[] = { P(0, &input) };
     return qkv_model_run(null_ctx, null_bert, 1, inputs, 0, NULL, &run, &null_error);
 }
-static qkv_status run_pair(void) {
+static qkv_model *open_bart(void) {
     qkv_model *bart;
-    const qkv_encoding input = tokens(), other = { .n = 4, .ids = ids };
-    const qkv_encoding *const sources[] = { P(0, &input) }, *const targets[] = { P(2, &other) };
     null_must(
         qkv_model_open(QKV_TEST_DATA "/golden/decoder/bart_1/mild", NULL, &bart, &null_error));
+    return bart;
+}
+static qkv_status run_pair(void) {
+    const qkv_encoding input = tokens(), other = { .n = 4, .ids = ids };
+    const qkv_encoding *const sources[] = { P(0, &input) }, *const targets[] = { P(2, &other) };
     return qkv_model_run(
-        null_ctx, bart, 1, sources, 0,
+        null_ctx, open_bart(), 1, sources, 0,
         &(qkv_run_options){ .struct_size = sizeof(qkv_run_options), .targets = targets }, &run,
         &null_error);
 }
@@ -118,6 +121,12 @@ static qkv_status perplexity(void) {
     const qkv_encoding *const inputs[] = { P(0, &input) };
     qkv_perplexity_report report = qkv_perplexity_report_init();
     return qkv_perplexity(null_ctx, open_gpt2(), 1, inputs, 0, &report, &null_error);
+}
+static qkv_status pair_perplexity(void) {
+    const qkv_encoding source = tokens(), target = { .n = 4, .ids = P(3, ids) };
+    const qkv_encoding *const sources[] = { P(0, &source) }, *const targets[] = { P(2, &target) };
+    qkv_perplexity_report report = qkv_perplexity_report_init();
+    return qkv_perplexity_pairs(null_ctx, open_bart(), 1, sources, targets, &report, &null_error);
 }
 static qkv_status generate(void) {
     static const int64_t lengths[] = { 1 };
@@ -293,6 +302,7 @@ const null_call null_inside[] = {
     { "qkv_model_run: sources[0], ids, targets[0]", run_pair, "rrr" },
     { "qkv_model_embed: inputs[0], ids", embed, "rr" },
     { "qkv_perplexity: texts[0], ids", perplexity, "rr" },
+    { "qkv_perplexity_pairs: sources[0], targets[0], ids", pair_perplexity, "rrrr" },
     { "qkv_generate: ids, bad words, stop[0], lengths, stop, eos", generate, "rrrrrr" },
     { "qkv_heads_open_run: tokenizer, tokens", heads_run, "rr" },
     { "qkv_heads_open_run: ids", heads_ids, "r" },

@@ -301,6 +301,11 @@ static qkv_status perplexity(void) {
     return qkv_perplexity(P(0, null_ctx), P(1, gpt2), 1, P(2, number_inputs), 0, P(3, &report),
                           P(4, &null_error));
 }
+static qkv_status pair_perplexity(void) {
+    qkv_perplexity_report report = qkv_perplexity_report_init();
+    return qkv_perplexity_pairs(P(0, null_ctx), P(1, bart), 1, P(2, number_inputs),
+                                P(3, number_inputs), P(4, &report), P(5, &null_error));
+}
 
 const null_call null_model[] = {
     { "qkv_tokenizer_open", tokenizer_open, "rrn" },
@@ -355,5 +360,6 @@ const null_call null_model[] = {
     { "qkv_generate", generate, "rrnnrn" },
     { "qkv_generation_free", generation_free, "n" },
     { "qkv_perplexity", perplexity, "rrrrn" },
+    { "qkv_perplexity_pairs", pair_perplexity, "rrrrrn" },
     { 0 },
 };

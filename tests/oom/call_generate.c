@@ -92,6 +92,13 @@ static qkv_status measure(qkv_error *error) {
     return qkv_perplexity(ctx, gpt2, 1, texts, 30, &report, error);
 }
 
+static qkv_status measure_pair(qkv_error *error) {
+    static int32_t ids[9] = { 5, 6, 7, 8, 9, 10, 11, 12, 2 };
+    const qkv_encoding text = { .n = 9, .ids = ids };
+    const qkv_encoding *const texts[] = { &text };
+    return qkv_perplexity_pairs(ctx, marian, 1, texts, texts, &report, error);
+}
+
 static uint64_t hash_report(void) { return oom_hash(0, &report.loss, sizeof report.loss); }
 
 static void set_up(void) {
@@ -113,6 +120,7 @@ static const oom_call calls[] = {
     { "qkv_generate", "beams, a pair of stacks", NULL, search_beams, take, drop, 0, 0 },
     { "qkv_generate_options_read", "Marian", NULL, take_options, hash_options, NULL, 0, 0 },
     { "qkv_perplexity", "three windows", NULL, measure, hash_report, NULL, 0, 0 },
+    { "qkv_perplexity_pairs", "a pair", NULL, measure_pair, hash_report, NULL, 0, 0 },
 };
 
 const oom_group oom_generate = { "generate", calls, sizeof calls / sizeof *calls, set_up,

@@ -266,7 +266,7 @@ static int64_t decode_formula(const qkv_attention_desc *d, int64_t threads) {
     const double work =
         (double)(d->n_batch * d->n_heads * d->len_q + 4 * d->n_batch * d->n_kv_heads) *
         (double)d->len_k * (double)(d->head_dim + d->head_dim_v);
-    const double most = 1 + work / (1 << 20);
+    const double most = 1 + work / (1 << 18);
     const int64_t t = most < (double)threads ? (int64_t)most : threads;
     const int64_t part = 320 + 4 * r * v, rows = d->n_heads / d->n_kv_heads * d->len_q;
     const int64_t u = d->n_batch * d->n_kv_heads * ((rows + r - 1) / r);
