@@ -220,6 +220,7 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
         page.n_queries = look->n_rows;
         page.queries = &queries;
     }
+    if (*look->text.session->hint) page.hint = look->text.session->hint;
     look_page_rules(look, &page, modified);
     make_title(look, title, sizeof title);
     make_caption(look, caption, sizeof caption);

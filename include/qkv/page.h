@@ -184,6 +184,8 @@ typedef struct qkv_page {
      * bytes.
      */
     qkv_ctx *ctx;
+    /* NULL, or what the text's writer may like to know about how it was read. */
+    const char *hint;
 } qkv_page;
 
 /** Made by qkv_page_result_init(). */
