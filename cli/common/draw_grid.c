@@ -1,5 +1,6 @@
 /* The grid of all heads: thumbnails in half blocks, two rows of tokens to a line of text. */
 #include <math.h>
+#include <string.h>
 
 #include "common/draw.h"
 
@@ -26,15 +27,33 @@ int grid_side(const struct term *term, int64_t n_heads, int64_t n) {
     return (int)side;
 }
 
+/*
+ * The largest of n weights and of `most`: bits of numbers, whose order is theirs from 0 on. What is
+ * hidden is below 0, and a NaN is made the largest, of whatever sign it is.
+ */
+static int32_t largest_bits(const float *weights, int64_t n, int32_t most) {
+    enum { INFINITE = 0x7F800000, NOT_A_NUMBER = 0x7FC00000 };
+    for (int64_t j = 0; j < n; j++) {
+        int32_t bits;
+        memcpy(&bits, &weights[j], sizeof bits);
+        bits = (bits & 0x7FFFFFFF) > INFINITE ? NOT_A_NUMBER : bits;
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
 void pool_map(const float *weights, int64_t n_rows, int64_t n_cols, int rows, int cols,
               float *cells) {
     for (int i = 0; i < rows * cols; i++) cells[i] = MAP_HIDDEN;
     for (int64_t i = 0; i < n_rows; i++) {
-        float *row = cells + (i * rows / n_rows) * cols;
-        for (int64_t j = 0; j < n_cols; j++) {
-            const float weight = weights[i * n_cols + j];
-            float *cell = &row[j * cols / n_cols];
-            if (isnan(weight) || weight > *cell) *cell = weight;
+        float *const row = cells + (i * rows / n_rows) * cols;
+        for (int64_t x = 0; x < cols; x++) {
+            const int64_t first = (x * n_cols + cols - 1) / cols,
+                          end = ((x + 1) * n_cols + cols - 1) / cols;
+            int32_t most;
+            memcpy(&most, &row[x], sizeof most);
+            most = largest_bits(weights + i * n_cols + first, end - first, most);
+            memcpy(&row[x], &most, sizeof most);
         }
     }
 }

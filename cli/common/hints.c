@@ -1,11 +1,27 @@
 /* Hints about a text: see hints.h. */
 #include "common/hints.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "common/term.h"
+
+/* Several hints stand in lines of their own. */
+__attribute__((format(printf, 2, 3))) static void add_hint(struct session *session,
+                                                           const char *format, ...) {
+    const size_t used = strlen(session->hint);
+    va_list values;
+    va_start(values, format);
+    if (used + 1 < HINT_BYTES) {
+        if (used) strcpy(session->hint + used, "\n");
+        vsnprintf(session->hint + strlen(session->hint), HINT_BYTES - strlen(session->hint), format,
+                  values);
+    }
+    va_end(values);
+}
 
 /* ---- A mask that is none --------------------------------------------------------------------- */
 
@@ -19,8 +35,7 @@ static const char *find_other(const struct text *text, const char *word, const c
     return NULL;
 }
 
-static bool wrong_mask_in(const struct session *session, const struct text *text,
-                          char hint[HINT_BYTES]) {
+static bool wrong_mask_in(struct session *session, const struct text *text) {
     const int32_t id = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
     size_t n = 0;
     const char *token = id < 0 ? NULL : qkv_tokenizer_token(session->tokenizer, id, &n);
@@ -31,8 +46,8 @@ static bool wrong_mask_in(const struct session *session, const struct text *text
         const char *place = find_other(text, words[i], mask);
         found = place != NULL;
         if (found)
-            snprintf(hint, HINT_BYTES, "'%.*s' is no mask of this model, which is %s",
-                     (int)strlen(words[i]), place, mask);
+            add_hint(session, "'%.*s' is no mask of this model, which is %s", (int)strlen(words[i]),
+                     place, mask);
     }
     free(mask);
     return found;
@@ -40,10 +55,10 @@ static bool wrong_mask_in(const struct session *session, const struct text *text
 
 /* ---- Words that the embedded model lacks ----------------------------------------------------- */
 
-enum { MOST_WORDS = 4 };
+enum { MOST_WORDS = 4, LIST_BYTES = 320 };
 
 struct unknown {
-    char text[HINT_BYTES];
+    char text[LIST_BYTES];
     int n;
 };
 
@@ -75,16 +90,16 @@ static void find_unknown(const struct session *session, const qkv_encoding *inpu
     }
 }
 
-static void say_unknown(const struct session *session, const qkv_encoding *input,
-                        const struct text *text, const struct text *pair) {
+static void add_unknown(struct session *session, const qkv_encoding *input, const struct text *text,
+                        const struct text *pair) {
     struct unknown unknown = { "", 0 };
     find_unknown(session, input, 0, text, &unknown);
     if (pair) find_unknown(session, input, 1, pair, &unknown);
     if (unknown.n == 0) return;
     if (unknown.n > MOST_WORDS)
         text_append(unknown.text, sizeof unknown.text, " and %d more", unknown.n - MOST_WORDS);
-    cli_note(false,
-             "qkv: the embedded model was never shown %s: it reads %s in pieces. It knows the few "
+    add_hint(session,
+             "the embedded model was never shown %s: it reads %s in pieces. It knows the few "
              "words of its grammar; --model names another",
              unknown.text, unknown.n > 1 ? "them" : "it");
 }
@@ -97,19 +112,24 @@ static bool is_blank(const struct text *text) {
     return true;
 }
 
-void hints_say(const struct session *session, const qkv_encoding *input, const struct text *text,
-               const struct text *pair) {
-    char hint[HINT_BYTES];
+void hints_make(struct session *session, const qkv_encoding *input, const struct text *text,
+                const struct text *pair) {
     const bool may_be_empty = session->command == &cmd_generate; /* then it begins by itself */
+    *session->hint = '\0';
     if (!may_be_empty && (is_blank(text) || (pair && is_blank(pair))))
-        cli_note(false, "qkv: %s text is empty: the model reads only the tokens around it",
+        add_hint(session, "%s text is empty: the model reads only the tokens around it",
                  !pair            ? "the"
                  : is_blank(text) ? "the first"
                                   : "the second");
-    const bool wrong_mask =
-        wrong_mask_in(session, text, hint) || (pair && wrong_mask_in(session, pair, hint));
-    if (wrong_mask)
-        cli_note(false, "qkv: %s", hint);
-    else if (session->is_embedded)
-        say_unknown(session, input, text, pair);
+    if (!wrong_mask_in(session, text) && !(pair && wrong_mask_in(session, pair)) &&
+        session->is_embedded)
+        add_unknown(session, input, text, pair);
+}
+
+void hints_say(const struct session *session) {
+    for (const char *line = session->hint; *line;) {
+        const size_t n = strcspn(line, "\n");
+        cli_note(false, "qkv: %.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
 }

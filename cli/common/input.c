@@ -136,9 +136,9 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
             qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
                                  pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
     const struct cli_common *common = job->session.common;
-    if (status == QKV_OK && !common->quiet && !common->jsonl && !job->before &&
-        job->session.command != &cmd_tokenize)
-        hints_say(&job->session, encoding, text, pair);
+    const bool hinted = status == QKV_OK && !job->before && job->session.command != &cmd_tokenize;
+    if (hinted) hints_make(&job->session, encoding, text, pair);
+    if (hinted && !common->quiet && !common->jsonl) hints_say(&job->session);
     if (status == QKV_OK) status = fit(job, encoding, error);
     job->said[0] = text;
     job->said[1] = pair;

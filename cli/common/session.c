@@ -54,8 +54,9 @@ qkv_model_open_options session_weights(const struct cli_common *common) {
 /* A folder without a model that we read may still have a tokenizer, if that is enough. */
 static int open_named(struct session *session, const char *name) {
     qkv_error error;
-    const qkv_model_open_options options = session_weights(session->common);
+    qkv_model_open_options options = session_weights(session->common);
     struct progress_clock clock;
+    options.ctx = session->ctx;
     progress_clock_begin(&clock, "opening the model", session->common->quiet);
     const qkv_status status = qkv_model_open(name, &options, &session->model, &error);
     progress_clock_end(&clock);

@@ -5,6 +5,8 @@
 #include "common/cli.h"
 #include <qkv/model.h>
 
+enum { HINT_BYTES = 640 };
+
 struct session {
     const struct cli_command *command;
     const struct cli_common *common;
@@ -14,6 +16,8 @@ struct session {
     const qkv_tokenizer *tokenizer, *target; /* target: of what is written */
     qkv_tokenizer *alone; /* a tokenizer without a model, which is NULL with its info then */
     bool is_embedded;     /* the model is the one of this binary */
+    char
+        hint[HINT_BYTES]; /* about the text that was read last, as a sentence; "": none (hints.h) */
 };
 
 /*

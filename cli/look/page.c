@@ -197,7 +197,8 @@ qkv_page look_page_of(const struct look *look, const char *title, const char *ca
                        .run_bytes = sizeof(qkv_page_run),
                        .title = title,
                        .caption = caption,
-                       .limit_bytes = LOOK_PAGE_BYTES };
+                       .limit_bytes = LOOK_PAGE_BYTES,
+                       .ctx = look->ctx };
 }
 
 static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, const char *path,
@@ -219,6 +220,7 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
         page.n_queries = look->n_rows;
         page.queries = &queries;
     }
+    if (*look->text.session->hint) page.hint = look->text.session->hint;
     look_page_rules(look, &page, modified);
     make_title(look, title, sizeof title);
     make_caption(look, caption, sizeof caption);

@@ -24,11 +24,16 @@ static void sets_free(struct sets *sets) {
     free(sets->log_p);
 }
 
+/* Of a decoder that reads an encoder the word is the one of the target that the shown row predicts. */
+static bool is_of_target(const struct look *look) {
+    return look->text.pair.next && look->text.view.which != QKV_SELF;
+}
+
 static qkv_status sets_make(struct sets *sets, const struct look *look, const qkv_page *page,
                             const qkv_page_head *heads, qkv_error *error) {
     const struct predictions *const made = &look->predictions;
     sets->n = page->n_heads;
-    sets->n_places = made->n_masks;
+    sets->n_places = is_of_target(look) ? 1 : made->n_masks;
     sets->ends = calloc((size_t)sets->n + 1, sizeof *sets->ends);
     sets->heads = calloc((size_t)sets->n + 1, sizeof *sets->heads);
     sets->words = calloc((size_t)sets->n_places + 1, sizeof *sets->words);
@@ -38,7 +43,8 @@ static qkv_status sets_make(struct sets *sets, const struct look *look, const qk
         sets->heads[s] = heads[s].layer * look_info(look)->n_heads + heads[s].head;
         sets->ends[s] = s + 1;
     }
-    for (int64_t t = 0; t < sets->n_places; t++)
+    if (is_of_target(look)) sets->words[0] = look->text.pair.next->ids[look->choice.query];
+    for (int64_t t = 0; !is_of_target(look) && t < sets->n_places; t++)
         sets->words[t] = made->candidates[t * made->top].id;
     return QKV_OK;
 }
@@ -50,15 +56,21 @@ static double mean_of(const struct sets *sets, int64_t row) {
     return sum / (double)sets->n_places;
 }
 
+/* Of a word that follows: of a language model's text, or of the target of a pair. */
+static bool is_next(const struct look *look) {
+    return is_of_target(look) || look->predictions.is_next;
+}
+
 static qkv_status compute(const struct look *look, struct sets *sets, qkv_error *error) {
     const struct session *const session = look->text.session;
     struct progress progress;
     qkv_effects asked = qkv_effects_init();
     qkv_call_options call = progress_call(&progress, "ablating", look->options->common.quiet);
     asked.which = look->text.view.which;
-    asked.head = look->predictions.is_next ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
+    asked.target = look->text.pair.next ? &look->text.pair.inputs : NULL;
+    asked.head = is_next(look) ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
     asked.n_places = sets->n_places;
-    asked.positions = look->predictions.positions;
+    asked.positions = is_of_target(look) ? &look->choice.query : look->predictions.positions;
     asked.words = sets->words;
     asked.n_sets = sets->n;
     asked.ends = sets->ends;
@@ -80,18 +92,26 @@ static void describe(const struct look *look, const struct sets *sets, qkv_page 
                  "the mean ln P of the %" PRId64 " likeliest words for the blanks", sets->n_places);
         return;
     }
-    made->word = session_token(look->text.session, sets->words[0]);
+    const bool pair = is_of_target(look);
+    made->word = pair ? token_label(look->text.session->target, sets->words[0])
+                      : session_token(look->text.session, sets->words[0]);
     page->effect_word = made->word;
-    page->effect_query = look->predictions.positions[0];
-    snprintf(made->what, sizeof made->what, "ln P(%.80s) %s token %" PRId64,
-             made->word ? made->word : "", look->predictions.is_next ? "after" : "at",
-             page->effect_query);
+    page->effect_query = pair ? look->choice.query : look->predictions.positions[0];
+    snprintf(made->what, sizeof made->what, "ln P(%.80s) %s token %" PRId64 "%s",
+             made->word ? made->word : "", is_next(look) ? "after" : "at", page->effect_query,
+             pair ? " of the target" : "");
 }
 
-/* Of a modified model, of a target and of a mean over windows nobody asks. */
+/* Is there a word that the model predicts? */
+static bool has_word(const struct look *look) {
+    if (is_of_target(look)) return look->text.session->info->has_lm && look->choice.query >= 0;
+    return look->text.view.which == QKV_SELF && look->predictions.n_masks > 0 &&
+           look->predictions.top > 0;
+}
+
+/* Of a modified model and of a mean over windows nobody asks. */
 static bool is_of_itself(const struct look *look) {
-    return !look->text.what_if.any && look->text.view.which == QKV_SELF && !look->windows &&
-           look->predictions.n_masks > 0 && look->predictions.top > 0;
+    return !look->text.what_if.any && !look->windows && has_word(look);
 }
 
 qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_head *heads,
@@ -99,7 +119,7 @@ qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_h
     const bool asked = look->options->effect;
     struct sets sets = { 0 };
     if (!asked && !(is_of_itself(look) && findings_quick(look, page->n_heads))) return QKV_OK;
-    if (look->predictions.n_masks == 0)
+    if (!has_word(look))
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--effect: the model predicts nothing here: a text with [MASK], or a "
                           "language model");

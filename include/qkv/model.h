@@ -254,6 +254,8 @@ typedef struct qkv_model_info {
 typedef struct qkv_model_open_options {
     size_t struct_size;
     qkv_model_weights weights;
+    /* NULL, or a context whose threads read the weights. The model is the same, and keeps none. */
+    qkv_ctx *ctx;
 } qkv_model_open_options;
 QKV_DEFINE_INIT(qkv_model_open_options)
 
@@ -264,8 +266,8 @@ QKV_DEFINE_INIT(qkv_model_open_options)
  * (qkv_tokenizer_open). Nothing is downloaded. Every byte of the files is checked, and messages
  * name the file, the field, the value and the rule.
  *
- *   Memory   that of the parameters in the form in which they are kept, and 1 MiB while they are
- *            read.
+ *   Memory   that of the parameters in the form in which they are kept, and 1 MiB for each thread
+ *            while they are read.
  *   bf16     Each linear layer y = x W^T + b, heads included, rounds x and W to bf16, to nearest
  *            even. Products are exact, sums are f32 in the order of the class (docs/numerics.md,
  *            Layers), and b and y are f32. An encoder also attends in bf16, and a decoder in f32.

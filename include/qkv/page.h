@@ -106,8 +106,8 @@ typedef struct qkv_page_run {
  *     is drawn as NaN.
  * Unsupported: additive masks other than ALiBi. Segments and block masks must be given as bits of
  *     a mask.
- * Time: n x n x head_dim multiplications a head, 512 x n x head_dim above 2,048 tokens. One thread.
- * Memory: the file, up to twice while it grows, and 8 n head_dim bytes.
+ * Time: 2 n x n x head_dim multiplications a head, 1,024 x n x head_dim above 2,048 tokens.
+ * Memory: the file, up to twice while it grows, and 8 n head_dim bytes for each thread.
  */
 typedef struct qkv_page {
     size_t struct_size;
@@ -178,6 +178,14 @@ typedef struct qkv_page {
     int64_t effect_query;
     /* What was measured, of the whole model: at most 0, or NaN. */
     double effect_log_p;
+
+    /*
+     * NULL: one thread. Otherwise the threads of this context measure heads. The file has the same
+     * bytes.
+     */
+    qkv_ctx *ctx;
+    /* NULL, or what the text's writer may like to know about how it was read. */
+    const char *hint;
 } qkv_page;
 
 /** Made by qkv_page_result_init(). */

@@ -29,12 +29,28 @@ static qkv_sharpest place(const qkv_heads *heads, int64_t index, int64_t i, int6
                            .weight = weight };
 }
 
+/*
+ * Whether some weight of a row may be larger, which most rows are refused by. Numbers from 0 on have
+ * the order of their bits, which compilers know to compare in vectors; a NaN may be.
+ */
+static bool may_be_larger(const float *weights, qkvi_range keys, const qkv_sharpest *best) {
+    int32_t most = -1, least;
+    memcpy(&least, &best->weight, sizeof least);
+    for (int64_t j = keys.begin; j < keys.end; j++) {
+        int32_t bits;
+        memcpy(&bits, &weights[j], sizeof bits);
+        most = bits > most ? bits : most;
+    }
+    return best->key < 0 || most > least;
+}
+
 /* Of query i. A NaN is never larger, and a key that the query does not see is none of its. */
 static void search_row(const struct search *s, const float *weights, int64_t index, int64_t i,
                        qkv_sharpest *best) {
     const qkv_heads *const heads = s->heads;
     const int64_t itself = heads->info.one_text ? i + heads->info.q_offset : -1;
     const qkvi_range keys = qkvi_keys_of(qkvi_heads_rules(heads, index), i);
+    if (!may_be_larger(weights, keys, best)) return;
     for (int64_t j = keys.begin; j < keys.end; j++) {
         const float weight = weights[j];
         if (j == itself || (heads->seen && !heads->seen[j]) || !is_marked(s->to, j) ||

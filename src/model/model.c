@@ -4,6 +4,7 @@
  * their size allocated and filled, with weights of layers at once in the form that they run with.
  */
 
+#include "attn/ctx.h"
 #include "core/half.h"
 #include "core/options.h"
 #include "model/arch/family.h"
@@ -20,7 +21,8 @@
 enum { MAX_CONFIG = 1 << 20 };
 
 /* Memory for the parameters in the form that they are kept in, filled. */
-static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_error *error) {
+static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkvi_pool *pool,
+                             qkv_error *error) {
     qkvi_param_table *const table = &model->params;
     if (!model->is_to_train)
         QKV_TRY(qkvi_params_pack(table, qkvi_weights_param(model->info.weights), error));
@@ -29,7 +31,7 @@ static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_erro
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",
                               model->source, table->n_elems);
     model->info.weights_bytes = (int64_t)(table->n_elems * sizeof *model->arena);
-    return qkvi_resolver_load(resolver, table, model->arena, error);
+    return qkvi_resolver_load(resolver, table, pool, model->arena, error);
 }
 
 static qkv_status bind(qkv_model *model, qkv_error *error) {
@@ -55,13 +57,13 @@ static void round_word_scale(qkv_model *model, const qkvi_model_family *family,
 }
 
 static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
-                              qkvi_resolver *resolver, qkv_error *error) {
+                              qkvi_resolver *resolver, qkvi_pool *pool, qkv_error *error) {
     QKV_TRY(qkvi_model_ties(model, family, resolver, error));
     QKV_TRY(qkvi_model_positions(model, family, resolver, error));
     QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
     round_word_scale(model, family, resolver);
-    QKV_TRY(load_arena(model, resolver, error));
+    QKV_TRY(load_arena(model, resolver, pool, error));
     QKV_TRY(qkvi_model_lm_bias(model, family, resolver, error));
     for (int64_t r = 0; r < model->params.n_rows; r++)
         model->info.n_parameters += (int64_t)model->params.rows[r].n_elems;
@@ -70,11 +72,12 @@ static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
     return qkvi_model_warn(model, error);
 }
 
-static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkv_error *error) {
+static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkvi_pool *pool,
+                               qkv_error *error) {
     qkvi_resolver resolver;
     const qkvi_model_family *const family = qkvi_family_of(model->info.architecture);
     QKV_TRY(qkvi_resolver_make(file, &family->spelling, &resolver, error));
-    const qkv_status status = load_params(model, family, &resolver, error);
+    const qkv_status status = load_params(model, family, &resolver, pool, error);
     qkvi_resolver_free(&resolver);
     return status;
 }
@@ -180,12 +183,19 @@ static qkv_status look_for_adapter(const char *folder, qkv_model *model, qkv_err
     return QKV_OK;
 }
 
-static qkv_status open_files(const char *folder, const char *weights, qkv_model_weights kind,
-                             int is_to_train, qkv_model **model, qkv_error *error) {
+/* What callers ask for. */
+typedef struct wanted {
+    qkv_model_weights weights;
+    qkvi_pool *pool;
+    int is_to_train;
+} wanted;
+
+static qkv_status open_files(const char *folder, const char *weights, const wanted *asked,
+                             qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
-    (*model)->info.weights = kind;
-    (*model)->is_to_train = is_to_train;
+    (*model)->info.weights = asked->weights;
+    (*model)->is_to_train = asked->is_to_train;
     QKV_TRY(look_for_adapter(folder, *model, error));
     QKV_TRY(read_generation(folder, NULL, 0, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
@@ -193,29 +203,30 @@ static qkv_status open_files(const char *folder, const char *weights, qkv_model_
         QKV_TRY(qkv_tokenizer_open(folder, QKV_TARGET, &(*model)->target_tokenizer, error));
     QKV_TRY(read_sentence(folder, *model, error));
     QKV_TRY(qkvi_weights_open(weights, &file, error));
-    qkv_status status = load_weights(*model, file, error);
+    qkv_status status = load_weights(*model, file, asked->pool, error);
     if (status == QKV_OK) status = note_files(*model, file, error);
     qkvi_safetensors_close(file);
     return status;
 }
 
-static qkv_status read_options(const qkv_model_open_options *given, qkv_model_weights *weights,
+static qkv_status read_options(const qkv_model_open_options *given, wanted *asked,
                                qkv_error *error) {
     qkv_model_open_options options = qkv_model_open_options_init();
     if (given)
         QKV_TRY(
             qkvi_options_read(&options, sizeof options, given, "qkv_model_open_options", error));
-    if (qkvi_weights_resolve((int)options.weights, weights)) return QKV_OK;
+    *asked = (wanted){ .pool = options.ctx ? options.ctx->pool : NULL };
+    if (qkvi_weights_resolve((int)options.weights, &asked->weights)) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights = %d is no qkv_model_weights",
                           (int)options.weights);
 }
 
-static qkv_status open_found(const char *path_or_name, qkv_model_weights kind, int is_to_train,
-                             qkv_model **model, qkv_error *error) {
+static qkv_status open_found(const char *path_or_name, const wanted *asked, qkv_model **model,
+                             qkv_error *error) {
     char *folder, *weights;
     *model = NULL;
     QKV_TRY(qkvi_hub_find(path_or_name, &folder, &weights, error));
-    const qkv_status status = open_files(folder, weights, kind, is_to_train, model, error);
+    const qkv_status status = open_files(folder, weights, asked, model, error);
     free(folder);
     free(weights);
     if (status != QKV_OK) {
@@ -227,16 +238,17 @@ static qkv_status open_found(const char *path_or_name, qkv_model_weights kind, i
 
 qkv_status qkv_model_open(const char *path_or_name, const qkv_model_open_options *options,
                           qkv_model **model, qkv_error *error) {
-    qkv_model_weights kind;
+    wanted asked;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
     if (!path_or_name) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path_or_name is NULL");
-    QKV_TRY(read_options(options, &kind, error));
-    return open_found(path_or_name, kind, 0, model, error);
+    QKV_TRY(read_options(options, &asked, error));
+    return open_found(path_or_name, &asked, model, error);
 }
 
 qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error) {
-    return open_found(path_or_name, QKV_WEIGHTS_F32, 1, model, error);
+    const wanted asked = { .weights = QKV_WEIGHTS_F32, .is_to_train = 1 };
+    return open_found(path_or_name, &asked, model, error);
 }
 
 static qkv_status open_bytes(const void *config, size_t config_bytes, const void *vocab,
@@ -250,7 +262,7 @@ static qkv_status open_bytes(const void *config, size_t config_bytes, const void
     QKV_TRY(read_sentence(NULL, *model, error));
     QKV_TRY(qkvi_safetensors_open_memory("embedded model.safetensors", weights, weights_bytes,
                                          &file, error));
-    const qkv_status status = load_weights(*model, file, error);
+    const qkv_status status = load_weights(*model, file, NULL, error);
     qkvi_safetensors_close(file);
     return status;
 }
@@ -259,15 +271,15 @@ qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const 
                                  size_t vocab_bytes, const void *weights, size_t weights_bytes,
                                  const qkv_model_open_options *options, qkv_model **model,
                                  qkv_error *error) {
-    qkv_model_weights kind;
+    wanted asked;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
     QKV_TRY(qkvi_need(config, "config", error));
     QKV_TRY(qkvi_need(vocab, "vocab", error));
     QKV_TRY(qkvi_need(weights, "weights", error));
-    QKV_TRY(read_options(options, &kind, error));
+    QKV_TRY(read_options(options, &asked, error));
     const qkv_status status = open_bytes(config, config_bytes, vocab, vocab_bytes, weights,
-                                         weights_bytes, kind, model, error);
+                                         weights_bytes, asked.weights, model, error);
     if (status != QKV_OK) {
         qkv_model_free(*model);
         *model = NULL;

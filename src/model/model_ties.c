@@ -121,7 +121,7 @@ static qkv_status load(qkvi_resolver *resolver, const char *name, int64_t rows, 
     if (status == QKV_OK) status = qkvi_resolver_check(resolver, &table, error);
     if (status == QKV_OK && !(*values = qkvi_params_arena(&table)))
         status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for '%s'", name);
-    if (status == QKV_OK) status = qkvi_resolver_load(resolver, &table, *values, error);
+    if (status == QKV_OK) status = qkvi_resolver_load(resolver, &table, NULL, *values, error);
     qkvi_params_free(&table);
     if (status == QKV_OK) return QKV_OK;
     free(*values);

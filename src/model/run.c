@@ -108,7 +108,8 @@ static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const request *a
     batch.change.seen = source->seen;
     QKV_TRY(qkvi_net_pass_create(&run->pass, error));
     QKV_TRY(qkvi_net_forward(ctx, model->net, &batch, asked->flags, run->pass, error));
-    return asked->flags & QKV_RUN_CAPTURE ? qkvi_run_capture(model->net, run, error) : QKV_OK;
+    return asked->flags & QKV_RUN_CAPTURE ? qkvi_run_capture(model->net, ctx->pool, run, error)
+                                          : QKV_OK;
 }
 
 static qkv_status join_and_compute(qkv_ctx *ctx, const qkv_model *model, const request *asked,

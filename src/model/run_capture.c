@@ -63,7 +63,24 @@ static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
     return part->layers && part->q && part->k ? QKV_OK : qkvi_no_memory(error, "a run");
 }
 
-static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which,
+/* The copies of one stack's layers, of which each thread makes some. */
+typedef struct copying {
+    const qkvi_stack_pass *queries, *keys;
+    qkvi_run_part *part;
+    qkv_which which;
+} copying;
+
+static void copy_one(void *argument, int index) {
+    const copying *const c = argument;
+    const qkvi_run_part *const part = c->part;
+    const qkvi_mha_acts *const acts = qkvi_stack_captured(c->queries, index, c->which == QKV_CROSS);
+    copy_layer(part->n_heads, part->head_dim, c->queries, acts->q,
+               part->q + index * part->n_rows * part->n_heads * part->head_dim);
+    copy_layer(part->n_kv_heads, part->head_dim, c->keys, acts->k,
+               part->k + index * part->n_keys * part->n_kv_heads * part->head_dim);
+}
+
+static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run, qkv_which which,
                           qkv_error *error) {
     const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
                                                                        keys_of(run, which);
@@ -74,8 +91,8 @@ static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which
                              .head_dim = stack->head_dim,
                              .n_rows = queries->rows.n_rows,
                              .n_keys = keys->rows.n_rows };
-    const int64_t width = part->n_heads * part->head_dim;
-    const int64_t kv_width = part->n_kv_heads * part->head_dim;
+    copying copies = { queries, keys, part, which };
+    bool shared = false; /* in half precision all layers were widened into the same arrays */
     QKV_TRY(allocate(part, error));
     for (int64_t l = 0; l < part->n_layers; l++) {
         const qkvi_block *const block = &stack->blocks[l];
@@ -91,12 +108,12 @@ static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which
             part->layers[l].turns = qkvi_stack_turns(queries, l);
             part->layers[l].length = (float)stack->ropes[mha->rope - 1].factor;
         }
-        if (acts->half[0]) widen(run->kernels, part, acts);
-        copy_layer(part->n_heads, part->head_dim, queries, acts->q,
-                   part->q + l * part->n_rows * width);
-        copy_layer(part->n_kv_heads, part->head_dim, keys, acts->k,
-                   part->k + l * part->n_keys * kv_width);
+        if (!acts->half[0]) continue;
+        shared = true;
+        widen(run->kernels, part, acts);
+        copy_one(&copies, (int)l);
     }
+    if (!shared) qkvi_pool_run(pool, (int)part->n_layers, copy_one, &copies);
     return QKV_OK;
 }
 
@@ -104,13 +121,13 @@ bool qkvi_run_decodes(const qkv_run *run, qkv_which which) {
     return run->parts[which].causal && !queries_of(run, which)->change.causal;
 }
 
-qkv_status qkvi_run_capture(const qkvi_net *net, qkv_run *run, qkv_error *error) {
-    QKV_TRY(capture(&net->stacks[0], run, QKV_SELF, error));
+qkv_status qkvi_run_capture(const qkvi_net *net, qkvi_pool *pool, qkv_run *run, qkv_error *error) {
+    QKV_TRY(capture(&net->stacks[0], pool, run, QKV_SELF, error));
     run->parts[QKV_SELF].causal = net->stacks[0].causal || queries_of(run, QKV_SELF)->change.causal;
     if (!run->is_pair) return QKV_OK;
-    QKV_TRY(capture(&net->stacks[1], run, QKV_DECODER, error));
+    QKV_TRY(capture(&net->stacks[1], pool, run, QKV_DECODER, error));
     run->parts[QKV_DECODER].causal = true;
-    return capture(&net->stacks[1], run, QKV_CROSS, error);
+    return capture(&net->stacks[1], pool, run, QKV_CROSS, error);
 }
 
 /* ---- Views ----------------------------------------------------------------------------------- */

@@ -36,8 +36,13 @@ static inline int64_t qkvi_page_tiles(const qkv_page *page, const qkv_page_head 
 /** log2 p from -24 to 0 as 0 ... 255. */
 uint8_t qkvi_page_level(float p);
 
-qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *head,
-                                  qkvi_page_measure *measure, qkv_error *error);
+/**
+ * Heads first … first + n - 1, at most QKVI_PAGE_HEADS_AT_ONCE, into their places of measures; by
+ * the threads of the page's context.
+ */
+enum { QKVI_PAGE_HEADS_AT_ONCE = 64 };
+qkv_status qkvi_page_measure_heads(const qkv_page *page, int64_t first, int64_t n,
+                                   qkvi_page_measure *measures, qkv_error *error);
 
 /**
  * The places of the largest numbers above 0, at most `most`, in ascending order; of equal ones the

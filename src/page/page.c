@@ -6,6 +6,7 @@
  * head; the script; the other heads. docs/page.md has every field. Text of the caller is only in the
  * title, the manifest and the table for readers without scripts (page_plain.c), escaped there.
  */
+#include "attn/ctx.h"
 #include "core/options.h"
 #include "model/store/encode.h"
 #include "page/head.h"
@@ -143,12 +144,27 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, int64_t i, int half
     qkvi_bytes_text(file, "</script>\n");
 }
 
+/* Heads from the i-th on that are measured together: some for each thread, of those that may fit. */
+static int64_t heads_at_once(const qkv_page *page, int64_t i, size_t used) {
+    const int64_t wanted = 4 * (int64_t)qkvi_pool_threads(page->ctx ? page->ctx->pool : NULL),
+                  most = wanted < QKVI_PAGE_HEADS_AT_ONCE ? wanted : QKVI_PAGE_HEADS_AT_ONCE;
+    int64_t n = 0;
+    while (n < most && i + n < page->n_heads) {
+        used += qkvi_page_head_bytes(page, &page->heads[i + n], 1);
+        if (n > 0 && page->limit_bytes > 0 && used > (size_t)page->limit_bytes) break;
+        n++;
+    }
+    return n;
+}
+
 /* The heads that fit, in the order given; the first always. Text is counted as what it is at most. */
 static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_page_result *result,
                          qkv_error *error) {
     size_t used = qkvi_page_fixed_bytes(page) + script().n + style().n;
-    for (int64_t i = 0; i < page->n_heads; i++) {
-        QKV_TRY(qkvi_page_measure_head(page, &page->heads[i], &measures[i], error));
+    for (int64_t i = 0, measured = 0; i < page->n_heads; i++) {
+        const int64_t n = i == measured ? heads_at_once(page, i, used) : 0;
+        if (n) QKV_TRY(qkvi_page_measure_heads(page, i, n, measures, error));
+        measured += n;
         used += qkvi_page_head_bytes(page, &page->heads[i], measures[i].half);
         if (i > 0 && page->limit_bytes > 0 && used > (size_t)page->limit_bytes) break;
         result->n_heads++;

@@ -196,8 +196,20 @@ run look "$sentence" $m --what-if causal -o "$d/causal.html" --quiet
 has_effects "$d/causal.html" 0
 run look "the man" $m -o "$d/none.html" --quiet
 has_effects "$d/none.html" 0
-run look "a red fox" $b --cross -o "$d/cross.html" --quiet
-has_effects "$d/cross.html" 0
+# Of a decoder over an encoder it is the word of the target that the shown query writes, as in the first sentence of look.
+for which in --cross --decoder; do
+    run look "a red fox" $b $which -o "$d/cross.html" --quiet
+    has_effects "$d/cross.html" 8
+    check "the word of a target" grep -q '"effects":{"what":"ln P([^)]*) after token [0-9]* of the target"' "$d/cross.html"
+    run look "a red fox" $b $which --json
+    check "the first head is worth what look says" test "$(
+        sed -n 's/.*"findings"[^}]*"probability": *\([0-9.e-]*\), *"without": *\([0-9.e-]*\).*/\1 \2/p' "$folder/out" | {
+            read -r whole without
+            grep -o '"effect":[-0-9.e]*' "$d/cross.html" | head -n 1 | cut -d: -f2 | awk -v p="$whole" -v q="$without" \
+                '{ d = $1 - log(q / p); if (p > 0 && d < 1e-5 && d > -1e-5) print "same" }'
+        }
+    )" = same
+done
 run look "the man" $m --effect -o "$d/page.html" --quiet
 code 1
 err_like 'the model predicts nothing here: a text with \[MASK\], or a language model'

@@ -39,6 +39,11 @@ Try 'qkv help fill'."
 run look "I saw the <mask>." --head 1.0
 code 0
 err "qkv: '<mask>' is no mask of this model, which is [MASK]"
+# A page says the same, with --quiet, too, and nothing where there is nothing to say.
+run look "I saw the [mask] zebra." -o "$folder/hint.html" --quiet
+check "a page has the hint" grep -q '"hint":".\[mask\]. is no mask of this model, which is \[MASK\]"' "$folder/hint.html"
+run look "I saw the [MASK]." -o "$folder/hint.html" --quiet
+check "a page without a hint" test "$(grep -c '"hint":' "$folder/hint.html")" -eq 0
 usage look "unexpected argument 'It ran.' (a second text is --pair TEXT)" look "I saw the dog." "It ran."
 usage look "unexpected argument 'saw' (put a text in quotes)" look I saw the dog
 usage tokenize "unexpected argument 'c' (put a text in quotes)" tokenize "a b" c d

@@ -21,6 +21,7 @@
 #include <jansson.h>
 
 #include "core/half.h"
+#include "make_ctx.h"
 #include "model/store/encode.h"
 #include "model/store/file.h"
 #include "page/head.h"
@@ -552,6 +553,12 @@ static void test_effects(void **state) {
     assert_true(json_number_value(json_object_get(effects, "log_p")) == -0.5);
     assert_true(json_number_value(json_object_get(head_of(manifest, 0), "effect")) == -0.75);
     assert_true(json_is_null(json_object_get(head_of(manifest, 1), "effect")));
+    assert_null(json_object_get(manifest, "hint"));
+    close_page(&file, manifest);
+    page.hint = "no <mask>\nof this model";
+    file = write_page(&page);
+    manifest = manifest_of(&file);
+    assert_string_equal(text_of(manifest, "hint"), page.hint);
     close_page(&file, manifest);
     qkv_error error;
     page.effect_query = 8;
@@ -593,6 +600,24 @@ static void test_same_bytes(void **state) {
     assert_memory_equal(a.bytes, b.bytes, a.n);
     close_page(&a, NULL);
     close_page(&b, NULL);
+}
+
+/* By any number of threads and any instruction set. */
+static void test_same_bytes_of_contexts(void **state) {
+    (void)state;
+    const char *isa;
+    qkv_page page = make_page(100, 8, MAX_HEADS, 1, QKV_SET_CAUSAL);
+    struct file alone = write_page(&page);
+    assert_true(alone.result.n_f16 > 0);
+    for (int i = 0; (isa = qkv_isa_name(i)); i++) {
+        page.ctx = make_ctx(isa, 1 + i % 3);
+        struct file other = write_page(&page);
+        assert_int_equal(alone.n, other.n);
+        assert_memory_equal(alone.bytes, other.bytes, alone.n);
+        close_page(&other, NULL);
+        qkv_ctx_destroy(page.ctx);
+    }
+    close_page(&alone, NULL);
 }
 
 /* Keys that no query sees: not in the thumbnail, not in the table; and the badge. */
@@ -961,29 +986,18 @@ static void test_heads_of_other_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sha256),
-        cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_hostile_tokens),
-        cmocka_unit_test(test_policy),
-        cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_thumbnail),
-        cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_head_window),
-        cmocka_unit_test(test_effects),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_long),
-        cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_heads_of_other_sizes),
+        cmocka_unit_test(test_sha256),     cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_hostile_tokens),
+        cmocka_unit_test(test_policy),     cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_maps),       cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_thumbnail),
+        cmocka_unit_test(test_mask),       cmocka_unit_test(test_head_window),
+        cmocka_unit_test(test_effects),    cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_same_bytes_of_contexts),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_runs),       cmocka_unit_test(test_long),
+        cmocka_unit_test(test_offsets),    cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_scores),     cmocka_unit_test(test_heads_of_other_sizes),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);

@@ -4,15 +4,7 @@
 #include "kernels/table.h"
 #include "model/base.h"
 
-enum {
-    MAX_SPELLING = 160,
-    MAX_SPELLINGS = 4,
-    MAX_COMPARED = 4096,
-    N_NEAREST = 3,
-    N_IGNORED = 2,
-    PIECE_ROWS = 64, /* params.h: qkvi_stored_rows */
-    PIECE_ELEMS = 1 << 18
-};
+enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3, N_IGNORED = 2 };
 
 qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling *spelling,
                               qkvi_resolver *resolver, qkv_error *error) {
@@ -172,98 +164,6 @@ qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *
     return QKV_OK;
 }
 
-/* Rows of stored tensors on their way into the arena, some at a time, in memory that grows to the largest. */
-typedef struct row_buffer {
-    float *values;
-    size_t n_elems;
-    const qkvi_kernels *kernels; /* that pack them */
-} row_buffer;
-
-static qkv_status reserve(const qkvi_resolver *resolver, size_t n_elems, row_buffer *buffer,
-                          qkv_error *error) {
-    if (n_elems <= buffer->n_elems) return QKV_OK;
-    free(buffer->values);
-    buffer->values = malloc(n_elems * sizeof(float));
-    buffer->n_elems = buffer->values ? n_elems : 0;
-    if (buffer->values) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for a tensor's rows",
-                          resolver->file->source.name);
-}
-
-/* So many rows at a time that they stay in the second-level cache; a multiple of 64, or all. */
-static int64_t rows_at_once(int64_t n_rows, int64_t n_cols) {
-    const int64_t fit = PIECE_ELEMS / PIECE_ROWS / (n_cols > 0 ? n_cols : 1) * PIECE_ROWS;
-    const int64_t step = fit > PIECE_ROWS ? fit : PIECE_ROWS;
-    return step < n_rows ? step : n_rows;
-}
-
-/* A tensor that n_parts rows are parts of, to the places of them all. */
-static qkv_status load_pieces(const qkvi_resolver *resolver, const qkvi_stored *tensor,
-                              const qkvi_param *rows, int64_t n_parts, float *arena,
-                              row_buffer *buffer, qkv_error *error) {
-    int64_t n_rows, n_cols;
-    qkvi_param_stored_matrix(rows, &n_rows, &n_cols);
-    const int64_t step = rows_at_once(n_rows, n_cols);
-    QKV_TRY(reserve(resolver, (size_t)(step * n_cols), buffer, error));
-    for (int64_t first = 0; first < n_rows; first += step) {
-        const int64_t n = n_rows - first < step ? n_rows - first : step;
-        const qkvi_stored_rows stored = { first, n, buffer->values, buffer->kernels };
-        QKV_TRY(qkvi_safetensors_read_part(resolver->file, tensor, (size_t)(first * n_cols),
-                                           (size_t)(n * n_cols), buffer->values, error));
-        for (int64_t p = 0; p < n_parts; p++) qkvi_param_from_stored(&rows[p], &stored, arena);
-    }
-    return QKV_OK;
-}
-
-/* Rows of the tensor that are one parameter: as if they were a tensor of their own. */
-static qkv_status load_rows(const qkvi_resolver *resolver, const qkvi_stored *tensor,
-                            const qkvi_param *row, float *arena, row_buffer *buffer,
-                            qkv_error *error) {
-    const int64_t n_cols = row->shape[1], n_rows = row->shape[0];
-    const size_t at = (size_t)(row->first_row * n_cols);
-    if (row->form == QKVI_PARAM_FLOATS)
-        return qkvi_safetensors_read_part(resolver->file, tensor, at, row->n_elems,
-                                          arena + row->offset, error);
-    const int64_t step = rows_at_once(n_rows, n_cols);
-    QKV_TRY(reserve(resolver, (size_t)(step * n_cols), buffer, error));
-    for (int64_t first = 0; first < n_rows; first += step) {
-        const int64_t n = n_rows - first < step ? n_rows - first : step;
-        const qkvi_stored_rows stored = { first, n, buffer->values, buffer->kernels };
-        QKV_TRY(qkvi_safetensors_read_part(resolver->file, tensor, at + (size_t)(first * n_cols),
-                                           (size_t)(n * n_cols), buffer->values, error));
-        qkvi_param_from_stored(row, &stored, arena);
-    }
-    return QKV_OK;
-}
-
-/* The tensor of these rows; only one that lies in the arena as it is stored is read there. */
-static qkv_status load_tensor(qkvi_resolver *resolver, const qkvi_param *rows, int64_t n_parts,
-                              float *arena, row_buffer *buffer, qkv_error *error) {
-    const qkvi_stored *const tensor = qkvi_resolve(resolver, qkvi_param_stored_name(rows));
-    const bool as_it_is =
-        !rows->transposed && rows->n_parts == 1 && rows->form == QKVI_PARAM_FLOATS;
-    resolver->used[tensor - resolver->file->tensors] = 1;
-    for (int64_t p = 0; rows->stored_rows && p < n_parts; p++)
-        QKV_TRY(load_rows(resolver, tensor, &rows[p], arena, buffer, error));
-    if (rows->stored_rows) return QKV_OK;
-    if (as_it_is)
-        return qkvi_safetensors_read_f32(resolver->file, tensor, arena + rows->offset, error);
-    return load_pieces(resolver, tensor, rows, n_parts, arena, buffer, error);
-}
-
-qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
-                              qkv_error *error) {
-    row_buffer buffer = { .kernels = qkvi_kernels_best() };
-    qkv_status status = QKV_OK;
-    for (int64_t r = 0; r < table->n_rows && status == QKV_OK;) {
-        const int64_t n_parts = table->rows[r].n_parts;
-        status = load_tensor(resolver, &table->rows[r], n_parts, arena, &buffer, error);
-        r += n_parts;
-    }
-    free(buffer.values);
-    return status;
-}
-
 void qkvi_resolver_skip(qkvi_resolver *resolver, const qkvi_stored *tensor) {
     if (tensor) resolver->used[tensor - resolver->file->tensors] = 1;
 }
@@ -278,8 +178,8 @@ static bool same_shape(const qkvi_stored *a, const qkvi_stored *b) {
 /* By pieces, into room for two of them. */
 static qkv_status compare_pieces(const qkvi_resolver *resolver, const qkvi_stored *a,
                                  const qkvi_stored *b, float *room, bool *same, qkv_error *error) {
-    for (size_t at = 0; *same && at < a->n_elems; at += PIECE_ELEMS) {
-        const size_t left = a->n_elems - at, n = left < PIECE_ELEMS ? left : PIECE_ELEMS;
+    for (size_t at = 0; *same && at < a->n_elems; at += QKVI_PIECE_ELEMS) {
+        const size_t left = a->n_elems - at, n = left < QKVI_PIECE_ELEMS ? left : QKVI_PIECE_ELEMS;
         QKV_TRY(qkvi_safetensors_read_part(resolver->file, a, at, n, room, error));
         QKV_TRY(qkvi_safetensors_read_part(resolver->file, b, at, n, room + n, error));
         *same = memcmp(room, room + n, n * sizeof *room) == 0;
@@ -289,7 +189,7 @@ static qkv_status compare_pieces(const qkvi_resolver *resolver, const qkvi_store
 
 qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_stored *a,
                                  const qkvi_stored *b, bool *same, qkv_error *error) {
-    const size_t n = a->n_elems < PIECE_ELEMS ? a->n_elems : PIECE_ELEMS;
+    const size_t n = a->n_elems < QKVI_PIECE_ELEMS ? a->n_elems : QKVI_PIECE_ELEMS;
     *same = a == b;
     if (*same || !same_shape(a, b) || !qkvi_elem_is_float(a->type) || !qkvi_elem_is_float(b->type))
         return QKV_OK;

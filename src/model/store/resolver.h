@@ -14,6 +14,7 @@
 #ifndef QKVI_STORE_RESOLVER_H
 #define QKVI_STORE_RESOLVER_H
 
+#include "core/pool.h"
 #include "model/params.h"
 #include "model/store/safetensors.h"
 
@@ -60,10 +61,13 @@ qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *
                                qkv_error *error);
 /**
  * Reads every row into its place in arena, from the form in which it is stored to that in which it is kept,
- * some rows at a time: beside arena it takes 1 MiB, or 32 rows of a wider tensor. Marks what it read as used.
+ * some rows at a time: beside arena each thread takes 1 MiB, or 64 rows of a wider tensor. Marks what it
+ * read as used. Of several tensors that fail the first one is told. pool may be NULL.
  */
-qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
-                              qkv_error *error);
+qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table,
+                              qkvi_pool *pool, float *arena, qkv_error *error);
+/** Numbers that are read, or compared, together. */
+enum { QKVI_PIECE_ELEMS = 1 << 18 };
 
 /** Counts a tensor, if there is one, as used although nobody reads it. */
 void qkvi_resolver_skip(qkvi_resolver *resolver, const qkvi_stored *tensor);

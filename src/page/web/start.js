@@ -15,6 +15,17 @@ const meaningOf = key => `${statNames[key][0]}: ${statNames[key][1]}`;
 const shownNumber = (i, key) => define(fixed(numberOf(i, key), 2), meaningOf(key), "plain");
 const probability = p => fixed(p, 2);
 
+/* "P(it) falls from 1.00 to 0.54", with as many digits as tell the two apart, up to four. */
+function changeOf(word, what, before, after) {
+    const digits = [2, 3, 4].find(n => fixed(before, n) !== fixed(after, n)),
+          number = (p, more) => define(fixed(p, digits || 2), `${what}, as a probability, ${more}`, "plain");
+    if (!digits) return [`P(${word}) hardly changes from `, number(before, "by the whole model")];
+    return [
+        `P(${word}) ${after < before ? "falls" : "rises"} from `, number(before, "by the whole model"),
+        " to ", number(after, "without the head")
+    ];
+}
+
 /* What the query looks at in a head as the model computed it: "reads door (0.97)". */
 function reading(head, query) {
     const weights = row(head, query, true, true);
@@ -43,6 +54,8 @@ function purpose({word, place, what}) {
     const at = el("b", {}, bdi(queryText(place)));
     if (what === `ln P(${word}) at token ${place}`) return ["To fill ", at, ", "];
     if (what === `ln P(${word}) after token ${place}`) return ["To say what comes next, "];
+    if (what === `ln P(${word}) after token ${place} of the target`)
+        return ["To write ", el("b", {}, bdi(word)), ", "];
     return ["At ", at, ", "];
 }
 
@@ -62,15 +75,9 @@ function effectFindings() {
             `effect: change of ${
                 what} if this head gives 0 and all that reads it is computed again; below 0 the head helps`,
             "plain");
-        const change =
-            define(probability(after), `${what} without the head, as a probability`, "plain");
         const parts = word ?
             [
-                `P(${word}) ${effect < 0 ? "falls" : "rises"} from `,
-                define(
-                    probability(exp(log_p)), `${what}, as a probability, by the whole model`,
-                    "plain"),
-                " to ", change, ` (${effect < 0 ? "−" : "+"}`, nats, ")."
+                ...changeOf(word, what, exp(log_p), after), ` (${effect < 0 ? "−" : "+"}`, nats, ")."
             ] :
             [`${what} ${effect < 0 ? "falls" : "rises"} by `, nats, "."];
         const before = place >= 0 ?
@@ -249,7 +256,10 @@ tabs.start = {
         const key = [manifest.at, document.readyState, version, isAsked()].join();
         if (key === startView.key) return;
         startView.key = key;
-        put(startView.note, unasked("Findings without What if"));
+        put(startView.note,
+            ...(manifest.hint || "").split("\n").filter(Boolean).map(
+                line => el("p", {class: "badge"}, `Note: ${line}.`)),
+            unasked("Findings without What if"));
         const found = [
             ...effectFindings(), ...firstFinding(), ...labelFindings(), ...numberFindings(),
             ...windowFindings()
