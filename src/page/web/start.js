@@ -13,16 +13,16 @@ const foremost = (key, n = 1, sign = 1) =>
         .slice(0, n);
 const meaningOf = key => `${statNames[key][0]}: ${statNames[key][1]}`;
 const shownNumber = (i, key) => define(fixed(numberOf(i, key), 2), meaningOf(key), "plain");
-const probability = p => fixed(p, 2);
 
 /* "P(it) falls from 1.00 to 0.54", with as many digits as tell the two apart, up to four. */
 function changeOf(word, what, before, after) {
     const digits = [2, 3, 4].find(n => fixed(before, n) !== fixed(after, n)),
-          number = (p, more) => define(fixed(p, digits || 2), `${what}, as a probability, ${more}`, "plain");
+          number = (p, more) =>
+              define(fixed(p, digits || 2), `${what}, as a probability, ${more}`, "plain");
     if (!digits) return [`P(${word}) hardly changes from `, number(before, "by the whole model")];
     return [
-        `P(${word}) ${after < before ? "falls" : "rises"} from `, number(before, "by the whole model"),
-        " to ", number(after, "without the head")
+        `P(${word}) ${after < before ? "falls" : "rises"} from `,
+        number(before, "by the whole model"), " to ", number(after, "without the head")
     ];
 }
 
@@ -38,7 +38,7 @@ function reading(head, query) {
         nodes: [
             el("b", {}, bdi(tokenText(key))), " (",
             define(
-                probability(p),
+                fixed(p, 2),
                 `weight of ${queryText(query)} on ${tokenText(key)} in ${
                     headName(head)}: all weights of a query sum to 1`,
                 "plain"),
@@ -77,7 +77,8 @@ function effectFindings() {
             "plain");
         const parts = word ?
             [
-                ...changeOf(word, what, exp(log_p), after), ` (${effect < 0 ? "−" : "+"}`, nats, ")."
+                ...changeOf(word, what, exp(log_p), after), ` (${effect < 0 ? "−" : "+"}`, nats,
+                ")."
             ] :
             [`${what} ${effect < 0 ? "falls" : "rises"} by `, nats, "."];
         const before = place >= 0 ?
@@ -257,8 +258,8 @@ tabs.start = {
         if (key === startView.key) return;
         startView.key = key;
         put(startView.note,
-            ...(manifest.hint || "").split("\n").filter(Boolean).map(
-                line => el("p", {class: "badge"}, `Note: ${line}.`)),
+            ...((manifest.hint || "").match(/.+/g) || [])
+                .map(line => el("p", {class: "badge"}, `Note: ${line}.`)),
             unasked("Findings without What if"));
         const found = [
             ...effectFindings(), ...firstFinding(), ...labelFindings(), ...numberFindings(),
