@@ -1,5 +1,9 @@
 # qkv look --serve: the start page, pages of texts, and what is refused; hostile, slow and many clients; how it ends.
+# The folder is this run's own: another run beside it must not give its answers to this one.
+set -- "$1" "$2/$$"
 . ./lib.sh
+process=
+trap '[ -z "$process" ] || kill $process; rm -rf "$folder"' EXIT
 : "${SERVE_CLIENT:?the program that sends a request}"
 d=$folder/d
 mkdir "$d"
@@ -25,6 +29,7 @@ ends() {
     kill -"$1" $process
     wait $process
     got=$?
+    process=
     said="qkv look --serve, SIG$1"
     code 0
     check "something is left: $(ls -A "$TMPDIR")" test -z "$(ls -A "$TMPDIR")"
