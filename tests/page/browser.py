@@ -14,6 +14,7 @@ import time
 import xml.dom.minidom
 
 import axe_playwright_python
+import served
 import views
 from playwright.sync_api import sync_playwright
 
@@ -1188,7 +1189,7 @@ def main():
             began = time.time()
             part(browser)
             print(f"{part.__name__}: {time.time() - began:.1f} s", flush=True)
-        for part in views.PARTS:
+        for part in views.PARTS + served.PARTS:
             if chosen and part.__name__ not in chosen:
                 continue
             began = time.time()

@@ -1,4 +1,4 @@
-# The page of `qkv look -o FILE.html` in Debian's Chromium, headless and without a network: tests/page/browser.py. Playwright and axe-core
+# The page of `qkv look -o FILE.html` in Debian's Chromium, headless and without a network: tests/page/browser.py (look --serve too: served.py). Playwright and axe-core
 # come from PyPI into an environment of their own, the first time.
 . tools/deep/lib.sh
 ./dev build release
