@@ -101,7 +101,9 @@ void qkvi_columns_end_keys(const qkvi_columns_problem *x, const qkvi_kernels *ke
                            qkvi_columns_scratch *own, int64_t b, int64_t h, int64_t key0,
                            qkvi_range keys);
 /* Counts of all heads, before their keys. */
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 void qkvi_columns_begin_counts(const qkvi_columns_problem *x);
+#pragma GCC visibility pop
 
 /* ---- Sums across keys ------------------------------------------------------------------------ */
 

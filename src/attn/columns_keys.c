@@ -5,13 +5,8 @@
 #include "core/options.h"
 
 void qkvi_columns_begin_keys(qkvi_columns_scratch *own) {
-    memset(own->received, 0, sizeof own->received);
-    memset(own->sum, 0, sizeof own->sum);
-    memset(own->p_log_p, 0, sizeof own->p_log_p);
-    memset(own->largest, 0, sizeof own->largest);
-    memset(own->n_queries, 0, sizeof own->n_queries);
-    memset(own->n_tiny, 0, sizeof own->n_tiny);
-    for (int t = 0; t < QKVI_KEY_BLOCK; t++) own->largest_query[t] = -1;
+    memset(&own->keys, 0, sizeof own->keys);
+    for (int t = 0; t < QKVI_KEY_BLOCK; t++) own->keys.largest_query[t] = -1;
 }
 
 void qkvi_columns_end_keys(const qkvi_columns_problem *x, const qkvi_kernels *kernels,
@@ -22,13 +17,13 @@ void qkvi_columns_end_keys(const qkvi_columns_problem *x, const qkvi_kernels *ke
     if (want->entropy) kernels->columns_end(own);
     for (int64_t j = keys.begin; j < keys.end; j++) {
         const int64_t at = qkvi_k_at(&x->p, want->stride, b, h, j), t = j - key0;
-        if (want->received) want->received[at] = (float)own->received[t];
-        if (want->n_queries) want->n_queries[at] = own->n_queries[t];
-        if (want->largest) want->largest[at] = own->largest[t];
-        if (want->largest_query) want->largest_query[at] = own->largest_query[t];
+        if (want->received) want->received[at] = (float)own->keys.received[t];
+        if (want->n_queries) want->n_queries[at] = own->keys.n_queries[t];
+        if (want->largest) want->largest[at] = own->keys.largest[t];
+        if (want->largest_query) want->largest_query[at] = own->keys.largest_query[t];
         if (want->entropy) want->entropy[at] = own->entropy[t];
-        n_cells += own->n_queries[t];
-        n_tiny += own->n_tiny[t];
+        n_cells += own->keys.n_queries[t];
+        n_tiny += own->keys.n_tiny[t];
     }
     const int64_t head = b * x->p.n_heads + h;
     if (want->n_cells) __atomic_fetch_add(&want->n_cells[head], n_cells, __ATOMIC_RELAXED);

@@ -1,8 +1,6 @@
 /* See columns_part.h. */
 #include "attn/columns_part.h"
 
-#include <string.h>
-
 #include "attn/watch.h"
 
 typedef struct pass {
@@ -27,32 +25,10 @@ void qkvi_columns_sums_lay_out(const qkvi_problem *p, int64_t first, int64_t end
     s->own = qkvi_cut(cutter, 1, sizeof *s->own);
 }
 
-static void load(const qkvi_columns_sum *from, qkvi_columns_scratch *own) {
-    memcpy(own->received, from->received, sizeof own->received);
-    memcpy(own->sum, from->sum, sizeof own->sum);
-    memcpy(own->p_log_p, from->p_log_p, sizeof own->p_log_p);
-    memcpy(own->largest, from->largest, sizeof own->largest);
-    memcpy(own->largest_query, from->largest_query, sizeof own->largest_query);
-    memcpy(own->n_queries, from->n_queries, sizeof own->n_queries);
-    memcpy(own->n_tiny, from->n_tiny, sizeof own->n_tiny);
-}
-
-static void keep(const qkvi_columns_scratch *own, qkvi_columns_sum *to) {
-    memcpy(to->received, own->received, sizeof own->received);
-    memcpy(to->sum, own->sum, sizeof own->sum);
-    memcpy(to->p_log_p, own->p_log_p, sizeof own->p_log_p);
-    memcpy(to->largest, own->largest, sizeof own->largest);
-    memcpy(to->largest_query, own->largest_query, sizeof own->largest_query);
-    memcpy(to->n_queries, own->n_queries, sizeof own->n_queries);
-    memcpy(to->n_tiny, own->n_tiny, sizeof own->n_tiny);
-}
-
 void qkvi_columns_sums_begin(const qkvi_columns_sums *s) {
     qkvi_columns_begin_keys(s->own);
-    for (int64_t n = 0; n < s->n_heads * s->n_blocks; n++) keep(s->own, &s->of[n]);
+    for (int64_t n = 0; n < s->n_heads * s->n_blocks; n++) s->of[n] = s->own->keys;
 }
-
-void qkvi_columns_parts_begin(const qkvi_columns_problem *x) { qkvi_columns_begin_counts(x); }
 
 /* Keys of block n that are there. */
 static qkvi_range keys_of(const qkvi_columns_sums *s, int64_t n) {
@@ -92,11 +68,12 @@ static void run_block(const pass *x, const qkvi_columns_slot *slot, int64_t head
     const qkvi_range rows = qkvi_queries_of_block(&rules, keys.begin, end);
     if (rows.begin >= rows.end) return;
     qkvi_columns_keys(&x->how, slot, &rules, b, g, key0);
-    load(&sums->of[head * sums->n_blocks + n], slot->own);
+    qkvi_columns_sum *const sum = &sums->of[head * sums->n_blocks + n];
+    slot->own->keys = *sum;
     for (int64_t i0 = rows.begin / QKVI_QUERY_BLOCK * QKVI_QUERY_BLOCK; i0 < rows.end;
          i0 += QKVI_QUERY_BLOCK)
         add_queries(x, slot, &rules, b, g, i0, key0);
-    keep(slot->own, &sums->of[head * sums->n_blocks + n]);
+    *sum = slot->own->keys;
 }
 
 static void run_task(void *argument, int thread) {
@@ -151,7 +128,7 @@ void qkvi_columns_store(const qkv_ctx *ctx, const qkvi_columns_problem *x,
     for (int64_t n = 0; n < s->n_heads * s->n_blocks; n++) {
         const int64_t head = n / s->n_blocks, g = head % p->n_kv_heads;
         const qkvi_range keys = keys_of(s, n % s->n_blocks);
-        load(&s->of[n], s->own);
+        s->own->keys = s->of[n];
         qkvi_columns_end_keys(x, ctx->kernels, s->own, head / p->n_kv_heads,
                               g * p->heads_per_kv + turn,
                               keys.begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK, keys);

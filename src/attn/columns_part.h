@@ -11,13 +11,6 @@
 #include "attn/columns.h"
 #include "attn/piece.h"
 
-/* What a block of 256 keys has come to, as in qkvi_columns_scratch. */
-typedef struct qkvi_columns_sum {
-    double received[QKVI_KEY_BLOCK], sum[QKVI_KEY_BLOCK], p_log_p[QKVI_KEY_BLOCK];
-    int64_t largest_query[QKVI_KEY_BLOCK], n_queries[QKVI_KEY_BLOCK], n_tiny[QKVI_KEY_BLOCK];
-    float largest[QKVI_KEY_BLOCK];
-} qkvi_columns_sum;
-
 /* Of all batches and key/value heads the blocks that have the keys [first, end). */
 typedef struct qkvi_columns_sums {
     qkvi_columns_sum *of; /* [n_heads][n_blocks] */
@@ -49,9 +42,6 @@ void qkvi_columns_sums_lay_out(const qkvi_problem *p, int64_t first, int64_t end
                                qkvi_cutter *cutter, qkvi_columns_sums *sums);
 /* Before the first query of a head. */
 void qkvi_columns_sums_begin(const qkvi_columns_sums *sums);
-
-/* Counts of all heads, before the first is stored. */
-void qkvi_columns_parts_begin(const qkvi_columns_problem *x);
 
 /* Workspace of any part of such a problem. */
 QKV_NODISCARD qkv_status qkvi_columns_part_workspace(qkv_ctx *ctx, const qkvi_problem *p,

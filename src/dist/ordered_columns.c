@@ -15,24 +15,17 @@ typedef struct pass {
     size_t workspace_bytes;
 } pass;
 
-static void lay_out(pass *x, qkvi_cutter *cutter) {
+static void lay_out(void *user, qkvi_cutter *cutter) {
+    pass *const x = user;
     qkvi_query_chunks_lay_out(&x->queries, cutter);
     qkvi_columns_sums_lay_out(&x->x.p, x->x.p.first_k, x->x.p.first_k + x->x.rows_k, cutter,
                               &x->sums);
     x->workspace = qkvi_cut(cutter, (int64_t)x->workspace_bytes, 1);
 }
 
-/* All that the call needs, so that nothing fails for lack of memory once it communicates. */
 static qkv_status reserve(pass *x) {
-    qkvi_cutter cutter = { 0 };
-    void *block;
     QKV_TRY(qkvi_columns_part_workspace(x->ctx, &x->x.p, &x->workspace_bytes));
-    lay_out(x, &cutter);
-    if (cutter.overflow) return qkvi_ctx_fail(x->ctx, QKV_ERR_MEMORY, "too many bytes to count");
-    QKV_TRY(qkvi_ctx_workspace(x->ctx, NULL, cutter.used_bytes, &block));
-    cutter = qkvi_cutter_on(block);
-    lay_out(x, &cutter);
-    return QKV_OK;
+    return qkvi_call_reserve(x->ctx, lay_out, x);
 }
 
 /* A chunk of queries against the keys of this rank. g has their weights. */
@@ -56,7 +49,7 @@ static qkv_status add_queries(pass *x, const qkvi_problem *p, const qkvi_grads *
 static qkv_status walk(pass *x) {
     qkvi_stream *const stream = &x->queries.stream;
     qkv_status status = QKV_OK;
-    qkvi_columns_parts_begin(&x->x);
+    qkvi_columns_begin_counts(&x->x);
     qkvi_stream_start(stream);
     for (int64_t turn = 0; turn < stream->n_turns; turn++) {
         qkvi_columns_sums_begin(&x->sums);

@@ -18,6 +18,14 @@ enum {
     QKVI_COLUMN_LANES = 8
 }; /* sums of a diagonal: block of keys mod 8; part of the written order */
 
+/* What a block of 256 keys has come to, of all queries so far. */
+typedef struct qkvi_columns_sum {
+    _Alignas(64) double received[QKVI_KEY_BLOCK], sum[QKVI_KEY_BLOCK];
+    double p_log_p[QKVI_KEY_BLOCK]; /* logarithm to base 2 */
+    float largest[QKVI_KEY_BLOCK];
+    int64_t largest_query[QKVI_KEY_BLOCK], n_queries[QKVI_KEY_BLOCK], n_tiny[QKVI_KEY_BLOCK];
+} qkvi_columns_sum;
+
 /*
  * Of one thread: what is of a block of queries, then what is of all of them. Vectors are aligned to 64.
  */
@@ -34,10 +42,7 @@ typedef struct qkvi_columns_scratch {
     float diagonal_rows[QKVI_QUERY_BLOCK + QKVI_KEY_BLOCK];       /* likewise */
     uint16_t sees[QKVI_QUERY_BLOCK][1 + QKVI_KEY_BLOCK / 16 + 2]; /* bits, from key -16 on */
 
-    double received[QKVI_KEY_BLOCK], sum[QKVI_KEY_BLOCK];
-    double p_log_p[QKVI_KEY_BLOCK]; /* logarithm to base 2 */
-    float largest[QKVI_KEY_BLOCK];
-    int64_t largest_query[QKVI_KEY_BLOCK], n_queries[QKVI_KEY_BLOCK], n_tiny[QKVI_KEY_BLOCK];
+    qkvi_columns_sum keys;
     float entropy[QKVI_KEY_BLOCK];
     uint32_t left_out[QKVI_QUERY_BLOCK / 32]; /* rows that take no part, a bit each */
     uint32_t saw[QKVI_QUERY_BLOCK / 32];      /* rows with a score above -inf */

@@ -142,7 +142,9 @@ V_INLINE void columns_panel(const bool all, const bool edits, const qkvi_columns
     qkvi_columns_scratch *w = c->own;
     const vf by = vf_set1(attend_factor(a)), zero = vf_set1(0);
     for (int at = t; at < t + 32; at += 16) {
-        columns_sums x = { zero, zero, zero, zero, zero, vf_load(w->largest + at), vf_set1(-1) };
+        columns_sums x = {
+            zero, zero, zero, zero, zero, vf_load(w->keys.largest + at), vf_set1(-1)
+        };
         for (int i = 0; i < a->n_queries; i += V_MR) {
             float *s = a->scratch->s + i * QKVI_SCORE_ROW + at;
             if (!a->scratch->tile[i / V_MR].panels)
@@ -158,7 +160,7 @@ V_INLINE void columns_panel(const bool all, const bool edits, const qkvi_columns
         vf_store(w->p_log_p_now + at, x.p_log_p);
         vf_store(w->seen_now + at, x.seen);
         vf_store(w->tiny_now + at, x.tiny);
-        vf_store(w->largest + at, x.largest);
+        vf_store(w->keys.largest + at, x.largest);
         vf_store(w->at_now + at, x.at);
     }
     for (int i = 0; all && i < a->n_queries; i += V_MR)
@@ -183,14 +185,14 @@ static void (*const columns_panel_of[2][2])(const qkvi_columns *, int) = {
 /* Sums of this block of queries join those before it. */
 static void columns_join(const qkvi_columns *c, int from, int to) {
     qkvi_columns_scratch *w = c->own;
-    for (int t = from; t < to; t++) w->received[t] += (double)w->received_now[t];
+    for (int t = from; t < to; t++) w->keys.received[t] += (double)w->received_now[t];
     if (!c->all) return;
     for (int t = from; t < to; t++) {
-        w->sum[t] += (double)w->sum_now[t];
-        w->p_log_p[t] += (double)w->p_log_p_now[t];
-        w->n_queries[t] += (int64_t)w->seen_now[t];
-        w->n_tiny[t] += (int64_t)w->tiny_now[t];
-        if (w->at_now[t] >= 0) w->largest_query[t] = c->i0 + (int64_t)w->at_now[t];
+        w->keys.sum[t] += (double)w->sum_now[t];
+        w->keys.p_log_p[t] += (double)w->p_log_p_now[t];
+        w->keys.n_queries[t] += (int64_t)w->seen_now[t];
+        w->keys.n_tiny[t] += (int64_t)w->tiny_now[t];
+        if (w->at_now[t] >= 0) w->keys.largest_query[t] = c->i0 + (int64_t)w->at_now[t];
     }
 }
 
@@ -218,9 +220,9 @@ static void columns_end(qkvi_columns_scratch *w) {
     for (int t = 0; t < QKVI_KEY_BLOCK; t += 16) {
         float sum[16], mean[16];
         for (int e = 0; e < 16; e++) {
-            const double r = w->sum[t + e];
+            const double r = w->keys.sum[t + e];
             sum[e] = (float)r;
-            mean[e] = r > 0 ? (float)(w->p_log_p[t + e] / r) : 0;
+            mean[e] = r > 0 ? (float)(w->keys.p_log_p[t + e] / r) : 0;
         }
         const vf zero = vf_set1(0), r = vf_loadu(sum);
         const vf h = vf_mul(vf_sub(vf_log2(r), vf_loadu(mean)), vf_set1(ATTEND_LN2));
