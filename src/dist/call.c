@@ -283,6 +283,17 @@ qkv_status qkvi_call_end(qkvi_group *group, qkv_ctx *ctx, qkv_status begun, qkv_
     return qkvi_ctx_end(ctx, status);
 }
 
+qkv_status qkvi_call_reserve(qkv_ctx *ctx, qkvi_lay_out *lay_out, void *user) {
+    qkvi_cutter cutter = { 0 };
+    void *block;
+    lay_out(user, &cutter);
+    if (cutter.overflow) return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "too many bytes to count");
+    QKV_TRY(qkvi_ctx_workspace(ctx, NULL, cutter.used_bytes, &block));
+    cutter = qkvi_cutter_on(block);
+    lay_out(user, &cutter);
+    return QKV_OK;
+}
+
 qkv_status qkvi_group_from_ctx(qkvi_group *group, const qkv_ctx *ctx, qkv_status status) {
     if (status != QKV_OK && !group->broken) group->error = ctx->error;
     return status;

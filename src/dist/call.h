@@ -22,6 +22,14 @@ QKV_NODISCARD qkv_status qkvi_call_begin(qkvi_group *group, qkv_ctx *ctx);
 /* Gives it back if begun is QKV_OK, with the group's message, and returns status. */
 qkv_status qkvi_call_end(qkvi_group *group, qkv_ctx *ctx, qkv_status begun, qkv_status status);
 
+/* What a call needs memory for. It is called twice, as qkvi_cut is. */
+typedef void qkvi_lay_out(void *user, qkvi_cutter *cutter);
+/*
+ * All memory of a call, in the workspace of ctx, so that nothing fails for lack of it once the call
+ * communicates.
+ */
+QKV_NODISCARD qkv_status qkvi_call_reserve(qkv_ctx *ctx, qkvi_lay_out *lay_out, void *user);
+
 /* A failure's message moves from the context to the group; returns status. */
 qkv_status qkvi_group_from_ctx(qkvi_group *group, const qkv_ctx *ctx, qkv_status status);
 

@@ -20,29 +20,30 @@ void qkvi_forward_rows_add(qkvi_forward_rows *rows, const qkvi_problem *whole, i
     add_range(rows, whole, begin + head, end, first + head);
 }
 
-static void lay_out_all(qkvi_forward_rows *rows, qkvi_lay_out *lay_out, void *user,
-                        qkvi_cutter *cutter) {
+typedef struct all_of {
+    qkvi_forward_rows *rows;
+    qkvi_lay_out *lay_out; /* of what else there is */
+    void *user;
+} all_of;
+
+static void lay_out_all(void *user, qkvi_cutter *cutter) {
+    const all_of *const all = user;
+    qkvi_forward_rows *const rows = all->rows;
     for (int n = 0; n < rows->n_ranges; n++)
         qkvi_forward_sums_lay_out(&rows->range[n], cutter, &rows->sums[n]);
-    lay_out(user, cutter);
+    all->lay_out(all->user, cutter);
     rows->workspace = qkvi_cut(cutter, (int64_t)rows->workspace_bytes, 1);
 }
 
 qkv_status qkvi_forward_rows_reserve(qkvi_forward_rows *rows, int64_t n_keys, qkvi_lay_out *lay_out,
                                      void *user) {
-    qkvi_cutter cutter = { 0 };
-    void *block;
+    all_of all = { rows, lay_out, user };
     for (int n = 0; n < rows->n_ranges; n++) {
         size_t bytes;
         QKV_TRY(qkvi_forward_part_workspace(rows->ctx, &rows->range[n], n_keys, &bytes));
         if (bytes > rows->workspace_bytes) rows->workspace_bytes = bytes;
     }
-    lay_out_all(rows, lay_out, user, &cutter);
-    if (cutter.overflow) return qkvi_ctx_fail(rows->ctx, QKV_ERR_MEMORY, "too many bytes to count");
-    QKV_TRY(qkvi_ctx_workspace(rows->ctx, NULL, cutter.used_bytes, &block));
-    cutter = qkvi_cutter_on(block);
-    lay_out_all(rows, lay_out, user, &cutter);
-    return QKV_OK;
+    return qkvi_call_reserve(rows->ctx, lay_out_all, &all);
 }
 
 void qkvi_forward_rows_begin(const qkvi_forward_rows *rows) {

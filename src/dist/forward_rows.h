@@ -8,6 +8,7 @@
 #include "attn/ctx.h"
 #include "attn/forward_part.h"
 #include "attn/piece.h"
+#include "dist/call.h"
 
 enum { QKVI_MOST_ROW_RANGES = 4 };
 
@@ -28,13 +29,7 @@ typedef struct qkvi_forward_rows {
 void qkvi_forward_rows_add(qkvi_forward_rows *rows, const qkvi_problem *whole, int64_t begin,
                            int64_t end, int64_t first);
 
-/* What else the call needs memory for. It is called twice, as qkvi_cut is. */
-typedef void qkvi_lay_out(void *user, qkvi_cutter *cutter);
-
-/*
- * All memory that the call needs, so that nothing fails for lack of it once it communicates. A part
- * has n_keys keys at most.
- */
+/* qkvi_call_reserve of these and of what else the call needs. A part has n_keys keys at most. */
 QKV_NODISCARD qkv_status qkvi_forward_rows_reserve(qkvi_forward_rows *rows, int64_t n_keys,
                                                    qkvi_lay_out *lay_out, void *user);
 

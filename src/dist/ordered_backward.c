@@ -30,7 +30,8 @@ typedef struct pass {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static void lay_out(pass *x, qkvi_cutter *cutter) {
+static void lay_out(void *user, qkvi_cutter *cutter) {
+    pass *const x = user;
     const qkvi_problem *const p = &x->whole;
     const int64_t rows = p->n_batch * p->n_heads * p->len_q;
     const bool sinks = x->grads.d_sinks != NULL;
@@ -46,17 +47,9 @@ static void lay_out(pass *x, qkvi_cutter *cutter) {
     x->workspace = qkvi_cut(cutter, (int64_t)x->workspace_bytes, 1);
 }
 
-/* All that the call needs, so that nothing fails for lack of memory once it communicates. */
 static qkv_status reserve(pass *x) {
-    qkvi_cutter cutter = { 0 };
-    void *block;
     QKV_TRY(qkvi_backward_part_workspace(x->ctx, &x->whole, &x->workspace_bytes));
-    lay_out(x, &cutter);
-    if (cutter.overflow) return qkvi_ctx_fail(x->ctx, QKV_ERR_MEMORY, "too many bytes to count");
-    QKV_TRY(qkvi_ctx_workspace(x->ctx, NULL, cutter.used_bytes, &block));
-    cutter = qkvi_cutter_on(block);
-    lay_out(x, &cutter);
-    return QKV_OK;
+    return qkvi_call_reserve(x->ctx, lay_out, x);
 }
 
 /* ---- The passes ------------------------------------------------------------------------------ */

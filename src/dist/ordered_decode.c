@@ -12,21 +12,10 @@ typedef struct pass {
     qkvi_decode_pieces pieces;
 } pass;
 
-static void lay_out(pass *x, qkvi_cutter *cutter) {
+static void lay_out(void *user, qkvi_cutter *cutter) {
+    pass *const x = user;
     qkvi_decode_pieces_lay_out(&x->pieces, cutter);
     qkvi_seams_lay_out(&x->seams, cutter);
-}
-
-/* All that the call needs, so that nothing fails for lack of memory once it communicates. */
-static qkv_status reserve(pass *x) {
-    qkvi_cutter cutter = { 0 };
-    void *block;
-    lay_out(x, &cutter);
-    if (cutter.overflow) return qkvi_ctx_fail(x->ctx, QKV_ERR_MEMORY, "too many bytes to count");
-    QKV_TRY(qkvi_ctx_workspace(x->ctx, NULL, cutter.used_bytes, &block));
-    cutter = qkvi_cutter_on(block);
-    lay_out(x, &cutter);
-    return QKV_OK;
 }
 
 /* The splits of this rank, the one with a seam last, when its keys have come. */
@@ -102,7 +91,8 @@ static qkv_status decode(pass *x, qkv_status status, const qkv_attention_desc *d
     QKV_TRY(qkvi_call_open_decode(x->group, x->ctx, status, desc, view, arrays, &x->p, &x->kv));
     qkvi_seams_init(&x->seams, x->group, &x->p, &x->kv);
     qkvi_decode_pieces_init(&x->pieces, x->ctx, &x->p, x->seams.from, x->seams.to);
-    QKV_TRY(qkvi_group_agree(x->group, qkvi_group_from_ctx(x->group, x->ctx, reserve(x))));
+    QKV_TRY(qkvi_group_agree(
+        x->group, qkvi_group_from_ctx(x->group, x->ctx, qkvi_call_reserve(x->ctx, lay_out, x))));
     return qkvi_group_agree(x->group, walk(x));
 }
 
