@@ -3,6 +3,7 @@
 #define QKV_TESTS_PIECES_H
 
 #include "check/check.h"
+#include "check/pairs.h"
 #include "dist/call.h"
 
 enum { MOST_RANKS = 16 };
@@ -12,6 +13,14 @@ typedef struct cuts {
     int size;
     int64_t q[MOST_RANKS + 1], k[MOST_RANKS + 1];
 } cuts;
+
+/* Whether the n-th of PAIRS x COLUMNS is a case of forward whose sequence may lie in pieces. */
+static inline bool has_pieces(int n) {
+    const pair p = pair_of(n / COLUMNS);
+    const int column = n % COLUMNS;
+    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
+           p.b != FEATURE_VARLEN;
+}
 
 /* Uneven, and now and then empty. */
 cuts cuts_random(rng *r, int size, const qkv_attention_desc *d);

@@ -37,11 +37,6 @@ static void in_pieces(const check_case *c, const outputs *whole, world_function 
     columns_arrays_free(&x);
 }
 
-static bool is_columns(pair p, int column) {
-    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
-           p.b != FEATURE_VARLEN;
-}
-
 static void every_pair(void) {
     rng r = { 0xC01 };
     int n_cases = 0;
@@ -49,8 +44,7 @@ static void every_pair(void) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         check_case c;
-        if (!is_columns(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
-            continue;
+        if (!takes_pieces(n, &n_cases)) continue;
         const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         case_make_of(&c, &x, rng_next(&r));
         outputs whole = forward_in_one_process(&c, NULL);

@@ -32,11 +32,6 @@ static void in_pieces(const check_case *c, const results *y, world_function *wor
     outputs_free(&x);
 }
 
-static bool is_forward(pair p, int column) {
-    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
-           p.b != FEATURE_VARLEN;
-}
-
 static void every_pair(void) {
     rng r = { 0xD157 };
     int n_cases = 0;
@@ -44,8 +39,7 @@ static void every_pair(void) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         check_case c;
-        if (!is_forward(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
-            continue;
+        if (!takes_pieces(n, &n_cases)) continue;
         const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         case_make_of(&c, &x, rng_next(&r));
         results whole = in_one_process(&c, n % 3 == 0, &r);

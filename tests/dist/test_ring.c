@@ -23,11 +23,6 @@ static void in_pieces(const check_case *c, qkvi_scheme scheme, cuts at, rng *r, 
     outputs_free(&x);
 }
 
-static bool is_forward(pair p, int column) {
-    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
-           p.b != FEATURE_VARLEN;
-}
-
 static int64_t multiple(int64_t n, int64_t of) { return (n + of - 1) / of * of; }
 
 static void every_pair(void) {
@@ -38,8 +33,7 @@ static void every_pair(void) {
         const int column = n % COLUMNS;
         const bool zigzag = n % 2;
         check_case c;
-        if (!is_forward(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
-            continue;
+        if (!takes_pieces(n, &n_cases)) continue;
         recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         const int size = (int)rng_between(&r, 1, 8);
         if (zigzag) {

@@ -25,11 +25,6 @@ static void in_pieces(const check_case *c, const outputs *whole, world_function 
     outputs_free(&x);
 }
 
-static bool is_forward(pair p, int column) {
-    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
-           p.b != FEATURE_VARLEN;
-}
-
 static void every_pair(void) {
     rng r = { 0x0D1551 };
     int n_cases = 0;
@@ -37,8 +32,7 @@ static void every_pair(void) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         check_case c;
-        if (!is_forward(p, column) || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
-            continue;
+        if (!takes_pieces(n, &n_cases)) continue;
         recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         const int size = (int)rng_between(&r, 1, 4), group = (int)(x.n_heads / x.n_kv_heads);
         x.n_kv_heads = size * rng_between(&r, 1, 2);

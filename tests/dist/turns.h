@@ -3,6 +3,7 @@
 #define QKV_TESTS_TURNS_H
 
 #include "attention/every_isa.h"
+#include "dist/pieces.h"
 #include "sanitizers.h"
 
 /* One instruction set takes each turn: all have the same bits, which other tests compare. */
@@ -18,6 +19,11 @@ static inline bool my_turn(int turn) {
  */
 static inline bool takes_pair(int n, int column) {
     return !UNDER_SANITIZER || (n + column) % 4 == 0;
+}
+
+/* Of the n-th of PAIRS x COLUMNS. n_cases: how many before it may lie in pieces. */
+static inline bool takes_pieces(int n, int *n_cases) {
+    return has_pieces(n) && takes_pair(n / COLUMNS, n % COLUMNS) && my_turn((*n_cases)++);
 }
 
 /* Under sanitizers each number of ranks has one case of n_cases, each case some numbers of ranks. */

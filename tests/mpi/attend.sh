@@ -3,16 +3,7 @@
 set -u
 qkv=$1 folder=$2
 shift 2
-rm -rf "$folder"
-mkdir -p "$folder"
-export QKV_NUM_THREADS=1
-failed=0
-check() { # check WHAT COMMAND...
-    what=$1
-    shift
-    "$@" || { echo "FAILED: $what" && cat "$folder/err" && failed=1; }
-}
-is() { test "$1" "$2" "$3"; }
+. "${0%/*}/lib.sh"
 # numbers SEED ROWS COLUMNS: a table, of which attention on itself makes an .npy
 numbers() {
     awk -v seed="$1" -v n="$2" -v m="$3" 'BEGIN {

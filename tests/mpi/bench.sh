@@ -3,16 +3,7 @@
 set -u
 qkv=$1 folder=$2
 shift 2
-rm -rf "$folder"
-mkdir -p "$folder"
-export QKV_NUM_THREADS=1
-failed=0
-check() { # check WHAT COMMAND...
-    what=$1
-    shift
-    "$@" || { echo "FAILED: $what" && cat "$folder/err" "$folder/out" && failed=1; }
-}
-is() { test "$1" "$2" "$3"; }
+. "${0%/*}/lib.sh"
 "$@" 2 "$qkv" bench --mpi --rounds 1 --len 1024 --json "$folder/x.json" >"$folder/out" 2>"$folder/err"
 check "exit $?" is $? -eq 0
 check "not 9 cases" is "$(grep -c ' f32 H.* L1024 ' "$folder/out")" -eq 9

@@ -27,9 +27,7 @@ void run_pairs(qkvmpi_group *group, uint64_t seed, int every) {
         const pair p = pair_of(n / COLUMNS);
         const int column = n % COLUMNS;
         check_case c;
-        if (!pair_exists(p, column) || check_columns[column].decode || p.a == FEATURE_VARLEN ||
-            p.b == FEATURE_VARLEN)
-            continue;
+        if (!has_pieces(n)) continue;
         const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         case_make_of(&c, &x, rng_next(&r));
         group->of->chunk_keys = 256 * rng_between(&r, 0, 2);

@@ -3,16 +3,7 @@
 set -u
 qkv=$1 folder=$2 models=$3
 shift 3
-rm -rf "$folder"
-mkdir -p "$folder"
-export QKV_NUM_THREADS=1
-failed=0
-check() { # check WHAT COMMAND...
-    what=$1
-    shift
-    "$@" || { echo "FAILED: $what" && cat "$folder/err" && failed=1; }
-}
-is() { test "$1" "$2" "$3"; }
+. "${0%/*}/lib.sh"
 mpirun=$*
 lines() { # lines N: sentences of 1 to 9 words, and an empty line
     awk -v n="$1" 'BEGIN {

@@ -3,9 +3,7 @@
 set -u
 qkv=$1 folder=$2 grammar=$3
 shift 3
-rm -rf "$folder"
-mkdir -p "$folder"
-failed=0
+. "${0%/*}/lib.sh"
 first=
 for threads in 1 2; do
     for ranks in 1 2 3 4 8; do

@@ -3,16 +3,7 @@
 set -u
 qkv=$1 folder=$2 grammar=$3
 shift 3
-rm -rf "$folder"
-mkdir -p "$folder"
-export QKV_NUM_THREADS=1
-failed=0
-check() { # check WHAT COMMAND...
-    what=$1
-    shift
-    "$@" || { echo "FAILED: $what" && cat "$folder/err" && failed=1; }
-}
-is() { test "$1" "$2" "$3"; }
+. "${0%/*}/lib.sh"
 # the recipe of the embedded model, of few and small steps
 recipe="train --grammar $grammar --layers 2 --heads 4 --hidden 32 --vocab 2000 --sinusoidal --batch 16 --slices 8"
 steps="--steps 6 --report-every 3"
