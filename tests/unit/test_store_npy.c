@@ -89,7 +89,8 @@ static void test_reads_numpy(void **state) {
 /* The parts, one behind the other in each block of rows, are the whole. */
 static void compare_parts(const char *path, const qkv_array *whole, int n_parts) {
     const int64_t n_columns = whole->shape[whole->rank - 1], n_rows = whole->shape[whole->rank - 2];
-    const int64_t block = n_rows * n_columns, n_blocks = block > 0 ? whole->n_elems / block : 0;
+    const int64_t n_cells = n_rows * n_columns,
+                  n_blocks = n_cells > 0 ? whole->n_elems / n_cells : 0;
     int64_t at = 0;
     for (int p = 0; p < n_parts; p++) {
         qkv_array *part;

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 from . import _c
 from ._library import lib, string
@@ -77,6 +78,24 @@ def error_of(status: int, message: str) -> QkvError:
     made = _KINDS.get(status, QkvError)(message)
     made.status = string(lib.qkv_status_name(status))
     return made
+
+
+# ---- Errors of other processes ------------------------------------------------------------------
+
+Told = tuple[str, str]
+
+
+def told(error: BaseException | None) -> Told | None:
+    """What a rank tells the others of its exception."""
+    return None if error is None else (type(error).__name__, str(error))
+
+
+def raise_told(of_ranks: Sequence[Told | None]) -> None:
+    """Raises that of the lowest rank that has one, with its number. What is no QkvError becomes one."""
+    kinds = {kind.__name__: kind for kind in _KINDS.values()}
+    for rank, each in enumerate(of_ranks):
+        if each:
+            raise kinds.get(each[0], QkvError)(f"rank {rank}: {each[1]}")
 
 
 class ErrorText:

@@ -81,17 +81,16 @@ class _Agreement:
     def settle(self, error: BaseException | None = None) -> None:
         """The last exchange: then the library agrees on errors. Other exceptions stay what they are on their rank."""
         self._is_open = False
-        told = None if error is None else (type(error).__name__, str(error))
-        found = self._comm.allgather((told, None))
+        found = self._comm.allgather((errors.told(error), None))
         if error is None or isinstance(error, errors.QkvError):
             self._raise(found)
 
     def _raise(self, found: list[Any]) -> None:
-        for rank, (told, _) in enumerate(found):
-            if told:
-                self._is_open = False
-                kind = getattr(errors, told[0], errors.QkvError)
-                raise kind(f"rank {rank}: {told[1]}")
+        try:
+            errors.raise_told([told for told, _ in found])
+        except errors.QkvError:
+            self._is_open = False
+            raise
 
 
 class Group:

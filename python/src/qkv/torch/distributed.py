@@ -61,7 +61,7 @@ def _pack(*tensors: Tensor) -> Tensor:
 
 def _row_width(k: Tensor, v: Tensor) -> int:
     """Elements of a row of keys and values, in all batches and heads."""
-    return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
+    return int(k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3]))
 
 
 def _problem(ring: _Ring, source: int, q: Tensor, k: Tensor, v: Tensor, rules: dict[str, Any]) -> Problem | None:
@@ -72,7 +72,7 @@ def _problem(ring: _Ring, source: int, q: Tensor, k: Tensor, v: Tensor, rules: d
     return Problem(q, k, v, q_offset=offset, **rules)
 
 
-class _Attention(torch.autograd.Function):
+class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  # torch may not be there
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, ring: _Ring, rules: dict[str, Any]) -> Any:
         o = q.new_zeros((*q.shape[:3], v.shape[3]), dtype=torch.float32)
@@ -121,12 +121,9 @@ class _Attention(torch.autograd.Function):
 
 def _agree(group: Any, error: BaseException | None, mine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """What each rank has been given. An error of one of them is the error of all."""
-    told = None if error is None else (type(error).__name__, str(error))
     found: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, (told, mine), group=group)
-    for rank, (each, _) in enumerate(found):
-        if each:
-            raise getattr(errors, each[0], errors.QkvError)(f"rank {rank}: {each[1]}")
+    dist.all_gather_object(found, (errors.told(error), mine), group=group)
+    errors.raise_told([each for each, _ in found])
     for rank, (_, each) in enumerate(found):
         for name in _SHARED:
             if each[name] != found[0][1][name]:
