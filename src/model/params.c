@@ -222,10 +222,14 @@ float *qkvi_params_room(const qkvi_param_table *table) {
     return arena;
 }
 
+float *qkvi_params_zeros(size_t n) {
+    float *const made = qkvi_aligned_array(n, sizeof *made);
+    if (made) memset(made, 0, n * sizeof *made);
+    return made;
+}
+
 float *qkvi_params_arena(const qkvi_param_table *table) {
-    float *const arena = qkvi_aligned_array(table->n_elems, sizeof *arena);
-    if (arena) memset(arena, 0, table->n_elems * sizeof *arena);
-    return arena;
+    return qkvi_params_zeros(table->n_elems);
 }
 
 void qkvi_params_free(qkvi_param_table *table) {

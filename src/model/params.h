@@ -104,6 +104,9 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena);
 /** The row of that name, or NULL. */
 const qkvi_param *qkvi_params_find(const qkvi_param_table *table, const char *name);
 
+/** n zeros, aligned to 64 bytes, to be freed by free(); NULL without memory. */
+float *qkvi_params_zeros(size_t n);
+
 /**
  * An arena for the table, aligned to 64 bytes, to be freed by free(); NULL without memory. Of zeros; or, as
  * room for values that will all be set, with zeros in the gaps alone, so that no page of it is touched

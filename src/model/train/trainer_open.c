@@ -205,20 +205,14 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
     return info;
 }
 
-static float *make_moments(size_t n) {
-    float *const made = qkvi_aligned_array(n, sizeof *made);
-    if (made) memset(made, 0, n * sizeof *made);
-    return made;
-}
-
 static qkv_status make_arenas(qkvi_trainer *t, qkv_error *error) {
     const int is_new = !t->params, has_parts = t->options->accumulate > 1;
     const int has_slices = t->options->n_slices > 1;
     const size_t n_moments = t->shares_moments ? qkvi_peers_n_own(&t->ranks) : t->table.n_elems;
     if (is_new) t->params = qkvi_params_arena(&t->table);
     t->grads = qkvi_params_arena(&t->table);
-    t->m = make_moments(n_moments);
-    t->v = make_moments(n_moments);
+    t->m = qkvi_params_zeros(n_moments);
+    t->v = qkvi_params_zeros(n_moments);
     if (has_parts) t->mean = qkvi_params_arena(&t->table);
     if (has_slices) t->sum = qkvi_params_arena(&t->table);
     if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean) ||
