@@ -250,7 +250,8 @@ static void test_logits(void **state) {
 
 /* Rounded to bf16, weights are near; what is multiplied with is not taken for what is looked up. */
 static void test_logits_in_bf16(void **state) {
-    const qkv_model_open_options options = { sizeof options, QKV_WEIGHTS_BF16_DP };
+    const qkv_model_open_options options = { .struct_size = sizeof options,
+                                             .weights = QKV_WEIGHTS_BF16_DP };
     untied u;
     qkv_error error;
     qkv_model *half;
