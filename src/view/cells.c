@@ -69,20 +69,7 @@ static int better_as_image(const qkvi_frame *frame, const qkvi_cells *cells) {
            (cells->gap == 0 || qkvi_cells_rows(cells) * qkvi_cells_cols(cells) > MOST_RECTANGLES);
 }
 
-static void free_bytes(void *bytes) { free(bytes); }
-
-/* An SVG gets the image as our own PNG, which is smaller than cairo's and sooner made. */
-static void attach_png(cairo_surface_t *image) {
-    qkvi_bytes file = { 0 };
-    qkvi_png_make(image, "", "", &file);
-    if (file.failed ||
-        cairo_surface_set_mime_data(image, CAIRO_MIME_TYPE_PNG, (unsigned char *)file.data, file.n,
-                                    free_bytes, file.data) != CAIRO_STATUS_SUCCESS)
-        qkvi_bytes_free(&file);
-}
-
 static void draw_image(const qkvi_frame *frame, cairo_surface_t *image, double x, double y) {
-    if (frame->format == QKVI_SVG) attach_png(image);
     cairo_set_source_surface(frame->cr, image, x, y);
     cairo_pattern_set_filter(cairo_get_source(frame->cr), CAIRO_FILTER_NEAREST);
     cairo_paint(frame->cr);

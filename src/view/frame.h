@@ -33,10 +33,6 @@ void qkvi_svg_word(qkvi_bytes *words, const char *text, size_t n, const qkvi_svg
 void qkvi_svg_make(const qkvi_bytes *drawing, const char *title, const char *caption,
                    const qkvi_bytes *words, double scale, qkvi_bytes *file);
 
-/** The file of an image surface without transparency; a failure is in file->failed. */
-void qkvi_png_make(cairo_surface_t *surface, const char *title, const char *caption,
-                   qkvi_bytes *file);
-
 /** The sheet that a picture is drawn on, and its file: PNG, SVG or PDF. */
 
 typedef enum qkvi_format { QKVI_PNG, QKVI_SVG, QKVI_PDF } qkvi_format;
