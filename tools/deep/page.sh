@@ -1,5 +1,5 @@
-# The page of `qkv look -o FILE.html` in Debian's Chromium, headless and without a network: tests/page/browser.py (look --serve too: served.py). Playwright and axe-core
-# come from PyPI into an environment of their own, the first time.
+# The page of `qkv look -o FILE.html`, and of `look --serve`, in Debian's Chromium, headless and without a network:
+# tests/page/browser.py. Playwright and axe-core come from PyPI into an environment of their own, the first time.
 . tools/deep/lib.sh
 ./dev build release
 export FONTCONFIG_FILE="$PWD/build/release/fonts.conf"
