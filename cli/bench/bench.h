@@ -102,6 +102,9 @@ struct bench_result {
     const char *kernel, *arithmetic; /* as the library explains it */
 };
 
+/* From the least to the greatest. */
+void bench_sort(double *values, int n);
+
 /*
  * Measures: a first call for memory and warmth, then rounds of as many calls as take a while, each
  * round beside the peak. QKV_ERR_CANCELLED if the user interrupts.

@@ -77,6 +77,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void bench_sort(double *values, int n) { qsort(values, (size_t)n, sizeof *values, ascending); }
+
 static double quantile(const double *sorted, int n, double q) {
     return sorted[(int)(q * (n - 1) + 0.5)];
 }
@@ -140,9 +142,9 @@ static qkv_status first_call(struct bench *bench, struct bench_result *result) {
 
 static void summarise(int n, double *seconds, double *peaks, double *shares,
                       struct bench_result *result) {
-    qsort(seconds, (size_t)n, sizeof *seconds, ascending);
-    qsort(peaks, (size_t)n, sizeof *peaks, ascending);
-    qsort(shares, (size_t)n, sizeof *shares, ascending);
+    bench_sort(seconds, n);
+    bench_sort(peaks, n);
+    bench_sort(shares, n);
     result->seconds = quantile(seconds, n, 0.5);
     result->spread = (quantile(seconds, n, 0.75) - quantile(seconds, n, 0.25)) / result->seconds;
     result->peak = quantile(peaks, n, 0.5);

@@ -99,13 +99,8 @@ static bool has_part(const struct measuring *m, const struct ranks_bench *b, int
     return ranks_case_has(b->c, (enum ranks_part)part) && (part != PART_ONE || m->has_one);
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(int n, double *values) {
-    qsort(values, (size_t)n, sizeof *values, ascending);
+    bench_sort(values, n);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
