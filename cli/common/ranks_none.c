@@ -29,7 +29,7 @@ int ranks_size(void) { return 1; }
 void ranks_end(void) {}
 const qkv_train_ranks *ranks_of_training(void) { return NULL; }
 
-/* ---- Nobody to talk to --------------------------------------------------------------------------- */
+/* ---- Without other ranks ------------------------------------------------------------------------- */
 
 void ranks_gather(const void *mine, int n, void *all) { memcpy(all, mine, (size_t)n); }
 

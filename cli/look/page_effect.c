@@ -109,7 +109,7 @@ static bool has_word(const struct look *look) {
            look->predictions.top > 0;
 }
 
-/* Of a modified model and of a mean over windows nobody asks. */
+/* A modified model and a mean over windows have none. */
 static bool is_of_itself(const struct look *look) {
     return !look->text.what_if.any && !look->windows && has_word(look);
 }

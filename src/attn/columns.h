@@ -59,7 +59,7 @@ typedef struct qkvi_columns_how {
     int64_t k_words;
     qkvi_copied_q copied_q;
     float k_factor, scale; /* plan.h */
-    qkvi_range there;      /* keys; others of a block are not read, and seen by nobody */
+    qkvi_range there;      /* keys; others of a block are not read, and no query sees them */
 } qkvi_columns_how;
 
 /* What belongs to one thread. */

@@ -18,7 +18,7 @@ enum { QKVI_SEEN_WORDS = QKVI_KEY_BLOCK / 32 };
 void qkvi_seen(const qkvi_problem *problem, const qkvi_kernels *kernels, const qkvi_rules *rules,
                int64_t b, int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]);
 
-/* Keys of the block before number n are not there: nobody sees them. */
+/* Keys of the block before number n are not there: no query sees them. */
 static inline void qkvi_seen_from(uint32_t see[QKVI_SEEN_WORDS], int64_t n) {
     for (int word = 0; word < QKVI_SEEN_WORDS && 32 * word < n; word++)
         see[word] &= 32 * word + 32 <= n ? 0 : UINT32_MAX << n % 32;

@@ -85,7 +85,7 @@ static void pack_masks(const qkvi_query_rows *c, int64_t turn, int64_t i, char *
     }
 }
 
-/* One token. Rows beyond q_len are not read: nobody uses what is sent of them. */
+/* One token. Rows beyond q_len are not read: what is sent of them is not used. */
 static void pack_token(const qkvi_query_rows *c, int64_t turn, int64_t i, char *to) {
     const qkvi_problem *const p = c->p;
     for (int64_t b = 0; b < p->n_batch; b++) {

@@ -89,7 +89,7 @@ static void post(pass *x, bool sends, char *data, int64_t bytes, int rank, int *
 }
 
 /*
- * Everybody's rows to everybody. back: from the order of all ranks to rows of this one, otherwise the
+ * The rows of each rank to each other rank. back: from the order of all ranks to rows of this one, otherwise the
  * other way round.
  */
 static qkv_status exchange(pass *x, const rows *r, const int64_t *first, bool back) {

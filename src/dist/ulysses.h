@@ -1,7 +1,7 @@
 /*
  * Scheme "ulysses": each rank has all queries and keys of a share of the heads, and computes them as one
- * process does, so their bits are the same. Everybody sends everybody his rows of the other's heads, and
- * gets back o and lse of his own queries.
+ * process does, so their bits are the same. Each rank sends each other rank its rows of that rank's heads,
+ * and gets back o and lse of its own queries.
  */
 #ifndef QKVI_DIST_ULYSSES_H
 #define QKVI_DIST_ULYSSES_H

@@ -77,7 +77,7 @@ typedef struct qkvi_trainer {
     float *positions[2]; /* stored instead of sinusoids, not trained either; NULL */
     float *sum;          /* of the gradients of a part's slices, where it has several */
     float *mean;         /* of the gradients of a step's parts, where it has several */
-    qkvi_peers ranks;    /* of one, where nobody shares the run */
+    qkvi_peers ranks;    /* of one, where no other shares the run */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;
     qkvi_adamw adamw;
