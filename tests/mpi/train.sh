@@ -31,8 +31,13 @@ done
 refused() { # refused MESSAGE RANKS ARGUMENT...
     message=$1 ranks=$2
     shift 2
-    $mpirun $ranks "$qkv" train --grammar "$grammar" --out "$folder/none" --quiet "$@" >"$folder/out" 2>"$folder/err"
-    check "$message: exit 0" is $? -ne 0
+    # MPICH's launcher at times loses all that ranks wrote before they failed: 2 of 1,600 runs under load
+    for try in 1 2 3; do
+        $mpirun $ranks "$qkv" train --grammar "$grammar" --out "$folder/none" --quiet "$@" \
+            >"$folder/out" 2>"$folder/err"
+        check "$message: exit 0" is $? -ne 0
+        test -s "$folder/err" && break
+    done
     check "$message: not said" grep -q "$message" "$folder/err"
     check "$message: a folder" test ! -e "$folder/none"
 }
@@ -60,7 +65,8 @@ kill -9 $victim
 wait $job
 check "killed: exit 0" is $? -ne 0
 check "killed: more than 10 s" is $(($(date +%s) - before)) -le 10
-check "killed: not said" grep -qi 'signal 9\|killed' "$folder/err" "$folder/out"
+# MPICH may name a rank that lost the killed one instead
+check "killed: not said" grep -qi 'signal 9\|killed\|BAD TERMINATION' "$folder/err" "$folder/out"
 check "killed: a model" test ! -e "$folder/killed/model.safetensors"
 "$@" 2 "$qkv" $recipe $steps --out "$folder/killed" --resume --quiet >"$folder/out" 2>"$folder/err"
 check "resumed: exit $?" is $? -eq 0
