@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `./dev lint` runs: format, layers, structs, prose, arithmetic, public headers, symbols. Each prints what is wrong; the last line says how many failed.
+# What `./dev lint` runs: format, layers, pictures, structs, prose, arithmetic, public headers, symbols. Each prints what is wrong; the last line says how many failed.
 set -u
 cd "$(dirname "$0")/.."
 n_failed=0
@@ -24,10 +24,17 @@ check_format() {
 }
 # Every test has a label: `./dev test` would never choose one that has none. No test can ask: ctest -N empties the log of its run.
 check_labels() { ctest --preset release -N -LE . | tee build/labels.log | grep -qx 'Total Tests: 0' || ! cat build/labels.log; }
+# A picture that no page of the documentation shows was left behind.
+check_pictures() {
+    ! git ls-files '*.png' | grep -v '^tests/' | while IFS= read -r file; do
+        git grep -qF "${file##*/}" -- '*.md' || echo "$file: no .md names it"
+    done | grep .
+}
 check_headers() { ctest --preset release -R '^header_' --no-tests=error >build/headers.log || ! cat build/headers.log; }
 
 step format check_format
 step layers tools/check_layers.sh
+step pictures check_pictures
 step structs python3 tools/check_structs.py
 step prose python3 tools/check_prose.py
 step "arithmetic of the tool" tools/check_tool_math.sh
