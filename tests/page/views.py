@@ -47,6 +47,16 @@ def controls_overlap(tab):
     return overlaps(boxes, 2)
 
 
+def labels_under_controls(tab):
+    """The words of a label end before its control begins, where both are on one line."""
+    return tab.run("""[...document.querySelectorAll('label')].filter(e => e.checkVisibility() && e.firstChild.nodeType === 3).flatMap(label => {
+        const words = document.createRange(), control = label.querySelector('select, input');
+        words.selectNodeContents(label.firstChild);
+        const [a, b] = [words.getBoundingClientRect(), control.getBoundingClientRect()];
+        return a.bottom > b.top && b.bottom > a.top && a.left < b.left && a.right > b.left + 1 ? [label.firstChild.data] : [];
+    })""")
+
+
 def settle(tab):
     tab.until("!matrix.now || matrix.now.done || state.tab !== 'matrix'")
     time.sleep(0.12)
@@ -60,6 +70,8 @@ def check_view(t, tab, what, name):
     t.check(f"{what}: {name}: no text over text", not lies, lies[:4])
     lies = controls_overlap(tab)
     t.check(f"{what}: {name}: no control over a control", not lies, lies[:4])
+    lies = labels_under_controls(tab)
+    t.check(f"{what}: {name}: no label under its control", not lies, lies[:4])
     if name == "matrix":
         lies = names_overlap(tab)
         t.check(f"{what}: matrix: no name over a name", not lies, lies[:4])
