@@ -5,7 +5,7 @@
     python bench/models.py --library build/release/libmodels.so --threads 1,2 --json models.json
 
 transformers makes a model of BERT-base's shape with random weights and saves it; we open its folder. Hidden states
-are compared before anything is timed. Each round of a case calls everybody in turn, beginning with another one each
+are compared before anything is timed. Each round of a case calls each library in turn, beginning with another one each
 time, and has the machine's peak measured beside ours (cli/bench/peak.h: multiply-adds in f32, tiles or pairs of bf16; for decoding
 reading memory); a figure is the median of the rounds, a ratio that
 of the rounds' ratios. All are called from Python.
@@ -179,7 +179,7 @@ class OpenVino:
 
 
 def in_turn(contenders, peak, rounds):
-    """Rounds of everybody; the peaks beside those of the first, which is ours."""
+    """Rounds of all contenders; the peaks beside those of the first, which is ours."""
     peaks = []
     for n in range(rounds):
         for i in range(len(contenders)):

@@ -1,7 +1,7 @@
 """Prompts and decoding of Llama graphs beside PyTorch, OpenVINO and llama.cpp: `bench/models.py --what llama`.
 
 Random weights of the shapes of SmolLM2-135M and Qwen2.5-0.5B, the same in all libraries, and random ids. A prompt gives
-the logits of its last token. Decoding feeds given ids one by one after a prompt, each with its logits, so nobody chooses
+the logits of its last token. Decoding feeds given ids one by one after a prompt, each with its logits, so no library chooses
 tokens. Logits are compared before anything is timed.
 
 Every contender is made anew in each round's call, in an order that turns. The amount of decoding is the bytes of weights

@@ -4,7 +4,7 @@
     ./dev bench --peers                     makes a virtual environment with the peers, builds, and runs this
     python bench/peers.py --library build/release/libpeers.so --threads 1,2 --json peers.json
 
-Each round of a case calls everybody in turn, beginning with another one each time, so that clocks that drift
+Each round of a case calls each library in turn, beginning with another one each time, so that clocks that drift
 drift for all; ours has the machine's peak measured beside it (bench/peers_shim.c). A figure is the median of the
 rounds. What a peer computes is compared with ours first: a peer that computes something else, or cannot, is left out,
 and a line says why.

@@ -129,7 +129,7 @@ static int dispatch(int argc, char **argv) {
     return cli_usage(NULL, "unknown command '%s'", name);
 }
 
-/* Whoever read standard output has gone: nobody is left to tell. */
+/* Standard output has no reader any more, so there is no one to tell. */
 static bool reader_gone(void) {
     struct pollfd pipe = { .fd = STDOUT_FILENO };
     return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR);

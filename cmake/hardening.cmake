@@ -17,7 +17,7 @@ foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=f
     endif()
 endforeach()
 # shstk: start files of a C library without CET do not mark theirs, and a binary has only what all of its objects have. Their
-# calls and returns are those of everybody. (ibt needs more of them: an ENDBR.)
+# calls and returns are those of any program. (ibt needs more of them: an ENDBR.)
 foreach(flag -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,shstk)
     string(MAKE_C_IDENTIFIER QKV_HAS${flag} has)
     if(flag STREQUAL -Wl,-z,shstk AND NOT QKV_FOR_X86_64)

@@ -56,7 +56,7 @@ static void run_everywhere(const attention_case *c) {
 /* ---- What is refused ------------------------------------------------------------------------- */
 
 /*
- * Places that nobody may touch, for a descriptor that the query refused. Where the query ran out of
+ * Places that must not be touched, for a descriptor that the query refused. Where the query ran out of
  * address space, a call may find first that the huge arrays overlap.
  */
 static void refuse(const attention_case *c, const qkv_attention_desc *desc, qkv_status expected) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_hardening.sh BUILD: the tool and the libraries of a release build have what SECURITY.md promises (cmake/hardening.cmake): guarded stacks,
-# checked calls of the C library, tables of addresses that nobody writes to after the start, no stack that runs code, a tool that
+# checked calls of the C library, tables of addresses that are read-only after the start, no stack that runs code, a tool that
 # lies anywhere, and marks of the processor's control-flow protection: in every object, and in what is linked as far as the C
 # library's start files have them.
 set -eu

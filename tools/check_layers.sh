@@ -1,7 +1,7 @@
 #!/bin/sh
 # The one rule of dependence: core <- kernels <- attn <- layer <- model <- inspect, and beside each other page and view, which see all of
-# these. onnx sees attn and what is left of it, and nobody but itself sees onnx. dist sees attn and what is left of it, and mpi
-# sees dist; nobody else sees these two, or the header of MPI.
+# these. onnx sees attn and what is left of it, and only onnx itself sees onnx. dist sees attn and what is left of it, and mpi
+# sees dist; no other layer sees these two, or the header of MPI.
 # A folder of src may include itself and what is left of it; the public headers follow the same order; the tool sees only include/qkv (and qkv-check, in cmd_check.c).
 # Libraries of others stay in their layer too. Prints every line that breaks the rule. check_layers.sh [TREE]
 set -eu

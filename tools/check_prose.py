@@ -8,6 +8,7 @@ Rules
   width      no line of prose above 100 columns; tables, code blocks and links alone are exempt
   sentence   at most 25 words in a sentence of README.md, HACKING.md, CONTRIBUTING.md, python/README.md, docs/*.md and
              the comments of public headers; code, formulas and table rows are exempt
+  word       no nobody, everybody, somebody or anybody: which thread, query, reader or caller is meant
   link       a relative link of a Markdown file names a file, and a heading of it
 
 tools/prose_exceptions.txt lists the sentences that may be longer, one a line: FILE TAB first words.
@@ -18,6 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_WIDTH, MAX_WORDS = 100, 25
+VAGUE = re.compile(r"\b(no|every|some|any)body\b", re.I)
 
 
 def prose_of_markdown(text):
@@ -143,6 +145,9 @@ def check(path, allowed):
             complain(number, "width", f"{len(line)} columns")
     for number, paragraph in (blocks_of_header if is_header else blocks_of_markdown)(text):
         for sentence in sentences_of(paragraph):
+            vague = VAGUE.search(sentence)
+            if vague:
+                complain(number, "word", f"{vague.group(0)}: {sentence[:70]}...")
             n = len(words_of(sentence))
             if n > MAX_WORDS and not any(f == relative and sentence.startswith(s) for f, s in allowed):
                 complain(number, "sentence", f"{n} words: {sentence[:70]}...")

@@ -53,7 +53,7 @@ FAMILIES = {
 
 
 class Keys:
-    """The keys of one architecture; left() names those that nobody asked for."""
+    """The keys of one architecture; left() names those that were not asked for."""
 
     def __init__(self, fields, arch):
         self.prefix = arch + "."

@@ -182,7 +182,7 @@ def tokenizer(draw, folder, n_rows, reserved=0):
 
 
 def big_integers(draw, folder):
-    """Fields that nobody needs, beyond 64 bits."""
+    """Fields that are not needed, beyond 64 bits."""
     for name in ("config.json", "generation_config.json"):
         if (folder / name).exists() and draw.maybe(0.2, f"big integer in {name}"):
             edit(folder / name, lambda d: d.update(nobody_needs=draw.choice([NO_LIMIT, -NO_LIMIT, 2**63, 10**25])))

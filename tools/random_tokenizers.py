@@ -47,7 +47,7 @@ KINDS = random_tokenizer_kinds.KINDS | (random_sentence_kinds.KINDS if random_se
 
 
 def one(number, options, kinds):
-    """What became of folder I: same, refused, lenient (the libraries cannot read it, qkv can), unread (nobody can), DIFFERS."""
+    """The result for folder I: same, refused, lenient (the libraries cannot read it, qkv can), unread (neither can), DIFFERS."""
     draw = Draw(options.seed * 1000003 + number)
     name = draw.choice(kinds)
     folder = pathlib.Path(options.keep or options.scratch) / f"{number}_{name}"

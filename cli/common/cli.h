@@ -76,7 +76,7 @@ extern int cli_cancelled;
 
 /*
  * Sends what was printed. False if that, or anything printed before, could not be written: then
- * main says why, and nobody needs to print more.
+ * main says why, so the caller prints no more.
  */
 bool cli_flush(void);
 

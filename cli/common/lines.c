@@ -24,7 +24,7 @@ static const char *refuse(int fd, int *first) {
     if (S_ISDIR(status.st_mode)) return strerror(EISDIR);
     if (!S_ISFIFO(status.st_mode)) return "is neither a file nor a pipe";
     const ssize_t n = read(fd, &byte, 1);
-    if (n == 0) return "is a pipe that nobody writes to";
+    if (n == 0) return "is a pipe without a writer";
     if (n == 1) *first = byte;
     return n == 1 || errno == EAGAIN ? NULL : strerror(errno);
 }

@@ -14,7 +14,7 @@ struct text {
 };
 
 /*
- * A text to be read once, from its beginning to its end: a file, or a pipe that somebody writes to. Of anything else, and of a pipe without
+ * A text to be read once, from its beginning to its end: a file, or a pipe with a writer. Of anything else, and of a pipe without
  * a writer, it is NULL at once, with the reason in *error.
  */
 FILE *open_text(const char *path, qkv_error *error);

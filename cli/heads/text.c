@@ -30,7 +30,7 @@ static bool is_sorted_by(const struct heads *heads, const qkv_head_number *colum
     return sort && strcmp(sort, column->name) == 0;
 }
 
-/* First columns that nobody may leave out: those of probes, of --like, and the one of --sort. */
+/* First columns that are never left out: those of probes, of --like, and the one of --sort. */
 static int rank_of(const struct heads *heads, const struct layout *layout, int c) {
     const qkv_head_number *column = head_column_at(c);
     if (is_sorted_by(heads, column)) return 0;

@@ -30,7 +30,7 @@ struct findings {
 };
 
 /*
- * Are n heads, each ablated alone, quick enough to be ablated although nobody asked? The one place
+ * Are n heads, each ablated alone, quick enough to be ablated without --effect? The one place
  * of this limit, of what a terminal shows and of a page.
  */
 bool findings_quick(const struct look *look, int64_t n);

@@ -180,7 +180,7 @@ struct text_window {
 struct windows {
     struct windows_rule rule;
     int64_t n_tokens;      /* of the text, without those … */
-    int64_t before, after; /* … that nobody wrote, special ones at its beginning and end */
+    int64_t before, after; /* … special ones that the tokenizer added at its beginning and end */
     int64_t n_windows;     /* that were looked at: all, or those before Ctrl-C */
     int64_t n_all, n_kept; /* there are; whose runs are kept for a page, at most */
     int64_t n;             /* tokens of each, with the special ones */

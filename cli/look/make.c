@@ -45,7 +45,7 @@ double look_perplexity(const struct look *look, int64_t *n) {
     double sum = 0;
     *n = 0;
     for (int64_t i = 0; look->log_p && i < look->n_rows; i++) {
-        if (!look->text.pair.next && i + 1 == look->n_rows) break; /* nobody knows what comes */
+        if (!look->text.pair.next && i + 1 == look->n_rows) break; /* no next token is known */
         sum -= look->log_p[i];
         ++*n;
     }

@@ -95,7 +95,7 @@ static void add_cut(char *title, size_t bytes, const char *text) {
     strcpy(title + used + n, cut ? "\u2026" : "");
 }
 
-/* The text, as the tokenizer makes it of its tokens; specials that nobody wrote are left out. */
+/* The text, as the tokenizer makes it of its tokens; special ones that it added are left out. */
 static void make_title(const struct look *look, char *title, size_t bytes) {
     const qkv_encoding *input = look->text.input;
     int32_t *ids = malloc((size_t)input->n * sizeof *ids + 1);

@@ -12,7 +12,7 @@
 
 extern const char serve_start_text[], serve_style_text[], serve_script_text[];
 
-/* The start page fetches from its own address only, and nobody else may frame it. */
+/* The start page fetches from its own address only, and no other page may frame it. */
 static const char start_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; frame-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

@@ -155,7 +155,7 @@ static void choose(struct look *look) {
     look->choice.weight = 0;
 }
 
-/* A special token that nobody wrote. */
+/* A special token that the tokenizer added. */
 static bool is_added(const qkv_encoding *text, int64_t i) {
     return text->special[i] && text->begin[i] == text->end[i];
 }

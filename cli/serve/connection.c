@@ -1,6 +1,6 @@
 /*
  * One connection: reads a request, writes an answer, and waits a little for the other side to end,
- * so that what it still sends does not take the answer away. Nobody may take long.
+ * so that what it still sends does not take the answer away. Each step has a time limit.
  */
 #include <errno.h>
 #include <stdlib.h>

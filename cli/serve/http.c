@@ -42,7 +42,7 @@ static bool is_letter(unsigned char c) {
     return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
-/* Of a value of a field; the bytes of no character are let through, and nobody looks at them. */
+/* Of a value of a field; the bytes of no character are let through, and are not interpreted. */
 static bool is_value(unsigned char c) { return (c >= 0x20 && c != 0x7f) || c == '\t'; }
 
 /* The next line without its end; `status` if it is longer than `most`. */

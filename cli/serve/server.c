@@ -22,7 +22,7 @@ void html_put(FILE *out, const char *bytes, size_t n) {
     }
 }
 
-/* A word that nobody guesses. */
+/* A random word, which cannot be guessed. */
 static int make_token(struct server *server) {
     unsigned char bytes[TOKEN_LETTERS / 2];
     size_t n = 0;

@@ -4,8 +4,8 @@
  *
  * One pass over key blocks (Dao et al. 2022, algorithm 4, with the loops over keys outside): a piece
  * is one block of 256 keys of one key/value head. The dQ of a query block is handed from key block
- * to key block: block c adds only after block c - 1 has. Pieces are drawn in this order, so whoever
- * waits waits for one that runs, and the bits depend on nobody's speed.
+ * to key block: block c adds only after block c - 1 has. Pieces are drawn in this order, so a piece
+ * that waits waits for one that runs, and the bits depend on no thread's speed.
  *
  * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and
  * one counter per query block where there is more than one key block. With gradients of 16 bits,

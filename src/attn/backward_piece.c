@@ -99,7 +99,7 @@ static void run_head(const qkvi_bwd_pass *x, const qkvi_bwd_piece *w, qkvi_bwd_s
         if (keys.begin == keys.end || meets_none(x->p, w, h, i0, i0 + n, first, last)) {
             const qkvi_problem *p = x->p;
             const qkv_dtype type = p->dtype;
-            if (w->block == 0) /* nobody else will come by */
+            if (w->block == 0) /* no other block writes these rows */
                 zero_rows(qkvi_elem(g->d_q, type, qkvi_q_at(p, g->d_q_stride, w->b, h, i0)), type,
                           g->d_q_stride[2], n, x->p->head_dim);
         } else if (keys.begin < w->key + w->n_keys && keys.end > w->key) {

@@ -1,6 +1,6 @@
 /*
  * The block mask: for each block of block_len queries the ascending list of the blocks of keys that
- * they see. Lists are walked from a place found by bisection; nobody goes through all blocks of
+ * they see. Lists are walked from a place found by bisection, not by going through all blocks of
  * keys. "Step" is a block of 256 keys, in which both passes go along a sequence.
  */
 #ifndef QKVI_ATTN_BLOCKS_H
@@ -15,7 +15,7 @@ static inline qkvi_block_list qkvi_blocks_of(const qkvi_problem *p, int64_t b, i
                                              int64_t i) {
     const int64_t *row = p->block_offsets + b * p->block_offsets_stride[0] +
                          h * p->block_offsets_stride[1] + (p->first_q + i) / p->block_len;
-    static const int32_t none[1]; /* where all lists are empty: C lets nobody add even 0 to NULL */
+    static const int32_t none[1]; /* where all lists are empty: NULL + 0 is undefined in C */
     const int32_t *const index = p->block_index ? p->block_index : none;
     return (qkvi_block_list){ index + row[0], index + row[1] };
 }

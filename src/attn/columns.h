@@ -113,7 +113,7 @@ void qkvi_columns_begin_counts(const qkvi_columns_problem *x);
  * has a sum for every QKVI_COLUMN_LANES-th block.
  */
 typedef struct qkvi_columns_map {
-    bool has_sums; /* else no query can see a key, and nobody has begun them */
+    bool has_sums; /* else no query can see a key, and they have not been begun */
     int64_t n_pairs;
     double *mass; /* [head][n_tiles_q][n_pairs] */
     float *peak;

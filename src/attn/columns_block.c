@@ -96,7 +96,7 @@ bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slo
         .q = q,
         .q_row = p->q_stride[2],
         .k = slot->k,
-        .v = slot->k, /* nobody looks: no channels */
+        .v = slot->k, /* not read: no channels */
         .first_key = key0,
         .scratch = slot->scratch,
         .mask = qkvi_mask_from(p, b, h, i0, 0),

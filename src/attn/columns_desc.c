@@ -13,7 +13,7 @@
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-/* What nobody asked for counts as 0. */
+/* What is not asked for counts as 0. */
 static qkv_status read_numbers(qkvi_columns_problem *x, qkv_error *e) {
     qkv_attention_columns *w = &x->want;
     const bool by_tile = w->tile_mass || w->tile_peak;

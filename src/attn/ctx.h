@@ -29,7 +29,7 @@ struct qkv_ctx {
     qkvi_arithmetic class_of[QKVI_N_GIVEN]; /* how what callers ask for is computed here */
     qkvi_pool *pool;
     qkvi_arena arena;
-    qkvi_arena inputs;        /* of a layer in bf16, for whoever makes inputs_taken true */
+    qkvi_arena inputs;        /* of a layer in bf16, for the call that makes inputs_taken true */
     atomic_bool inputs_taken; /* outside of the bracket, and so maybe by two threads */
     qkv_error error;          /* of the last call */
     qkvi_fpstate saved_fpstate;
@@ -41,7 +41,7 @@ struct qkv_ctx {
  * message too.
  */
 QKV_NODISCARD qkv_status qkvi_ctx_begin(qkv_ctx *ctx);
-/* Returns status. A failure whose text nobody has set gets the name of its status. */
+/* Returns status. A failure without a text gets the name of its status. */
 qkv_status qkvi_ctx_end(qkv_ctx *ctx, qkv_status status);
 /* Sets the message and returns status. Only between begin and end. */
 qkv_status qkvi_ctx_fail(qkv_ctx *ctx, qkv_status status, const char *format, ...)

@@ -1,6 +1,6 @@
 /*
  * Decode: a block of rows, the splits of its keys, and its results. Splits may be computed by
- * anybody, anywhere, in any order; they are joined in the order of keys.
+ * any thread or rank, in any order; they are joined in the order of keys.
  */
 #ifndef QKVI_ATTN_DECODE_UNIT_H
 #define QKVI_ATTN_DECODE_UNIT_H

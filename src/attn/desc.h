@@ -120,7 +120,7 @@ typedef struct qkvi_grads {
 
 /**
  * Element number `at` of an array, which is the caller's to write if the caller of this may. Of an array that is not there: NULL,
- * to which C lets nobody add even 0.
+ * as NULL + 0 is undefined in C.
  */
 static inline void *qkvi_elem(const void *x, qkv_dtype type, int64_t at) {
     if (!x) return NULL;

@@ -64,7 +64,7 @@ static int64_t query_blocks(const pass *x, const head *w) {
 
 /* ---- Packing --------------------------------------------------------------------------------- */
 
-/* Block number `index` of the head's keys, if it has so many. Reads only what somebody sees. */
+/* Block number `index` of the head's keys, if it has so many. Reads only keys that a query sees. */
 static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_packed *to) {
     const qkvi_problem *p = x->p;
     const qkvi_class_row *const class = &qkvi_classes[x->plan.class];
@@ -80,12 +80,12 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
                    to->k + at * x->plan.k_depth);
     to->v_finite[index] = true;
     if (class->per_word == 2) {
-        const int64_t rows = qkvi_round_up(n, class->step); /* nobody sees the last */
+        const int64_t rows = qkvi_round_up(n, class->step); /* no query sees the last */
         to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], rows, p->head_dim_v,
                                                              QKVI_KEY_BLOCK, see, values);
         return;
     }
-    for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* nobody reads the others */
+    for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* the others are not read */
         const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
         to->v_finite[index] &= x->kernels->pack_channels[p->dtype](
             qkvi_elem(v, p->dtype, j * p->v_stride[2]), p->v_stride[2], rows, p->head_dim_v,

@@ -31,7 +31,7 @@ void qkvi_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, int64_t 
         if (factor != 1) scale_pairs(panels, qkvi_round_up(n, QKVI_PANEL) * depth, factor);
         return;
     }
-    for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* nobody reads the others */
+    for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* the others are not read */
         const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
         float *to = (float *)panels + j * p->head_dim;
         kernels->pack_keys[p->dtype](qkvi_elem(k, p->dtype, j * p->k_stride[2]), p->k_stride[2],

@@ -9,7 +9,7 @@
 /*
  * The keys [key, key + n) of key/value head g, n <= 256, of which those of `see` are read
  * as the class packs them, times factor: its sign, and powers of two (qkvi_split_scale). Of 32 keys
- * that nobody sees nothing is written where words are floats.
+ * that no query sees nothing is written where words are floats.
  */
 void qkvi_pack_keys(const qkvi_problem *problem, const qkvi_kernels *kernels, int64_t b, int64_t g,
                     int64_t key, int64_t n, const uint32_t see[QKVI_SEEN_WORDS],

@@ -1,7 +1,4 @@
-/*
- * Which keys anybody sees. Keys that nobody sees are never read: they may be missing, or hold what
- * they like.
- */
+/* Which keys are seen by any query. Others are never read: they may be missing, or hold anything. */
 #ifndef QKVI_ATTN_SEEN_H
 #define QKVI_ATTN_SEEN_H
 

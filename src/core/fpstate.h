@@ -1,7 +1,7 @@
 /*
  * The floating-point environment. Results must not depend on what the host has set: flush-to-zero,
  * denormals-are-zero and rounding modes are common in audio and game code, and new threads inherit
- * them. So whoever computes does
+ * them. So code that computes does
  *
  *     const qkvi_fpstate saved = qkvi_fpstate_enter();
  *     …

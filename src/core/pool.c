@@ -1,9 +1,9 @@
 /*
  * The thread pool.
  *
- * A job is posted by storing its number of tasks in `left`. Whoever lowers `left` from l to l − 1
- * owns task n_tasks − l, and only then reads the job's other fields: they cannot change before that
- * task is finished. Therefore the caller waits for tasks, never for threads; one that wakes too
+ * A job is posted by storing its number of tasks in `left`. A thread that lowers `left` from l to
+ * l − 1 owns task n_tasks − l, and only then reads the job's other fields: they cannot change before
+ * that task is finished. Therefore the caller waits for tasks, never for threads; one that wakes too
  * late finds `left` at 0, or helps with the next job. `unfinished` counts down to the end of the
  * job.
  *
@@ -13,8 +13,8 @@
  * last task is built the same way, with `caller_sleeps`.
  *
  * Fork: `state` is generation << 1 | busy, and the generation of the process grows in every child.
- * A state of another generation, busy or not, was left behind by the parent: whoever replaces it
- * owns the pool alone and sets it up again.
+ * A state of another generation, busy or not, was left behind by the parent: the call that replaces
+ * it owns the pool alone and sets it up again.
  */
 #include "core/pool.h"
 
@@ -47,7 +47,7 @@ struct qkvi_pool {
     atomic_int references;
     atomic_uint state;
 
-    /* Owned by whoever made the state busy. */
+    /* Owned by the call that made the state busy. */
     unsigned started_generation; /* of the threads below; 0: never started */
     int n_started;
 

@@ -81,7 +81,7 @@ void qkvi_seams_lay_out(qkvi_seams *s, qkvi_cutter *cutter) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* Keys of this rank; of those that nobody of a batch may see there may be no row: zeros. */
+/* Keys of this rank; of those that no query of a batch may see there may be no row: zeros. */
 static void pack(const qkvi_seams *s, qkvi_range keys, char *rows, float *scales) {
     const qkvi_problem *const p = s->p;
     const int64_t bytes = (p->head_dim + p->head_dim_v) * s->kv->elem_bytes;

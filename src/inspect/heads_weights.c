@@ -111,7 +111,7 @@ static float *extended(const float *from, int64_t n, int64_t whole, int64_t widt
     return copy;
 }
 
-/* What is added to scores, with keys that nobody sees behind the others. */
+/* What is added to scores, with keys that no query sees behind the others. */
 static qkv_status padded_added(const qkv_heads *heads, const float *added, struct padded *p,
                                qkv_error *error) {
     const int64_t n = heads->info.n_queries, m = heads->info.n_keys;

@@ -191,7 +191,7 @@ static void round_rows(int n_rows, halves mask, const float *sums, uint16_t *to,
     }
 }
 
-/* What becomes of n_rows sums from row i on, while they are in the first-level cache. */
+/* Finishes n_rows sums from row i on, while they are in the first-level cache. */
 static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) {
     const halves mask = mask_of(p->n_cols);
     if (p->bias) add_bias(n_rows, mask, p->bias, sums);

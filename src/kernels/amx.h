@@ -10,7 +10,7 @@
 /*
  * A as tiles of bf16 for AMX, of m rows: groups of 128 rows but the last; in each the depth (k
  * rounded up to 32) in chunks of 256 but the last; in each [rows / 16][depth / 32][16 rows][32].
- * Zeros beyond k; nobody reads what is beyond m. A product that goes through A chunk by chunk reads
+ * Zeros beyond k; rows beyond m are not read. A product that goes through A chunk by chunk reads
  * it in order, and a block of rows is one piece, which does not compete with itself for sets of the
  * second-level cache.
  */

@@ -90,7 +90,7 @@ typedef struct qkvi_attend_tile {
     bool started;    /* an earlier block has written its rows of o_sum */
 } qkvi_attend_tile;
 
-/* Rows of memory that somebody will read soon: `lines` cache lines of each. */
+/* Rows of memory that will be read soon: `lines` cache lines of each. */
 typedef struct qkvi_fetch {
     const char *at;
     int64_t row_bytes; /* stride */
@@ -145,7 +145,7 @@ typedef struct qkvi_attend {
     int64_t q_row;   /* in elements */
     const void *k, *v;
     int64_t first_key;    /* of the packed ones, a multiple of 256 */
-    const bool *v_finite; /* [block]: all of v that somebody sees is */
+    const bool *v_finite; /* [block]: all of v that a query sees is */
 
     /*
      * scratch->begin and end: query i may see the keys [begin[i], end[i]), begin <= end; neither
@@ -175,7 +175,7 @@ typedef struct qkvi_attend {
 } qkvi_attend;
 
 /*
- * A head with at most 16 queries and 16 keys, from arrays that nobody packed (tmpl/attend_small.h):
+ * A head with at most 16 queries and 16 keys, from arrays that are not packed (tmpl/attend_small.h):
  * no explicit mask, no soft cap, every key seen by some query of the head.
  */
 enum {

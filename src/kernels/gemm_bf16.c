@@ -43,7 +43,7 @@ typedef struct product {
     int64_t depth; /* k rounded up to 32 */
     int64_t block_rows, block_cols, n_col_blocks;
     int n_row_blocks, n_threads, n_lanes;
-    atomic_int next[LANES]; /* block of a lane that nobody has begun */
+    atomic_int next[LANES]; /* next block of a lane to begin */
     bool by_tiles;          /* of AMX; A lies in them */
 } product;
 

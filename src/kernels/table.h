@@ -1,6 +1,6 @@
 /*
  * The contract of the kernels: one table for each instruction set, constant and complete. What an
- * entry may assume is said here and only here; below the table nobody checks anything. All tables
+ * entry may assume is said here and only here; below the table nothing is checked. All tables
  * of the f32 class give the same bits.
  *
  * A packed panel holds 32 columns of B, row after row, zeros beyond the last column:

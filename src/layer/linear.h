@@ -28,7 +28,7 @@
 typedef struct qkvi_linear {
     int64_t n_in, n_out;
     float *weight;   /* [n_out][n_in]; NULL: a layer that only runs */
-    float *bias;     /* [n_out]; NULL: none, or a gradient that nobody wants */
+    float *bias;     /* [n_out]; NULL: none, or a gradient that is not wanted */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
     uint32_t *half, *half_backward; /* the same in bf16 instead: kernels/gemm_bf16.h */

@@ -11,7 +11,7 @@ typedef struct loss_call {
     const int32_t *targets;
     double smoothing;
     const float *logits;
-    float *d_logits; /* NULL: a copy in the arena, whose gradient nobody reads */
+    float *d_logits; /* NULL: a copy in the arena, whose gradient is not read */
     float *copy, *rows;
 } loss_call;
 

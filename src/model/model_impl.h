@@ -34,7 +34,7 @@ struct qkv_model {
     float *arena;         /* all parameters, in the table's order; ties are not stored twice */
     struct qkvi_net *net; /* pointers into arena (arch/net.h); NULL: opened to be trained */
     int is_to_train;
-    char **unused; /* escaped names of stored tensors that nobody asked for */
+    char **unused; /* escaped names of stored tensors that the model does not use */
     int64_t n_unused;
     char *
         *labels; /* [info.n_labels as config.json has them], escaped; NULL where there is no name */
@@ -81,7 +81,7 @@ typedef struct qkvi_embedding {
     const qkv_model *model;
     int n_poolings, n_steps; /* steps: the first of the sentence's */
     const qkv_pooling *poolings;
-    qkv_pooling asked; /* the only one, if somebody asked for it */
+    qkv_pooling asked; /* the only one, if the caller asked for it */
     int64_t n_out;     /* tokens at the front that are not pooled */
     int64_t dim, kept; /* of what is pooled and stepped, and of a vector */
     int normalizes;    /* at the end */

@@ -1,5 +1,5 @@
 /*
- * What is odd about a model that opens: found once when it is opened (warnings), or when somebody
+ * What is odd about a model that opens: found once when it is opened (warnings), or when a caller
  * asks (values that are no numbers).
  */
 #include <math.h>

@@ -1,7 +1,7 @@
 /**
  * The parameters of an architecture as one table: name, shape, place in one float arena.
  *
- * The table is written once, by the architecture (arch/bert.h), and is what everybody else walks:
+ * The table is written once, by the architecture (arch/bert.h), and is what all other code walks:
  * the loader to know which tensors it wants and which shapes config.json promised, the trainer to
  * lay out parameters, gradients and both moments alike, the writer to store them. Names are those
  * that transformers stores today; of tensors that hold several parameters (GPT-2's c_attn) each has

@@ -43,7 +43,7 @@ static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64
 /* Copies what the pass kept of q and k into the parts. MEMORY. */
 qkv_status qkvi_run_capture(const qkvi_net *net, qkvi_pool *pool, qkv_run *run, qkv_error *error);
 
-/* Are queries causal as the model is, not because somebody asked (qkv_run_options)? */
+/* Are queries causal as the model is, not because the caller asked (qkv_run_options)? */
 bool qkvi_run_decodes(const qkv_run *run, qkv_which which);
 
 /* n_rows rows of qkv_run_weights from row `first` on, with its bits: weights [n_rows][n_keys]. */

@@ -2,7 +2,7 @@
  * A map of points: queries as discs, keys as triangles, lines from one query to some keys.
  *
  * One scale for both axes, which have no numbers: directions of such a map mean nothing, distances
- * do. Colours are two of the eight of Okabe and Ito (2008), which everybody can tell apart; the
+ * do. Colours are two of the eight of Okabe and Ito (2008), which colour-blind readers can tell apart; the
  * shapes say the same.
  */
 #include "view/point_map.h"

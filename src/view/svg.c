@@ -1,7 +1,7 @@
 /**
  * cairo's SVG made readable and repeatable.
  *
- * cairo draws text as outlines of glyphs: it looks the same everywhere, but nobody can search it.
+ * cairo draws text as outlines of glyphs: it looks the same everywhere, but cannot be searched.
  * So each line is there twice: as outlines, and as a <text> without ink in the same place, as wide
  * as the outlines are. <title> and <desc> hold title and caption. And cairo numbers its groups
  * and images by a counter of the process; here they are numbered from 0 by first appearance, so

@@ -1,6 +1,6 @@
 /*
  * A decode problem: a few queries, many keys, any pair of rules; K and V dense, and the same in
- * shuffled pages among which nobody may look. What the tests of qkv_attention_decode share.
+ * shuffled pages among which nothing may be read. What the tests of qkv_attention_decode share.
  */
 #ifndef QKV_TESTS_DECODE_CASE_H
 #define QKV_TESTS_DECODE_CASE_H

@@ -1,5 +1,5 @@
 /*
- * Values of cases: patterns that are hard in their ways, and rubbish where nobody may look.
+ * Values of cases: patterns that are hard in their ways, and rubbish where nothing may be read.
  */
 #include <math.h>
 #include <string.h>

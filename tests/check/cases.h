@@ -66,7 +66,7 @@ guarded case_array(rng *r, check_case *c, char which, const int64_t stride[3]);
 void case_describe(check_case *c, const recipe *x, const char *pattern);
 /* Values; the name of their pattern. */
 const char *case_values(rng *r, check_case *c);
-/* Keys that nobody sees and query rows that do not count become rubbish. */
+/* Keys that no query sees and query rows that do not count become rubbish. */
 void case_poison_hidden(rng *r, check_case *c);
 /* One row of one array becomes rubbish that some may see and others may not. */
 void case_poison_one(rng *r, check_case *c);

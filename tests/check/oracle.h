@@ -53,7 +53,7 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
  * The header's backward formulas evaluated in f32, from the o and lse of a forward call. There
  * is more than one such evaluation, and the error of a small problem is a matter of luck, so there
  * are ORACLE_TEXTBOOKS of them: channels from left to right or from right to left; o and lse as
- * given, or moved by a unit in the last place, since nobody knows them better.
+ * given, or moved by a unit in the last place, since they are known no better.
  */
 enum { ORACLE_TEXTBOOKS = 4 };
 void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int which,

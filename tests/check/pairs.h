@@ -28,7 +28,7 @@ typedef struct pair {
 } pair;
 
 pair pair_of(int index);
-/* Why nobody can write down such a pair, or NULL. */
+/* Why such a pair cannot be written, or NULL. */
 const char *pair_refusal(pair p);
 /* Is it a case? Decode has no dropout and no packed sequences. */
 bool pair_exists(pair p, int column);

@@ -187,7 +187,7 @@ static void for_each_token(rng *r, const check_case *c, const kv_stored *s, char
                 if (is_there(c, &s->view, b, j)) function(r, c, s, &x, b, g, j, argument);
 }
 
-/* Values of the tokens that somebody sees; the rest stays what it is, NaN. */
+/* Values of the tokens that a query sees; the rest stays what it is, NaN. */
 static void fill(rng *r, const check_case *c, const kv_stored *s, const half *x, int64_t b,
                  int64_t g, int64_t j, void *argument) {
     (void)argument;

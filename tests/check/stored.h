@@ -1,7 +1,7 @@
 /*
  * Keys and values of a case as decode finds them: contiguous, in pages, or in a ring, in any type,
  * with rubbish in every row that no query sees, in every gap, and in entries of page tables that
- * nobody may read. What lies there, as doubles, is what the oracle gets.
+ * must not be read. What lies there, as doubles, is what the oracle gets.
  */
 #ifndef QKV_TESTS_STORED_H
 #define QKV_TESTS_STORED_H

@@ -38,7 +38,7 @@ static void start(int terminal, int keeper, char **command) {
     _exit(failed(*command));
 }
 
-/* Until nobody has the terminal any more: Linux says so with EIO. */
+/* Until no process has the terminal any more: Linux says so with EIO. */
 static int copy(int keeper) {
     char bytes[4096];
     for (;;) {

@@ -118,7 +118,7 @@ for kind in $kinds; do
     code 1
     said_of "$file" 'Too many levels of symbolic links'
     only "$file"
-    write $kind "/proc/$file" # a folder that nobody may write to
+    write $kind "/proc/$file" # a folder that no user may write to
     code 1
     said_of "$file" '.'
 
@@ -304,7 +304,7 @@ printing="tokenize the|fill [MASK]|fill [MASK] --json|next a b|look [MASK]|look 
 QKV_MODEL=$model
 export QKV_MODEL
 echo '"the man"' >"$folder/lines"
-# unheard ARGS...: nobody takes what it prints
+# unheard ARGS...: no process reads what it prints
 unheard() {
     said="qkv $* >/dev/full"
     : >"$folder/out"

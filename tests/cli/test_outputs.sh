@@ -102,7 +102,7 @@ check "quotes" test "$(head -n 1 "$d/odd.csv")" = 'query,[CLS],the,",","""",man,
 run look "$text" $m -o "$d/a.html"
 code 0
 no_out
-check "what became of the page" grep -Eq '^qkv: 4 of 4 heads, 0\.[0-9][0-9] MB$' "$folder/err"
+check "the page's line" grep -Eq '^qkv: 4 of 4 heads, 0\.[0-9][0-9] MB$' "$folder/err"
 check "a page" grep -q '^<!doctype html>$' "$d/a.html"
 check "its tokens" grep -q '"tokens":\["\[CLS\]","the","\[MASK\]","opened","a","man",".","\[SEP\]"\]' "$d/a.html"
 check "four heads" test "$(grep -c 'id="qkv-head-' "$d/a.html")" -eq 4

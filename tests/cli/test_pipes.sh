@@ -1,5 +1,5 @@
-# Texts from pipes: what is read once, from its beginning to its end, may be a pipe that somebody writes to. A pipe without a
-# writer, a device and a folder are refused at once, and so is a pipe where weights or arrays are expected. Nobody waits: a run has
+# Texts from pipes: what is read once, from its beginning to its end, may be a pipe with a writer. A pipe without a
+# writer, a device and a folder are refused at once, and so is a pipe where weights or arrays are expected. No run waits: each has
 # 20 seconds.
 . ./lib.sh
 printf 'the man saw a key .\tit was a key .\n' >"$folder/text"
@@ -65,7 +65,7 @@ for name in look heads embed eval lookup judge judging tokens train; do
     timed "$@"
     code 1
     no_out
-    err_like "$folder/pipe: is a pipe that nobody writes to$"
+    err_like "$folder/pipe: is a pipe without a writer$"
     for path in /dev/zero "$folder"; do
         set -- $(reader $name $path)
         shift

@@ -33,7 +33,7 @@ typedef struct attempt {
     const char *tensor;
     const char *field, *value; /* of config.json: this text becomes that one */
     const char *extra;         /* a tensor [3] more */
-    int ignores_extra;         /* it is a buffer that nobody needs */
+    int ignores_extra;         /* it is a buffer that is not needed */
     const char *unused;        /* another tensor that is told to be unused */
     const char *words;         /* lines after those of vocab.txt */
     qkv_status status;

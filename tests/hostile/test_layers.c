@@ -307,7 +307,7 @@ static void packed_memory_is_what_it_says(void **state) {
             "is not aligned to 64 bytes");
     refused(qkv_linear_pack(ctx, &l, QKV_PASS_FORWARD, (float *)packed, packed, PACKED),
             QKV_ERR_ARGUMENT, "packed, an output, overlaps weight");
-    l.packed_forward = other; /* nobody has packed it */
+    l.packed_forward = other; /* it has not been packed */
     refused(qkv_linear_forward(ctx, &l, x, NULL, NULL, y), QKV_ERR_ARGUMENT,
             "packed_forward was not packed for this pass, class, n_in and n_out");
     l.packed_forward = NULL;

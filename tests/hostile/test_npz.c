@@ -199,7 +199,7 @@ static const hostile_file cases[] = {
       ATTACK(DESCRIBED, { { DESCRIPTOR, 1, 12, 1, 0xee } }) },
     { "NZ01a", "a descriptor without its signature", QKV_ERR_FORMAT, "its descriptor is not",
       ATTACK(DESCRIBED, { { DESCRIPTOR, 1, 0, 1, 'x' } }) },
-    { "NZ01a", "a descriptor that nobody announced", QKV_ERR_FORMAT, LOCAL_DIFFERS,
+    { "NZ01a", "a descriptor that is not announced", QKV_ERR_FORMAT, LOCAL_DIFFERS,
       ATTACK(DESCRIBED, { BOTH(0, 8, 1, 0) }) },
     { "NZ01a", "an announced descriptor that is not there", QKV_ERR_FORMAT,
       "no descriptor follows it", ATTACK(0, { BOTH(0, 8, 1, 8) }) },

@@ -279,10 +279,10 @@ static void test_no_regular_files(void **state) {
     unlink(path);
 }
 
-/* Root may read everything, so the attempt is made as somebody else where that is possible. */
+/* Root may read everything, so the attempt is made as another user where that is possible. */
 static qkv_status read_as_nobody(const void *path, qkv_error *error) {
     if (geteuid() == 0 && setuid(65534) != 0)
-        return qkvi_error_set(error, HOSTILE_BROKEN, "cannot become somebody else");
+        return qkvi_error_set(error, HOSTILE_BROKEN, "cannot become another user");
     return read_file(path, error);
 }
 

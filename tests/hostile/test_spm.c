@@ -47,7 +47,7 @@ static void make_pieces(FILE *out, const hostile_file *file) {
     for (int i = 0; i < file->number; i++) put_piece(out, i, (int)file->data_bytes);
 }
 
-/* BASE and a field that nobody knows, of `number` bytes. */
+/* BASE and an unknown field, of `number` bytes. */
 static void make_long(FILE *out, const hostile_file *file) {
     static const char zeros[4096];
     fwrite(BASE, 1, sizeof BASE - 1, out);

@@ -102,7 +102,7 @@ static qkv_status read_table(const char *path, qkv_error *error) {
     return QKV_OK;
 }
 
-/* A folder, a pipe and a file that is not there are no tables, and nobody waits for them. */
+/* A folder, a pipe and a file that is not there are no tables, and are not waited for. */
 static void test_no_files(void **state) {
     (void)state;
     qkv_table *table;

@@ -8,15 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NOBODY = -1, EVERYBODY = -2 };
+enum { NO_POINTER = -1, ALL_POINTERS = -2 };
 enum { OK, REFUSED, REFUSED_SILENTLY, WRONG };
 
 qkv_error null_error;
 qkv_ctx *null_ctx;
-static int whose_turn = NOBODY, n_failed, n_cases;
+static int whose_turn = NO_POINTER, n_failed, n_cases;
 
 void *null_or(int index, void *value) {
-    return whose_turn == index || whose_turn == EVERYBODY ? NULL : value;
+    return whose_turn == index || whose_turn == ALL_POINTERS ? NULL : value;
 }
 
 void null_must(qkv_status status) {
@@ -35,7 +35,7 @@ static int attempt(const null_call *call, int turn) {
         const qkv_status status = call->make();
         const char *const message =
             null_error.message[0] ? null_error.message : qkv_ctx_message(null_ctx);
-        if (turn == NOBODY && status != QKV_OK)
+        if (turn == NO_POINTER && status != QKV_OK)
             printf("%s: %s %s\n", call->function, qkv_status_name(status), message), fflush(stdout);
         _exit(status == QKV_OK             ? OK
               : status != QKV_ERR_ARGUMENT ? WRONG
@@ -64,13 +64,13 @@ static void check(const null_call *call, int turn, int expected) {
 
 static void run(const null_call *calls) {
     for (const null_call *call = calls; call->function; call++) {
-        check(call, NOBODY, OK);
+        check(call, NO_POINTER, OK);
         for (int p = 0; call->pointers[p]; p++)
             check(call, p,
                   call->pointers[p] == 'n'   ? OK
                   : call->pointers[p] == 'r' ? REFUSED
                                              : REFUSED_SILENTLY);
-        if (attempt(call, EVERYBODY) < 0) {
+        if (attempt(call, ALL_POINTERS) < 0) {
             n_failed++;
             printf("%s, all pointers NULL: crashes\n", call->function);
         }

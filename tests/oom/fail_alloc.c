@@ -23,7 +23,7 @@
  *               past it (lex_scan_string); no caller can prevent that.
  *   glib, gobject, gio     end the process: "failed to allocate".
  *   pango, harfbuzz, fontconfig, freetype     draw nothing where a glyph should be, or another
- *               font, and tell nobody; pango does not ask cairo whether it could, either.
+ *               font, and report nothing; pango does not ask cairo whether it could, either.
  *   cairo_stroke     of 1.16 goes on with an outline that it had no memory for, past its end.
  *   cairo_fill       of 1.16, of a polygon, goes on with a mask of pixman's that it had no memory for.
  *   cairo_surface_finish     leaves a part of a PDF out, and its status says nothing.

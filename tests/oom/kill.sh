@@ -1,6 +1,6 @@
 #!/bin/sh
 # kill.sh QKV PRELOADED FOLDER: a training run is killed before each of its file operations (kill_at.c). Then --resume ends with the bytes of a
-# run that nobody killed, loss.png included; or, where no step was kept, the folder is as it was, and the run can begin anew.
+# run that was not killed, loss.png included; or, where no step was kept, the folder is as it was, and the run can begin anew.
 set -eu
 qkv=$1 preloaded=$2 folder=$3
 n_killed=0
@@ -27,7 +27,7 @@ killed() {
     }
     begin
     n=none
-    "$qkv" train $small --out "$folder/run" "$@" >"$folder/said" 2>&1 || fail "$name: nobody"
+    "$qkv" train $small --out "$folder/run" "$@" >"$folder/said" 2>&1 || fail "$name: not killed, it failed"
     rm -rf "$folder/whole"
     mv "$folder/run" "$folder/whole"
     n=0

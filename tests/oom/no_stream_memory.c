@@ -1,5 +1,5 @@
 /*
- * Preloaded: memory streams of the C library find no memory to grow beyond some 16 kB. Nobody else
+ * Preloaded: memory streams of the C library find no memory to grow beyond some 16 kB. No other code
  * lacks any.
  */
 #include <dlfcn.h>

@@ -964,7 +964,7 @@ def long_head(browser):
             tab.tab(name)
         tab.until("!!numbers.sums || state.tab !== 'numbers'")
         debugger = tab.context.new_cdp_session(tab.page)
-        debugger.send("HeapProfiler.collectGarbage")  # what is held, not what nobody has collected yet
+        debugger.send("HeapProfiler.collectGarbage")  # what is held, not what is yet to be collected
         heap = tab.run("performance.memory.usedJSHeapSize")
         check(f"32768 tokens: {heap / 1e6:.0f} MB of memory", heap < 4 * file.stat().st_size)
         print(f"32768 tokens x 1 head: {file.stat().st_size / 1e6:.2f} MB, first paint {paint:.0f} ms, exact row {ms:.1f} ms, heap {heap / 1e6:.0f} MB")

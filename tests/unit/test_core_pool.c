@@ -140,7 +140,7 @@ static void *run_from_another_thread(void *argument) {
     return NULL;
 }
 
-/* The last of them to finish ends the threads, whoever made the pool. */
+/* The last owner ends the threads, whichever made the pool. */
 static void AT22_a_pool_is_shared(void **state) {
     (void)state;
     enum { N_CALLERS = 4 };
@@ -255,8 +255,8 @@ static void *run_gate(void *argument) {
 }
 
 /*
- * Another thread is inside a call at the moment of the fork, so the child finds a pool that nobody
- * will ever free.
+ * Another thread is inside a call at the moment of the fork, so the child finds a pool that
+ * stays busy.
  */
 static void AT22_a_fork_while_busy(void **state) {
     (void)state;

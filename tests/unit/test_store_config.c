@@ -265,7 +265,7 @@ static void join(char path[300], const char *folder, const char *name) {
     assert_true(n < 300);
 }
 
-/* All fields but the source, in their order; padding between them is nobody's. */
+/* All fields but the source, in their order; padding between them is not compared. */
 static void describe(const qkv_model_info *i, char text[1000]) {
 #define L(field) (long long)i->field
     const int n = snprintf(

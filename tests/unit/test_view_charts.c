@@ -1,5 +1,5 @@
 /**
- * Charts: round ticks, colours that everybody can tell apart, bars as high as their numbers, gaps, the
+ * Charts: round ticks, colours that colour-blind readers can tell apart, bars as high as their numbers, gaps, the
  * table, what is said and what is refused; and the profile of a head against its definition.
  */
 #include <stdio.h>

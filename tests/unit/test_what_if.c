@@ -145,7 +145,7 @@ static void test_no_question_is_the_model(void **state) {
     qkv_run_free(plain);
 }
 
-/* What no query sees can be another token: nobody else's bits change, in any layer. */
+/* What no query sees can be another token: the bits of no other token change, in any layer. */
 static void test_a_dropped_token_has_no_influence(void **state) {
     fixture *f = *state;
     uint8_t marks[N] = { 0 };

@@ -296,7 +296,7 @@ V_INLINE vf attend_lse(bool edits, vf m, vf l) {
     return edits ? vf_fma(log_l, ln2, m) : vf_mul(vf_add(m, log_l), ln2);
 }
 
-/* o = O alpha / l + 0: a zero is positive, whoever skipped what. */
+/* o = O alpha / l + 0: a zero is positive, whatever was skipped. */
 V_INLINE void attend_finish_row(const attend *a, int i, const float *sum, float alpha, float l) {
     float *o = a->o + i * a->o_row;
     for (int64_t d = 0; d < a->head_dim_v; d += 16) {

@@ -200,7 +200,7 @@ static void bwd_block_mask(const bwd_block *a, bool sum_queries, bool sum_keys) 
 
 /* ---- dQ -------------------------------------------------------------------------------------- */
 
-/* y = y + c scale + 0: a zero is positive, whoever skipped what. */
+/* y = y + c scale + 0: a zero is positive, whatever was skipped. */
 V_INLINE vf bwd_added(vf y, vf c, vf scale) { return vf_add(vf_fma(c, scale, y), vf_set1(0)); }
 
 /* The first n of 16 elements of the caller's row. */

@@ -17,7 +17,7 @@ typedef struct attend_run {
 } attend_run;
 
 /*
- * What becomes of a tile of scores in registers. Of one that is finished there the maxima are begun
+ * How a tile of scores in registers is finished. Where it is finished there, its maxima are begun
  * or continued.
  */
 typedef enum attend_end {

@@ -3,7 +3,7 @@
  *
  * A tile of scores that all its rows see wholly, without soft cap or additive mask, is finished in
  * registers, its row maxima too. Any other is stored raw and edited row by row: soft cap, mask, and
- * -inf in place of the scores of hidden keys, whatever they were. Tiles of which nobody sees
+ * -inf in place of the scores of hidden keys, whatever they were. Tiles of which no query sees
  * anything are not computed.
  */
 #ifndef QKVI_TMPL_ATTEND_SCORES_H
@@ -197,7 +197,7 @@ V_INLINE void attend_keep_max(int r, const vf top[V_MR], float *max, bool begin)
     vf_store(to, x);
 }
 
-/* Rows from i to end, whose vectors they share with nobody, have none. */
+/* Rows from i to end, whose vectors they share with no other rows, have none. */
 V_INLINE void attend_no_max(qkvi_attend_scratch *w, int i, int end) {
     for (; i < end; i += V_TOPS) vf_store(attend_max(w, i), vf_set1(-INFINITY));
 }

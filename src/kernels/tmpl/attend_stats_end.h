@@ -43,7 +43,7 @@ V_INLINE vf stats_sums(const attend *a, qkvi_stats_sum which, int g) {
     return vf_load(a->stats->own.scratch->sum[which] + g);
 }
 
-/* A number for each of 16 rows; 0 for an empty one. A zero is positive, whoever skipped what. */
+/* A number for each of 16 rows; 0 for an empty one. A zero is positive, whatever was skipped. */
 V_INLINE void stats_put(const attend *a, int g, const stats_ends *e, float *to, vf x) {
     float all[16];
     if (!to) return;

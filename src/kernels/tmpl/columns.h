@@ -127,7 +127,7 @@ V_INLINE vf columns_received(const bool edits, const qkvi_columns *c, int i, int
     return sum;
 }
 
-/* Rows of a tile that nobody computed, if somebody will look. */
+/* Rows of a tile that were not computed, if they will be read. */
 static void columns_blank(const qkvi_columns *c, int i, int rows, int t) {
     for (int r = i; r < i + rows; r++) {
         vf_store(c->a->scratch->s + r * QKVI_SCORE_ROW + t, vf_set1(0));

@@ -138,7 +138,7 @@ static void decode_fill_row(const decode *a, const qkvi_decode_row *row, float x
     for (int64_t c = 0; c < a->head_dim_v; c++) row->o[c] = x;
 }
 
-/* o = O alpha / l + 0: a zero is positive, whoever skipped what. */
+/* o = O alpha / l + 0: a zero is positive, whatever was skipped. */
 V_INLINE void decode_finish_row(const decode *a, int r, float alpha, float l) {
     const float *sum = a->part->o + r * a->o_row;
     const qkvi_decode_row *row = &a->rows[r];

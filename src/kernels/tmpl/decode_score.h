@@ -2,7 +2,7 @@
  * Decode: scores (docs/numerics.md, Decode, steps 1 and 2). kernels/decode.h has the layout.
  *
  * A group of 16 keys times 4, 2 or 1 rows: 16 sums at a time, whose 16 x 16 lanes are one tree of
- * shuffles. K rows of a group of which nobody sees some, or whose length is no multiple of 16, are
+ * shuffles. K rows of a group of which some are hidden, or whose length is no multiple of 16, are
  * first copied to the stage, with zeros for what may not be read; so the product has no edges.
  */
 #ifndef QKVI_TMPL_DECODE_SCORE_H

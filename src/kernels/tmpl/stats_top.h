@@ -55,7 +55,7 @@ static float stats_floor(const stats_row *r, int n) {
 
 /*
  * Places of the bits of a word, from the lowest on, and what lies beside them; returns how many there
- * are. Whether there are none, one or two is no branch, since nobody could foresee it.
+ * are. Whether there are none, one or two is no branch, since it could not be predicted.
  */
 V_INLINE int stats_places(uint64_t word, uint32_t base, uint16_t *to) {
     const int n = __builtin_popcountll(word);

@@ -155,7 +155,7 @@ typedef struct qkvi_model_family {
 /** QKV_BIAS_… of a model. */
 int qkvi_family_biases(const qkv_model_info *info);
 
-/** NULL: nobody of that name is known. */
+/** NULL: no family of that name is known. */
 const qkvi_model_family *qkvi_family_of(const char *type);
 
 /** All rows; after the last, one without a type. */

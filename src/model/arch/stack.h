@@ -49,7 +49,7 @@ static inline bool qkvi_stack_crosses(const qkvi_stack *stack) {
 
 /*
  * The row of the position table for token i of a sequence. RoBERTa counts from the row after that of
- * padding, and a padding token that somebody wrote has that one and is not counted.
+ * padding, and a padding token that the text contains has that one and is not counted.
  */
 int32_t qkvi_stack_place(const qkvi_stack *stack, const int32_t *ids, int64_t i);
 

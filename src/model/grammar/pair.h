@@ -1,4 +1,4 @@
-/* A pair of sentences as training and evaluation see it, whoever made it: a grammar or a file. */
+/* A pair of sentences as training and evaluation see it, made by a grammar or read from a file. */
 #include "model/base.h"
 
 #ifndef QKV_MODEL_GRAMMAR_PAIR_H

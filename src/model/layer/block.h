@@ -162,7 +162,7 @@ static inline bool qkvi_block_crosses(const qkvi_block *layer) { return layer->c
 enum { QKVI_BLOCK_SITES = 5 };
 
 /*
- * Attention over keys that somebody keeps, instead of that over the batch: computes acts->o for the
+ * Attention over keys that the caller keeps, instead of that over the batch: computes acts->o for the
  * rows x of a block's layer.
  */
 typedef struct qkvi_kept {

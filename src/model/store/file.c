@@ -148,7 +148,7 @@ char *qkvi_path_join(const char *folder, const char *name) {
 /*
  * Texts that are read once, from their beginning to their end, so that a pipe will do: see file.h.
  *
- * Opened with O_NONBLOCK, a pipe that nobody writes to is at its end at once, and one whose writer has
+ * Opened with O_NONBLOCK, a pipe without a writer is at its end at once, and one whose writer has
  * not said anything yet answers EAGAIN: only a writer is waited for.
  */
 
@@ -177,7 +177,7 @@ static qkv_status too_long(const char *path, size_t limit, qkv_error *error) {
 }
 
 static qkv_status nobody_writes(const char *path, qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_IO, "%s: is a pipe that nobody writes to",
+    return qkvi_error_set(error, QKV_ERR_IO, "%s: is a pipe without a writer",
                           QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
 }
 

@@ -40,7 +40,7 @@ qkv_status qkvi_file_load(const char *path, size_t limit, char **bytes, size_t *
                           qkv_error *error);
 
 /**
- * The same of a text that the caller names and that is read once: it may also be a pipe that somebody writes to, such as
+ * The same of a text that the caller names and that is read once: it may also be a pipe with a writer, such as
  * a shell's <(…), which is read to its end. One without a writer is an error at once.
  */
 qkv_status qkvi_file_load_text(const char *path, size_t limit, char **bytes, size_t *n_bytes,

@@ -21,7 +21,7 @@ enum { QKVI_NPY_MAX_RANK = 8 };
 typedef struct qkvi_npy {
     qkvi_elem_type type;
     int big_endian, fortran_order;
-    int untyped; /* `<V2`: type is bf16 if somebody says so */
+    int untyped; /* `<V2`: type is bf16 if the caller says so */
     int rank;
     int64_t shape[QKVI_NPY_MAX_RANK];
     size_t n_elems;

@@ -205,7 +205,7 @@ qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_store
 
 /* ---- What is left ---------------------------------------------------------------------------- */
 
-/* Masks, and numbers that everybody can count. */
+/* Masks, and numbers that can be counted. */
 static int is_buffer(const qkvi_spelling *spelling, const char *name) {
     for (size_t i = 0; i < N_IGNORED; i++)
         if (spelling->ignored[i] && qkvi_ends_with(name, spelling->ignored[i])) return 1;

@@ -30,7 +30,7 @@ typedef struct qkvi_spelling {
     const char *prefix;
     qkvi_tie ties[QKVI_TIES];
     const char *bias[2];    /* of a head: the parameter, and the decoder's own; or NULL */
-    const char *ignored[2]; /* endings of names of buffers that nobody needs; or NULL */
+    const char *ignored[2]; /* endings of names of buffers that are not needed; or NULL */
 } qkvi_spelling;
 
 typedef struct qkvi_resolver {
@@ -69,10 +69,10 @@ qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *t
 /** Numbers that are read, or compared, together. */
 enum { QKVI_PIECE_ELEMS = 1 << 18 };
 
-/** Counts a tensor, if there is one, as used although nobody reads it. */
+/** Counts a tensor, if there is one, as used although it is not read. */
 void qkvi_resolver_skip(qkvi_resolver *resolver, const qkvi_stored *tensor);
 
-/** Escaped names of the tensors that nobody used and that are not known buffers. */
+/** Escaped names of the tensors that were not used and that are not known buffers. */
 qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, int64_t *n_names,
                                 qkv_error *error);
 

@@ -23,7 +23,7 @@ static int in_file_order(const void *left, const void *right) {
 
 /*
  * The header grows in bytes whose failure stays until the end. (A memory stream of the C library
- * would forget it: glibc's drops what it has no room for and says so to nobody but the call that
+ * would forget it: glibc's drops what it has no room for and says so only to the call that
  * put it.)
  */
 static void put_char(qkvi_bytes *out, char c) { qkvi_bytes_add(out, &c, 1); }

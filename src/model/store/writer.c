@@ -223,7 +223,7 @@ qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_err
     return status;
 }
 
-/* ---- For everybody --------------------------------------------------------------------------- */
+/* ---- For all writers ------------------------------------------------------------------------- */
 
 qkv_status qkv_file_write(const char *path, const void *bytes, size_t n_bytes, qkv_error *error) {
     if (!path || (!bytes && n_bytes))

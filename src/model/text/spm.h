@@ -94,7 +94,7 @@ qkv_status qkvi_trie_build(qkvi_trie *trie, const qkvi_pieces *pieces, qkvi_trie
                            const void *user);
 void qkvi_trie_free(qkvi_trie *trie);
 
-/** The node after byte, or 0, which is the root and nobody's child. */
+/** The node after byte, or 0, which is the root and no node's child. */
 static inline uint32_t qkvi_trie_child(const qkvi_trie_unit *units, uint32_t node, uint8_t byte) {
     const uint32_t child = units[node].base ^ byte;
     return units[child].parent == node && child != 0 && byte != 0 ? child : 0;

@@ -1,5 +1,5 @@
 /**
- * A vocabulary as three files: vocab.txt for everybody, the two JSON files for Hugging Face's
+ * A vocabulary as three files: vocab.txt for all readers, the two JSON files for Hugging Face's
  * libraries.
  */
 #include "model/store/file.h"
@@ -99,7 +99,7 @@ qkv_status qkvi_tokenizer_save(qkvi_files *files, const char *vocab, size_t voca
 
 /*
  * A byte-level BPE vocabulary as a tokenizer and as four files: see bpe_train.h. The two that were
- * trained are for everybody, the other two for Hugging Face's libraries.
+ * trained are for all readers, the other two for Hugging Face's libraries.
  */
 
 const qkvi_bpe_style qkvi_bpe_gpt2 = {

@@ -10,7 +10,7 @@
 
 enum { BLOCK = 256, TRIES = 64 };
 
-#define FREE UINT32_MAX /* parent of a unit that is in use by nobody */
+#define FREE UINT32_MAX /* parent of a unit that is not in use */
 
 /* A node whose children have no place yet: sorted[low … high) begin with its depth bytes. */
 struct pending {

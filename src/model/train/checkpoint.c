@@ -211,7 +211,7 @@ static qkv_status read_checkpoint(qkvi_trainer *trainer, const char *folder,
     QKV_TRY(read_arena(trainer, file, "adam.v", bits[QKVI_RUN_V], qkvi_whole_v(trainer), error));
     qkvi_moments_take(trainer);
     trainer->step = (int64_t)bits[QKVI_RUN_STEP];
-    trainer->from_hash = bits[QKVI_RUN_FROM]; /* whatever has become of that model */
+    trainer->from_hash = bits[QKVI_RUN_FROM]; /* that model may have changed since */
     trainer->sums = (qkvi_train_sums){ .n_steps = (int64_t)bits[QKVI_RUN_SUM_STEPS],
                                        .n_tokens = (int64_t)bits[QKVI_RUN_SUM_TOKENS],
                                        .losses = { qkvi_bits_real(bits[QKVI_RUN_SUM_FIRST]),

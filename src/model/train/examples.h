@@ -61,7 +61,7 @@ struct qkvi_examples {
     const qkv_tokenizer *tokenizer, *target_tokenizer; /* the second for decoders over encoders */
     uint64_t seed;
     int64_t max_len, n_words;           /* of the model: a tokenizer may have more */
-    int alone;                          /* sentences without the next one: nobody asks about it */
+    int alone;                          /* sentences alone: the model predicts no next one */
     int32_t begin_id, end_id, start_id; /* around a document; what a decoder starts from */
     /* ---------------------------------------- */
     qkvi_example *slots; /* [capacity]: one for each thread's work in progress */

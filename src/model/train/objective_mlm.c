@@ -44,7 +44,7 @@ static void mask_token(const qkvi_examples *examples, uint64_t index, int64_t at
         slot->ids[at] = random_token(&rng, examples->tokenizer, examples->n_words);
 }
 
-/* Of a model that nobody asks about the next sentence, a pair that does not belong together is its
+/* Of a model that does not predict the next sentence, a pair that does not belong together is its
  * first half. */
 static void make_example(const qkvi_examples *examples, qkvi_split split, int64_t index,
                          qkvi_example *slot) {

@@ -11,7 +11,7 @@ const plane = {
     y: 0.5
 };
 
-/* Classes of tokens, and segments: colours with a contrast of 3 to the page, told apart by everybody. */
+/* Classes of tokens, and segments: colours with a contrast of 3 to the page, told apart by colour-blind readers. */
 const swatches =
     [["#0072b2", "#c04f00", "#00805c", "#8a3b8f"], ["#56b4e9", "#f5b041", "#2fc48d", "#e3a6ea"]];
 const classNames = ["word", "punctuation", "piece of a word", "special"];

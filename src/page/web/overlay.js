@@ -1,6 +1,6 @@
 /*
  * Several heads over each other in Tokens: bars below each token and lines, each head with a colour and a stroke of
- * its own, since a colour alone tells nobody who does not see it.
+ * its own, since a colour alone says nothing to those who cannot see it.
  */
 const OVERLAID = 5;  // beside the head itself
 const strokes = ["", "9 4", "2 4", "10 3 2 3", "16 4", "5 2"];

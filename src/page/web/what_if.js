@@ -102,7 +102,7 @@ drawn.push(function drawAsked() {
         "";
 });
 
-/* What was computed before anybody asked. */
+/* What was computed before it is asked for. */
 const unasked = (text, name = "p") => isAsked() ? el(name, {class: "badge"}, text) : "";
 
 /* How the score of a pair comes about: [what is done, the value after it, what that is]. */

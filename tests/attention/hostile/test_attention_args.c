@@ -290,7 +290,7 @@ static void AT04_huge_sizes_beside_a_zero(void **state) {
     }
 }
 
-/* Legal sizes, inputs that repeat, and a workspace that nobody has. */
+/* Legal sizes, inputs that repeat, and a workspace beyond any memory. */
 static void AT04_workspaces_that_do_not_fit(void **state) {
     (void)state;
     enum { ROW = 65536 };

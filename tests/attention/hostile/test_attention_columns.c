@@ -211,7 +211,7 @@ static void nothing_to_see(void **state) {
     want.n_cells = out.counts;
     for (int n = 0; n < 3; n++) want.stride[n] = want.row_weights_stride[n] = INT64_MAX;
     assert_int_equal(call_of(w, PASS), QKV_OK);
-    w = fresh_columns(); /* sums that nobody begins */
+    w = fresh_columns(); /* sums that are not begun */
     w->d.len_q = 0;
     want.received = NULL;
     want.n_tiles_q = want.n_tiles_k = TILES;

@@ -1,6 +1,6 @@
 /*
  * Views of stored keys and values that lie (AT20 and its neighbours): each is refused with the
- * status and the text written here, and nothing is written. What the rules let nobody see may be
+ * status and the text written here, and nothing is written. What no query may see may be
  * missing.
  */
 #include <stdio.h>
@@ -143,7 +143,7 @@ static void lengths_that_lie(void **state) {
     refuse(QKV_ERR_SHAPE, "view.ring_len = 48 is not a multiple of 32 in [0, 281474976710656]");
 }
 
-/* AT20: pages out of range are refused before anything is read, unless nobody looks into them. */
+/* AT20: pages out of range are refused before anything is read, unless no query reads them. */
 static void AT20_pages_out_of_range(void **state) {
     (void)state;
     static const int32_t bad[] = { -1, PAGES, INT32_MAX, INT32_MIN };

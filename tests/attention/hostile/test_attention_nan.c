@@ -207,7 +207,7 @@ static void AT13_merge_keeps_rows_apart(void **state) {
             for (int e = 0; e < ROWS * V; e++) o[part][e] = rng_normal(&r);
             for (int i = 0; i < ROWS; i++) lse[part][i] = rng_normal(&r);
         }
-        lse[1][5] = lse[0][5] = lse[2][5] = -INFINITY; /* nobody saw a key */
+        lse[1][5] = lse[0][5] = lse[2][5] = -INFINITY; /* no query saw a key */
         lse[1][6] = -INFINITY;
         assert_int_equal(qkv_attention_merge(ctx, &d, PARTS, o_parts, lse_parts, clean, clean_lse),
                          QKV_OK);

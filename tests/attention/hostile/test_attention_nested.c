@@ -80,7 +80,7 @@ static void AT22_many_threads_share_a_pool(void **state) {
     }
 }
 
-/* One context for all: whoever comes too late is told so, and his outputs are left alone. */
+/* One context for all: a call that comes too late is refused, and its outputs are left alone. */
 typedef struct crowd {
     qkv_ctx *ctx;
     atomic_int n_right, n_refused, n_wrong;

@@ -1,6 +1,6 @@
 /*
  * Block masks: the bits of the same mask said in bytes, forward and backward, whatever else hides
- * keys; all blocks listed are no mask; what is hidden may be NaN; what nobody sees is not read.
+ * keys; all blocks listed are no mask; what is hidden may be NaN; what no query sees is not read.
  * Every instruction set in turn.
  */
 #include <math.h>
@@ -209,7 +209,7 @@ static void all_blocks_are_no_mask(void) {
     }
 }
 
-/* NaN in the keys of one block, and then in nobody's but those who see it. */
+/* NaN in the keys of one block, and then only in the rows of queries that see it. */
 static void hidden_nan(void) {
     rng r = { seed + 3 };
     problem p = problem_new(&r, B, H, G, 200, 600, 16, 32), odd = copy_of(&p);

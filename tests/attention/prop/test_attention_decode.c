@@ -204,7 +204,7 @@ static void queries_are_alone(void **state) {
     decode_case_page(&c, &r);
     d->flags = QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
     d->q_offset = 1210;
-    for (int64_t j = 1250; j < 1300; j++) /* nobody sees it */
+    for (int64_t j = 1250; j < 1300; j++) /* no query sees it */
         for (int g = 0; g < 2; g++) c.p.k[(g * 1300 + j) * 24] = c.p.v[(g * 1300 + j) * 40] = NAN;
     results x = run_on(NULL, 3, &c, false);
     const qkv_kv_view view = decode_view(&c, false);

@@ -197,7 +197,7 @@ static void share_inputs(qkv_attention_stats *s, const qkv_attention_stats *of, 
     s->tokens_q = of->tokens_q + i;
 }
 
-/* A query alone has the numbers that it has among others, whoever shares its keys. */
+/* A query alone has the numbers that it has among others, with any queries that share its keys. */
 static void a_query_alone_has_the_same_bits(void) {
     problem p = many_splits();
     const uint32_t rules = QKV_SET_CAUSAL | QKV_SET_WINDOW | QKV_SET_Q_OFFSET;

@@ -1,5 +1,5 @@
 /*
- * Dropout: a weight is kept or not whoever computes it, what is left has the right mean, and results
+ * Dropout: a weight is kept or not in each computation alike, what is left has the right mean, and results
  * are those of explicit weights in double. Every instruction set in turn.
  */
 #include <math.h>

@@ -512,7 +512,7 @@ static void AT22_many_callers_with_small_stacks(void **state) {
     pthread_attr_init(&attributes);
     assert_int_equal(pthread_attr_setstacksize(&attributes, 64 * 1024), 0);
     for (int n = 0; n < CALLERS; n++) w[n] = world_new();
-    world *const a = answer_of(w[0]); /* copied before anybody writes */
+    world *const a = answer_of(w[0]); /* copied before any call writes */
     for (int n = 0; n < CALLERS; n++)
         assert_int_equal(pthread_create(&threads[n], &attributes, run_both, w[n]), 0);
     for (int n = 0; n < CALLERS; n++) {

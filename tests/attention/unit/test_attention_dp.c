@@ -211,7 +211,7 @@ static void tiles_have_every_size(void **state) {
 
 /* ---- Packing --------------------------------------------------------------------------------- */
 
-/* Rows that nobody sees hold NaN: nobody may look. Returns which are seen; NULL: all. */
+/* Rows that no query sees hold NaN and must not be read. Returns which are seen; NULL: all. */
 static const uint32_t *some(rng *r, uint16_t *x, int64_t n, int64_t stride, int64_t dim,
                             uint32_t words[8]) {
     if (rng_chance(r, 50)) return NULL;

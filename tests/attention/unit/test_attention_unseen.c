@@ -1,5 +1,5 @@
 /*
- * Keys that nobody sees are never read. Every row of K and V has a page of its own; under random
+ * Keys that no query sees are never read. Every row of K and V has a page of its own; under random
  * rules, those that no query sees, by the definition, lose all access, and the results must be the
  * ones from before. Also: workspaces are the formulas of docs/numerics.md.
  */
@@ -64,7 +64,7 @@ static void world_free(world *w) {
     free(w);
 }
 
-/* Masks that hide whole columns, so that some keys are seen by nobody. */
+/* Masks that hide whole columns, so that some keys are seen by no query. */
 static void random_mask(world *w, rng *r) {
     qkv_attention_desc *d = &w->d;
     const bool boolean = rng_chance(r, 50);

@@ -36,7 +36,7 @@ _SDPA: Callable[..., Tensor] = functional.scaled_dot_product_attention
 _MHA: Callable[..., Any] = functional.multi_head_attention_forward
 _NEED_WEIGHTS = list(inspect.signature(_MHA).parameters).index("need_weights")
 _FLOATS = torch.float32, torch.bfloat16, torch.float16
-# Operators that compute a whole layer: whoever calls them by name gets torch's.
+# Operators that compute a whole layer: called by name they stay torch's.
 _FUSED = {
     getattr(torch, name): f"the fused operator {name}"
     for name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd") if hasattr(torch, name)
