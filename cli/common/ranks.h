@@ -69,7 +69,7 @@ struct ranks_call {
     const void *q, *k, *v;
     void *o;
     float *lse;
-    const char *scheme;               /* forward; NULL: the default */
+    const char *scheme;               /* forward, decode; NULL: the default */
     const qkv_attention_grads *grads; /* backward */
     const qkv_kv_view *view;          /* decode */
     bool alone;

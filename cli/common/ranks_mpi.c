@@ -170,11 +170,13 @@ qkv_status ranks_backward(const struct ranks_call *c, qkv_error *error) {
 }
 
 qkv_status ranks_decode(const struct ranks_call *c, qkv_error *error) {
+    qkvmpi_options options = qkvmpi_options_init();
     qkvmpi_group *of;
     const qkv_status status = group_of(c, &of, error);
     if (status != QKV_OK) return status;
-    return told(qkvmpi_attention_decode(of, c->ctx, c->desc, c->q, c->view, c->o, c->lse), of,
-                error);
+    options.scheme = c->scheme;
+    return told(qkvmpi_attention_decode(of, c->ctx, c->desc, c->q, c->view, c->o, c->lse, &options),
+                of, error);
 }
 
 /* ---- What is sent, and waited for --------------------------------------------------------------- */

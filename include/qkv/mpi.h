@@ -62,7 +62,7 @@ QKV_API const char *qkvmpi_group_message(const qkvmpi_group *group);
 QKV_API int qkvmpi_group_rank(const qkvmpi_group *group);
 QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
 
-/** How a forward call goes about it. Made by qkvmpi_options_init(). */
+/** How a forward or decode call goes about it. Made by qkvmpi_options_init(). */
 typedef struct qkvmpi_options {
     size_t struct_size;
     /*
@@ -70,11 +70,12 @@ typedef struct qkvmpi_options {
      * rank to the next. "zigzag": as ring, and the sequence is cut so that a causal mask leaves all
      * ranks the same work. "ulysses": each rank has all tokens of a share of the heads, with the
      * bits of one process. "auto": ordered or ulysses, whichever qkvmpi_attention_explain chooses.
+     * Decode has "ordered", which is its "auto", too, and "tree".
      */
     const char *scheme;
     /*
-     * Of a rank, for "auto" and qkvmpi_attention_explain; the same on all ranks. 0: 1e12, 3.125e9
-     * (25 Gb/s), 1e-5.
+     * Of a rank, for "auto" of forward and qkvmpi_attention_explain; the same on all ranks. 0:
+     * 1e12, 3.125e9 (25 Gb/s), 1e-5.
      */
     double flops_per_second, bytes_per_second, seconds_per_message;
 } qkvmpi_options;
@@ -304,28 +305,37 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_columns_pass(
  * Scheme: each rank computes its splits of 1,024 keys. A split belongs to the rank that has the
  * first of its keys that some query may see. Other ranks send it the rest. The sums of splits go
  * from rank to rank in the order of keys, and the last rank broadcasts them.
+ *     "tree": each rank joins its own splits. Then ranks join sums in pairs: in step s, from 0,
+ *     that of rank r and that of rank r + 2^s. The first rank broadcasts them. So sums of P ranks
+ *     take log2 P messages, one after the other, in place of P - 1.
  *
- * Determinism: o, lse and statistics have the bits of qkv_attention_decode on the whole sequence in
- *     one process. They do not depend on the number of ranks or the cuts.
+ * Determinism: in "ordered" o, lse and statistics have the bits of qkv_attention_decode on the
+ *     whole sequence in one process. They do not depend on the number of ranks or the cuts. In
+ *     "tree" bits depend on ranks and cuts; the bounds of accuracy are those of one process.
  * Special values, overlap, accuracy, types: as qkv_attention_decode.
- * Communication: a rank that has splits sends sums to the next one, and the last one to all. For
- *     each batch and key/value head these are the sums of its len_q n_heads / n_kv_heads rows, 32
- *     at a time: 320 bytes, and for each row 4 head_dim_v, rounded up to 16 floats. Statistics have
- *     more. Keys are sent where a split has keys of several ranks, which pieces that begin at
- *     multiples of 1,024 do not have. Four small exchanges agree on descriptors and errors.
+ * Communication: a rank that has splits sends sums to the next one, and the last one to all; in
+ *     "tree" each but the first to one before, and the first one to all. For each batch and
+ *     key/value head these are the sums of its len_q n_heads / n_kv_heads rows, 32 at a time: 320
+ *     bytes, and for each row 4 head_dim_v, rounded up to 16 floats. Statistics have more. Keys are
+ *     sent where a split has keys of several ranks, which pieces that begin at multiples of 1,024
+ *     do not have. Four small exchanges agree on descriptors and errors.
  * Memory: in the workspace of ctx, that of a decode call, and such sums for each split of the rank.
- *     A rank whose last split has keys of others has room for 1,024 keys.
+ *     A rank whose last split has keys of others has room for 1,024 keys. "tree" needs one such sum
+ *     more.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
- * A view in a ring, QKV_SET_CU_SEQLENS and dropout are refused with QKV_ERR_UNSUPPORTED.
+ * A view in a ring, QKV_SET_CU_SEQLENS and dropout are refused with QKV_ERR_UNSUPPORTED,
+ * QKV_SET_STATS but in "ordered".
  *
- * @param lse  NULL: not written on this rank.
+ * @param lse      NULL: not written on this rank.
+ * @param options  NULL for the defaults. Rates are checked only.
  * @return as qkvmpi_attention_forward.
  */
 QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_decode(qkvmpi_group *group, qkv_ctx *ctx,
                                                          const qkv_attention_desc *desc,
                                                          const void *q, const qkv_kv_view *view,
-                                                         void *o, float *lse);
+                                                         void *o, float *lse,
+                                                         const qkvmpi_options *options);
 
 #ifdef __cplusplus
 }

@@ -14,8 +14,8 @@ typedef struct pass {
     qkvi_watch watch;
 } pass;
 
-static qkvi_decode_part *sum_of(const qkvi_decode_pieces *x, int64_t unit) {
-    return (qkvi_decode_part *)(void *)(x->sum + (size_t)unit * x->call.plan.part_bytes);
+static qkvi_decode_part *sum_of(const qkvi_decode_pieces *x, char *sums, int64_t unit) {
+    return (qkvi_decode_part *)(void *)(sums + (size_t)unit * x->call.plan.part_bytes);
 }
 
 static qkvi_decode_part *part_of(const qkvi_decode_pieces *x, int64_t unit, int64_t split) {
@@ -36,6 +36,7 @@ void qkvi_decode_pieces_lay_out(qkvi_decode_pieces *x, qkvi_cutter *cutter) {
     qkvi_decode_lay_out(x->call.p, cutter, &x->call.plan);
     x->sum_bytes = (size_t)plan->n_units * plan->part_bytes;
     x->sum = qkvi_cut(cutter, plan->n_units, plan->part_bytes);
+    x->other = x->merges ? qkvi_cut(cutter, plan->n_units, plan->part_bytes) : NULL;
 }
 
 void qkvi_decode_pieces_begin(qkvi_decode_pieces *x) {
@@ -81,9 +82,21 @@ static void join_units(void *argument, int thread) {
         const int64_t end = qkvi_min_i64(u.to, own->to);
         if (!u.n_rows) continue;
         qkvi_decode a = qkvi_decode_prepare(x->call, &u, thread);
-        a.part = sum_of(own, n);
+        a.part = sum_of(own, own->sum, n);
         for (int64_t split = qkvi_max_i64(u.from, own->from); split < end; split++)
             x->call->kernels->decode_join(&a, part_of(own, n, split));
+    }
+}
+
+static void merge_units(void *argument, int thread) {
+    pass *const x = argument;
+    const qkvi_decode_pieces *const own = x->pieces;
+    for (int64_t n; n = atomic_fetch_add(&x->next, 1), n < x->call->plan.n_units;) {
+        const qkvi_decode_unit u = qkvi_decode_unit_at(x->call, n);
+        if (!u.n_rows) continue;
+        qkvi_decode a = qkvi_decode_prepare(x->call, &u, thread);
+        a.part = sum_of(own, own->sum, n);
+        x->call->kernels->decode_join(&a, sum_of(own, own->other, n));
     }
 }
 
@@ -93,7 +106,7 @@ static void finish_units(void *argument, int thread) {
         const qkvi_decode_unit u = qkvi_decode_unit_at(x->call, n);
         if (!u.n_rows) continue;
         qkvi_decode a = qkvi_decode_prepare(x->call, &u, thread);
-        a.part = sum_of(x->pieces, n);
+        a.part = sum_of(x->pieces, x->pieces->sum, n);
         qkvi_decode_finish(x->call, &u, &a);
     }
 }
@@ -109,6 +122,10 @@ static void run_on_units(qkvi_decode_pieces *pieces, qkv_ctx *ctx,
 
 void qkvi_decode_pieces_join(qkvi_decode_pieces *x, qkv_ctx *ctx) {
     if (x->from < x->to) run_on_units(x, ctx, join_units);
+}
+
+void qkvi_decode_pieces_merge(qkvi_decode_pieces *x, qkv_ctx *ctx) {
+    run_on_units(x, ctx, merge_units);
 }
 
 void qkvi_decode_pieces_finish(qkvi_decode_pieces *x, qkv_ctx *ctx) {

@@ -11,7 +11,9 @@
 typedef struct qkvi_decode_pieces {
     qkvi_decode_call call; /* kv is not set */
     int64_t from, to;      /* splits of this rank */
+    bool merges;           /* set by the caller after init: `other` is wanted */
     char *sum;             /* what splits have come to, one part for each unit */
+    char *other;           /* the sum of another rank; or NULL */
     size_t sum_bytes;      /* the same on all ranks; a message as it lies there */
 } qkvi_decode_pieces;
 
@@ -31,6 +33,9 @@ void qkvi_decode_pieces_run(qkvi_decode_pieces *pieces, qkv_ctx *ctx, const qkvi
 
 /* sum, which has the splits before this rank's, gets these, too. */
 void qkvi_decode_pieces_join(qkvi_decode_pieces *pieces, qkv_ctx *ctx);
+
+/* sum gets `other`, too, whose keys come behind its own. */
+void qkvi_decode_pieces_merge(qkvi_decode_pieces *pieces, qkv_ctx *ctx);
 
 /* o, lse and statistics, once sum has all splits. */
 void qkvi_decode_pieces_finish(qkvi_decode_pieces *pieces, qkv_ctx *ctx);

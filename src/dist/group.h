@@ -18,14 +18,15 @@ typedef struct qkvi_record {
     int64_t value[QKVI_RECORD_FIELDS];
 } qkvi_record;
 
-/* How a forward call goes about it; the same on all ranks. */
+/* How a call goes about it; the same on all ranks. */
 typedef enum qkvi_scheme {
     QKVI_SCHEME_ORDERED,
     QKVI_SCHEME_RING,
     QKVI_SCHEME_ZIGZAG,
     QKVI_SCHEME_ULYSSES,
     QKVI_N_SCHEMES,
-    QKVI_SCHEME_AUTO = QKVI_N_SCHEMES /* one of them is chosen: costs.h */
+    QKVI_SCHEME_AUTO = QKVI_N_SCHEMES, /* one of them is chosen: costs.h */
+    QKVI_SCHEME_TREE                   /* of decode: decode.h */
 } qkvi_scheme;
 
 typedef struct qkvi_group {

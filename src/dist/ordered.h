@@ -17,12 +17,6 @@ QKV_NODISCARD qkv_status qkvi_ordered_pass(qkvi_group *group, qkv_ctx *ctx, qkv_
                                            const qkv_attention_desc *desc,
                                            const qkvi_dist_arrays *arrays);
 
-/* The same of decode, whose order is that of splits: seams.h says whose each is. */
-QKV_NODISCARD qkv_status qkvi_ordered_decode(qkvi_group *group, qkv_ctx *ctx,
-                                             const qkv_attention_desc *desc,
-                                             const qkv_kv_view *view,
-                                             const qkvi_dist_arrays *arrays);
-
 /* The same of backward; call has no options. */
 QKV_NODISCARD qkv_status qkvi_ordered_backward(qkvi_group *group, qkv_ctx *ctx,
                                                const qkv_attention_desc *desc,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/options.h"
+#include "dist/decode.h"
 #include "dist/measure.h"
 #include "dist/ring.h"
 #include "mpi/mpi_group.h"
@@ -9,15 +10,31 @@
 _Static_assert((int)QKVMPI_SCHEMES == (int)QKVI_N_SCHEMES, "a plan has all schemes");
 _Static_assert((int)QKV_REASON_BYTES == (int)QKVI_COST_REASON_BYTES, "reasons have one size");
 
-qkv_status qkvi_mpi_options(const qkvmpi_options *options, qkvi_scheme *scheme, qkvi_rates *rates,
-                            qkv_error *error) {
+static qkv_status read_options(const qkvmpi_options *options, const char **scheme,
+                               qkvi_rates *rates, qkv_error *error) {
     qkvmpi_options read = qkvmpi_options_init();
-    *scheme = QKVI_SCHEME_ORDERED;
     *rates = (qkvi_rates){ 0 };
     if (options) QKV_TRY(qkvi_options_read(&read, sizeof read, options, "qkvmpi_options", error));
+    *scheme = read.scheme;
     *rates = (qkvi_rates){ read.flops_per_second, read.bytes_per_second, read.seconds_per_message };
-    QKV_TRY(qkvi_rates_read(rates, error));
-    return qkvi_scheme_named(read.scheme, scheme, error);
+    return qkvi_rates_read(rates, error);
+}
+
+qkv_status qkvi_mpi_options(const qkvmpi_options *options, qkvi_scheme *scheme, qkvi_rates *rates,
+                            qkv_error *error) {
+    const char *name = NULL;
+    *scheme = QKVI_SCHEME_ORDERED;
+    QKV_TRY(read_options(options, &name, rates, error));
+    return qkvi_scheme_named(name, scheme, error);
+}
+
+qkv_status qkvi_mpi_decode_options(const qkvmpi_options *options, qkvi_scheme *scheme,
+                                   qkv_error *error) {
+    const char *name = NULL;
+    qkvi_rates rates;
+    *scheme = QKVI_SCHEME_ORDERED;
+    QKV_TRY(read_options(options, &name, &rates, error));
+    return qkvi_decode_scheme_named(name, scheme, error);
 }
 
 static void write_scheme(qkvi_scheme scheme, const qkvi_cost *from, qkvmpi_scheme_cost *to) {

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/options.h"
+#include "dist/decode.h"
 #include "dist/ordered.h"
 #include "dist/ring.h"
 
@@ -110,8 +111,13 @@ qkv_status qkvmpi_attention_backward(qkvmpi_group *group, qkv_ctx *ctx,
 
 qkv_status qkvmpi_attention_decode(qkvmpi_group *group, qkv_ctx *ctx,
                                    const qkv_attention_desc *desc, const void *q,
-                                   const qkv_kv_view *view, void *o, float *lse) {
+                                   const qkv_kv_view *view, void *o, float *lse,
+                                   const qkvmpi_options *options) {
     const qkvi_dist_arrays arrays = { .q = q, .o = o, .lse = lse };
+    qkvi_scheme scheme = QKVI_SCHEME_ORDERED;
+    qkv_error error = { QKV_OK, "" };
     if (!group) return QKV_ERR_ARGUMENT;
-    return qkvi_ordered_decode(group->of, ctx, desc, view, &arrays);
+    const qkv_status status = qkvi_mpi_decode_options(options, &scheme, &error);
+    return qkvi_decode_by(group->of, ctx, scheme, status == QKV_OK ? NULL : &error, desc, view,
+                          &arrays);
 }

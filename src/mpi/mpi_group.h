@@ -15,5 +15,8 @@ struct qkvmpi_group {
 /* Reads what a caller asks for; options NULL: the defaults. */
 QKV_NODISCARD qkv_status qkvi_mpi_options(const qkvmpi_options *options, qkvi_scheme *scheme,
                                           qkvi_rates *rates, qkv_error *error);
+/* The same of decode, which has schemes of its own. */
+QKV_NODISCARD qkv_status qkvi_mpi_decode_options(const qkvmpi_options *options, qkvi_scheme *scheme,
+                                                 qkv_error *error);
 
 #endif

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dist/decode.h"
 #include "dist/jobs.h"
-#include "dist/ordered.h"
 
 static qkv_ctx *context(const char *isa, int n_threads) {
     qkv_ctx *ctx = NULL;
@@ -62,6 +62,13 @@ qkv_attention_desc decode_desc_of(const decode_job *j, int rank) {
 }
 
 int decode_differs(const decode_job *j, const outputs *x, int rank) {
+    if (j->scheme == QKVI_SCHEME_TREE) {
+        check_report report = { .failures = 0 };
+        compare_forward(&j->x->c, x, &report);
+        if (report.failures)
+            fprintf(stderr, "rank %d: %s\n%s\n", rank, report.message, j->x->c.text);
+        return report.failures > 0;
+    }
     cuts all = { .size = j->at.size };
     all.q[rank] = 0;
     all.q[rank + 1] = j->x->c.d.len_q;
@@ -90,7 +97,7 @@ int decode_job_of_rank(qkvi_transport *t, void *user) {
         stats = stats_arrays_new(&c->d, j->stats_seed, false);
         ask(&d, &stats);
     }
-    const qkv_status status = qkvi_ordered_decode(group, ctx, &d, &view, &a);
+    const qkv_status status = qkvi_decode_by(group, ctx, j->scheme, NULL, &d, &view, &a);
     int failed = status != QKV_OK;
     if (failed) fprintf(stderr, "rank %d: %s\n%s\n", t->rank, group->error.message, c->text);
     if (!failed) failed = decode_differs(j, &x, t->rank);

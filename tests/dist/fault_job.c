@@ -219,7 +219,7 @@ static qkv_status forward(qkvi_group *group, const setup *s) {
     return qkvi_ordered_forward(group, s->ctx, &s->d, &s->a);
 }
 static qkv_status decode(qkvi_group *group, const setup *s) {
-    return qkvi_ordered_decode(group, s->ctx, &s->d, &s->view, &s->a);
+    return qkvi_decode_by(group, s->ctx, QKVI_SCHEME_ORDERED, NULL, &s->d, &s->view, &s->a);
 }
 
 static qkv_status backward(qkvi_group *group, const setup *s) {

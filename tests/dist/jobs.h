@@ -97,6 +97,7 @@ typedef struct decode_job {
     const kv_stored *kv; /* contiguous, or in pages and then cut between them */
     const outputs *whole;
     cuts at; /* of keys */
+    qkvi_scheme scheme;
     int n_threads;
     const char *isa;
     const stats_arrays *stats; /* what one process wrote; NULL: not asked for */
@@ -118,7 +119,7 @@ cuts decode_cuts(rng *r, const stored_case *x, int size, kv_stored *kv);
 /* The descriptor of a rank. */
 qkv_attention_desc decode_desc_of(const decode_job *job, int rank);
 
-/* Results of a rank, who has those of all queries, against those of one process; 0: the same. */
+/* Results of a rank, which has those of all queries, against those of one process; 0: the same. In "tree": within bounds. */
 int decode_differs(const decode_job *job, const outputs *x, int rank);
 
 /*

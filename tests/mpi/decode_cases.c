@@ -1,18 +1,21 @@
 /* Decode: see mpi_cases.h. */
 #include "mpi_cases.h"
 
-static void run_decode(const stored_case *x, qkvmpi_group *group, const kv_stored *kv, cuts at) {
+static void run_decode(const stored_case *x, qkvmpi_group *group, const kv_stored *kv, cuts at,
+                       qkvi_scheme scheme) {
     const check_case *const c = &x->c;
     outputs whole = decode_in_one_process(x, NULL), y = outputs_new(c);
-    const decode_job j = { .x = x, .kv = kv, .whole = &whole, .at = at };
+    const decode_job j = { .x = x, .kv = kv, .whole = &whole, .at = at, .scheme = scheme };
+    qkvmpi_options options = qkvmpi_options_init();
+    options.scheme = scheme == QKVI_SCHEME_TREE ? "tree" : NULL;
     const qkv_attention_desc d = decode_desc_of(&j, my_rank);
     const qkv_kv_view view = decode_piece_of(&j, my_rank);
     qkv_ctx *const ctx = new_context();
     bytes_sent = 0;
     const qkv_status status =
-        qkvmpi_attention_decode(group, ctx, &d, c->q.data, &view, y.o.data, y.lse.data);
+        qkvmpi_attention_decode(group, ctx, &d, c->q.data, &view, y.o.data, y.lse.data, &options);
     expect(succeeded(group, status, c), "decode failed");
-    expect(status != QKV_OK || !decode_differs(&j, &y, my_rank), "other bits of decode");
+    expect(status != QKV_OK || !decode_differs(&j, &y, my_rank), "other results of decode");
     qkv_ctx_destroy(ctx);
     outputs_free(&whole);
     outputs_free(&y);
@@ -29,13 +32,13 @@ void run_decode_pairs(qkvmpi_group *group, uint64_t seed, int every) {
         const recipe y = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         stored_case_make_of(&x, &y, check_columns[column].stored, rng_next(&r));
         const cuts at = decode_cuts(&r, &x, n_ranks, &kv);
-        run_decode(&x, group, &kv, at);
+        run_decode(&x, group, &kv, at, n / every % 2 ? QKVI_SCHEME_TREE : QKVI_SCHEME_ORDERED);
         if (kv.k.map != x.kv.k.map) stored_free(&kv);
         stored_case_free(&x);
     }
 }
 
-/* Sums go on, or to all; keys of a split that begins on another rank are sent to it. */
+/* By both schemes each rank with splits sends sums once, to one rank or to all. Keys of a split that begins on another rank are sent to it. */
 static int64_t decode_bytes(const qkv_attention_desc *d, const cuts *at, int64_t key_bytes) {
     const int64_t rows = d->n_heads / d->n_kv_heads * d->len_q; /* at most 32 */
     const int64_t sums =
@@ -63,7 +66,7 @@ void check_decode_bytes(qkvmpi_group *group) {
         while (x.layout != LAYOUT_CONTIGUOUS && (stored_case_free(&x), true));
         cuts at = cuts_even(n_ranks, &x.c.d);
         for (int rank = 0; n < 5 && rank < n_ranks; rank++) at.k[rank] = at.k[rank] / 1024 * 1024;
-        run_decode(&x, group, &x.kv, at);
+        run_decode(&x, group, &x.kv, at, n % 4 ? QKVI_SCHEME_TREE : QKVI_SCHEME_ORDERED);
         const int64_t element = (int64_t)element_bytes(type);
         const int64_t key = 4 * ((16 + 24) * element + (type == ELEMENT_I8 ? 8 : 0));
         expect(bytes_sent == decode_bytes(&x.c.d, &at, key),

@@ -64,7 +64,7 @@ static void check_faults(qkvmpi_group *group) {
                    QKV_ERR_ARGUMENT &&
                qkvmpi_attention_backward(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
                    QKV_ERR_ARGUMENT &&
-               qkvmpi_attention_decode(NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
+               qkvmpi_attention_decode(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
                    QKV_ERR_ARGUMENT &&
                qkvmpi_measure(NULL, NULL, QKV_F32, NULL) == QKV_ERR_ARGUMENT &&
                qkvmpi_attention_explain(NULL, NULL, NULL, NULL, NULL) == QKV_ERR_ARGUMENT &&
