@@ -11,7 +11,7 @@ const plane = {
     y: 0.5
 };
 
-/* Classes of tokens, and segments: colours with a contrast of 3 to the page, told apart by everybody. */
+/* Classes of tokens, and segments: colours with a contrast of 3 to the page, told apart by all readers. */
 const swatches =
     [["#0072b2", "#c04f00", "#00805c", "#8a3b8f"], ["#56b4e9", "#f5b041", "#2fc48d", "#e3a6ea"]];
 const classNames = ["word", "punctuation", "piece of a word", "special"];
@@ -226,9 +226,10 @@ function mapFigure(alone) {
     return figure;
 }
 
+const isSelected = p => p === state.query || p === M + state.key;
 function mapPoint(p, x, y, weights, alone) {
-    const key = p >= M, i = key ? p - M : p, on = key ? i === state.key : i === state.query,
-          size = (on ? 8 : 5) * em(), name = pointName(p);
+    const key = p >= M, i = key ? p - M : p, on = isSelected(p), size = (on ? 8 : 5) * em(),
+          name = pointName(p);
     const shape = {
         fill: pointColor(p),
         stroke: css(on ? "strong" : "page"),
