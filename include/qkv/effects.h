@@ -77,7 +77,7 @@ QKV_DEFINE_INIT(qkv_effects)
  *   Accuracy        logits as those of qkv_model_logits; log-softmax in double.
  *   Determinism     the same bits for any threads, max_tokens, and sets beside a set.
  *   Memory          a run of max_tokens tokens, the hidden states and heads' outputs of all layers
- *                   of one run, and 64 rows of logits.
+ *                   of one run, and 16 rows of logits.
  *   Threads         those of ctx. `cancel` is read between batches; progress counts sets.
  *   Sources         Michel, Levy and Neubig (2019), "Are Sixteen Heads Really Better than One?";
  *                   Voita et al. (2019), "Analyzing Multi-Head Self-Attention"; Vig et al. (2020),

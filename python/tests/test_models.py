@@ -1,5 +1,7 @@
 """Models, heads and pages: the embedded model, and arrays beside the reference."""
 import html.parser
+import json
+import math
 import pathlib
 import re
 import tempfile
@@ -11,6 +13,10 @@ import reference
 import qkv
 
 TEXT = "I was watching the [MASK] when it opened."
+
+
+def manifest(page):
+    return json.loads(re.search(r'id="qkv-manifest">(.*?)</script>', page.html, re.DOTALL).group(1))
 
 
 class Embedded(unittest.TestCase):
@@ -102,7 +108,10 @@ class Writers(unittest.TestCase):
         heads = model.look("The girl opened the door.")
         self.assertTrue(heads.causal)
         self.assertEqual(np.triu(heads.weights(0, 0), 1).max(), 0)
-        heads.page()
+        told = manifest(heads.page(effects=True))
+        self.assertEqual(told["effects"]["place"], len(heads.tokens) - 1)
+        self.assertRegex(told["effects"]["what"], r"^ln P\(\S+\) after token \d+$")
+        self.assertTrue(all(math.isfinite(row["effect"]) for row in told["heads"]))
 
     def test_a_pair(self):
         model = qkv.load(self.models / "translator")
@@ -172,6 +181,36 @@ class Pages(unittest.TestCase):
             heads.save(path)
             self.assertEqual(path.read_text(), heads.page().html)
         self.assertTrue(re.search(r"\bprev\b", page.html))
+
+    def test_effects(self):
+        model = qkv.load()
+        heads = model.look("I was watching the door when [MASK] opened.")
+        shown = manifest(heads.page(effects=True))
+        word = model.fill("I was watching the door when [MASK] opened.", n=1)[0][0]
+        told = shown["effects"]
+        self.assertEqual((told["what"], told["word"], told["place"]), ("ln P(it) at token 7", word.token, 7))
+        self.assertAlmostEqual(math.exp(told["log_p"]), word.probability, delta=1e-5)
+        effects = {(row["layer"], row["head"]): row["effect"] for row in shown["heads"]}
+        self.assertEqual(len(effects), 16)
+        # docs/effects.md: without head 3.0 ln P(it) falls by 0.87
+        self.assertEqual(min(effects, key=effects.get), (3, 0))
+        self.assertAlmostEqual(effects[3, 0], -0.87, delta=0.005)
+        chosen = manifest(heads.page([(1, 1), (3, 0)], effects=True))
+        self.assertEqual([row["effect"] for row in chosen["heads"]], [effects[1, 1], effects[3, 0]])
+        self.assertNotIn("effects", manifest(heads.page()))
+        several = manifest(model.look("The [MASK] saw the [MASK].").page([(0, 0)], effects=True))["effects"]
+        self.assertEqual(several["what"], "the mean ln P of the 2 likeliest words for the blanks")
+        self.assertEqual(several["place"], -1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "page.html")
+            heads.save(path, effects=True)
+            self.assertEqual(manifest(qkv.Page(path.read_text(), 16, 0)), shown)
+
+    def test_effects_without_a_prediction(self):
+        with self.assertRaisesRegex(qkv.ArgumentError, "predicts nothing here"):
+            qkv.load().look("Nothing is masked.").page(effects=True)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "only heads of Model.look"):
+            qkv.heads(*np.ones((2, 2, 5, 8), np.float32)).page(effects=True)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ static qkv_status answer(qkvi_effects *e, const qkv_call_options *call, qkv_erro
     const bool pairs = e->asked->target != NULL;
     const float *const y = qkv_run_hidden(e->base, pairs ? QKV_DECODER : QKV_SELF, 0,
                                           qkvi_net_last(e->model->net)->n_layers);
-    QKV_TRY(qkvi_effects_tell(e, 0, y, error));
+    QKV_TRY(qkvi_effects_tell(e, 1, NULL, &y, error));
     int64_t *const sets = qkvi_malloc_array((size_t)e->asked->n_sets + 1, sizeof *sets);
     if (!sets) return qkvi_no_memory(error, "sets of heads");
     const qkv_status status = run_sets(e, sets, call, error);

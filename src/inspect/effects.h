@@ -38,9 +38,12 @@ static inline const int64_t *qkvi_effects_set(const qkv_effects *asked, int64_t 
     return asked->heads + begin;
 }
 
-/* ln p of the words, from last hidden states [n][hidden], into row `row` of log_p and of logits. */
-qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t row, const float *hidden,
-                             qkv_error *error);
+/*
+ * ln p of the words into log_p, and logits where they are asked for: of n_copies, from the last
+ * hidden states of each, [len][hidden]. sets: what each copy ablates; NULL: the model as it is.
+ */
+qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
+                             const float *const *hidden, qkv_error *error);
 
 /* Runs the batch, and tells what its sets lead to. */
 qkv_status qkvi_effects_batch(const qkvi_effects *e, qkv_error *error);

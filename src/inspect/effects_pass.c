@@ -5,7 +5,7 @@
 #include "inspect/word_states.h"
 #include "model/run_impl.h"
 
-enum { LOGIT_ROWS = 64 };
+enum { LOGIT_ROWS = 16 }; /* together, so that the weights that tell words are read once for them */
 
 /* ---- What heads give ------------------------------------------------------------------------- */
 
@@ -65,35 +65,51 @@ static qkv_status logits_of(const qkvi_effects *e, int64_t n, const float *rows,
                : qkvi_net_lm(e->ctx, e->model->net, n, rows, logits, error);
 }
 
-/* Places first to first + n - 1. */
-static qkv_status tell_some(const qkvi_effects *e, int64_t row, int64_t first, int64_t n,
-                            const float *hidden, float *rows, float *logits, qkv_error *error) {
+/* What is told of copies at once: place t of copy c is pair c n_places + t. */
+struct told {
+    const float *const *hidden; /* of each copy */
+    const int64_t *sets;        /* of each copy; NULL: the model as it is */
+};
+
+static int64_t row_of(const qkvi_effects *e, const struct told *told, int64_t pair) {
+    const int64_t copy = pair / e->asked->n_places, row = told->sets ? told->sets[copy] + 1 : 0;
+    return row * e->asked->n_places + pair % e->asked->n_places;
+}
+
+static qkv_status tell_some(const qkvi_effects *e, const struct told *told, int64_t first,
+                            int64_t n, float *rows, float *logits, qkv_error *error) {
     const qkv_effects *const asked = e->asked;
-    const int64_t width = e->model->info.hidden, at = row * asked->n_places + first;
-    for (int64_t t = 0; t < n; t++)
-        memcpy(rows + t * width, hidden + asked->positions[first + t] * width,
+    const int64_t width = e->model->info.hidden, n_words = e->n_words;
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t place = asked->positions[(first + t) % asked->n_places];
+        memcpy(rows + t * width, told->hidden[(first + t) / asked->n_places] + place * width,
                (size_t)width * sizeof *rows);
+    }
     QKV_TRY(logits_of(e, n, rows, logits, error));
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    for (int64_t t = 0; t < n; t++)
-        e->log_p[at + t] =
-            qkvi_log_probability(logits + t * e->n_words, e->n_words, asked->words[first + t]);
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t at = row_of(e, told, first + t);
+        e->log_p[at] = qkvi_log_probability(logits + t * n_words, n_words,
+                                            asked->words[(first + t) % asked->n_places]);
+        if (asked->logits)
+            memcpy(asked->logits + at * n_words, logits + t * n_words,
+                   (size_t)n_words * sizeof *logits);
+    }
     qkvi_fpstate_leave(saved);
-    if (asked->logits)
-        memcpy(asked->logits + at * e->n_words, logits, (size_t)(n * e->n_words) * sizeof *logits);
     return QKV_OK;
 }
 
-qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t row, const float *hidden,
-                             qkv_error *error) {
-    const int64_t width = e->model->info.hidden, n_places = e->asked->n_places;
-    const int64_t most = n_places < LOGIT_ROWS ? n_places : LOGIT_ROWS;
+qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
+                             const float *const *hidden, qkv_error *error) {
+    const struct told told = { hidden, sets };
+    const int64_t width = e->model->info.hidden, n_pairs = n_copies * e->asked->n_places;
+    const int64_t most = n_pairs < LOGIT_ROWS ? n_pairs : LOGIT_ROWS;
     float *const rows = qkvi_aligned_array((size_t)(most * width), sizeof *rows);
     float *const logits = qkvi_aligned_array((size_t)e->n_words, (size_t)most * sizeof *logits);
     qkv_status status = rows && logits ? QKV_OK : qkvi_no_memory(error, "logits");
-    for (int64_t first = 0; first < n_places && status == QKV_OK; first += most) {
-        const int64_t n = n_places - first < most ? n_places - first : most;
-        status = tell_some(e, row, first, n, hidden, rows, logits, error);
+    for (int64_t first = 0; first < n_pairs && status == QKV_OK; first += most) {
+        const int64_t n = n_pairs - first < most ? n_pairs - first : most;
+        status = tell_some(e, &told, first, n, rows, logits, error);
     }
     free(rows);
     free(logits);
@@ -148,10 +164,13 @@ static qkv_status run(const qkvi_effects *e, const copies *source, const copies 
     QKV_TRY(qkvi_net_forward(e->ctx, e->model->net, &batch, 0, pass, error));
     const qkvi_stack_pass *const last = qkvi_net_stack(pass, target->lengths ? 1 : 0);
     const float *const y = qkvi_stack_hidden(last, last->n_layers);
+    const float **const hidden = qkvi_malloc_array((size_t)e->n_copies, sizeof *hidden);
+    if (!hidden) return qkvi_no_memory(error, "ablated copies");
     for (int64_t c = 0; c < e->n_copies; c++)
-        QKV_TRY(qkvi_effects_tell(e, e->sets[c] + 1,
-                                  y + qkvi_stack_row(last, c) * e->model->info.hidden, error));
-    return QKV_OK;
+        hidden[c] = y + qkvi_stack_row(last, c) * e->model->info.hidden;
+    const qkv_status status = qkvi_effects_tell(e, e->n_copies, e->sets, hidden, error);
+    free(hidden);
+    return status;
 }
 
 qkv_status qkvi_effects_batch(const qkvi_effects *e, qkv_error *error) {

@@ -4,20 +4,27 @@
  * ascending order. Where all queries and keys count, what the measure has found is taken.
  */
 
+#include "attn/ctx.h"
+#include "core/ints.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
 
 /* NULL marks all. */
 static int is_marked(const uint8_t *marks, int64_t i) { return !marks || marks[i]; }
 
-/* Rows of weights that are looked at together. */
-enum { ROWS = 32 };
+enum {
+    CELLS = 1 << 18, /* of rows of weights that are looked at together: they stay in the cache */
+    ROWS = 32,       /* of which there are so many at least */
+    PARTS = 16,      /* that threads share */
+    PARALLEL_FROM = 1 << 15 /* cells: fewer are searched sooner than a thread wakes */
+};
 
 /* What is looked for, and where. */
 struct search {
     qkv_heads *heads;
     const uint8_t *from, *to;
-    float *weights; /* [ROWS][n_keys] */
+    int64_t at_once;
+    float *weights; /* [at_once][n_keys] */
 };
 
 static qkv_sharpest place(const qkv_heads *heads, int64_t index, int64_t i, int64_t j,
@@ -60,6 +67,35 @@ static void search_row(const struct search *s, const float *weights, int64_t ind
     }
 }
 
+/* Rows of a head whose weights are there, in parts. */
+struct block {
+    const struct search *search;
+    int64_t index, first, n;
+    qkv_sharpest best[PARTS]; /* at first what was found before */
+};
+
+static void search_part(void *argument, int part) {
+    struct block *const block = argument;
+    const struct search *const s = block->search;
+    const int64_t end = (part + 1) * block->n / PARTS;
+    for (int64_t i = part * block->n / PARTS; i < end; i++)
+        search_row(s, s->weights + i * s->heads->info.n_keys, block->index, block->first + i,
+                   &block->best[part]);
+}
+
+/* A part is taken if it has a larger weight than those before it. */
+static void search_block(const struct search *s, int64_t index, int64_t first, int64_t n,
+                         qkv_sharpest *best) {
+    struct block block = { .search = s, .index = index, .first = first, .n = n };
+    const bool few = n * s->heads->info.n_keys < PARALLEL_FROM;
+    for (int part = 0; part < PARTS; part++) block.best[part] = *best;
+    qkvi_pool_run(few ? NULL : s->heads->ctx->pool, PARTS, search_part, &block);
+    for (int part = 0; part < PARTS; part++) {
+        const qkv_sharpest *const found = &block.best[part];
+        if (found->key >= 0 && (best->key < 0 || found->weight > best->weight)) *best = *found;
+    }
+}
+
 /* Blocks from one marked row to another, so that one [MASK] costs one row of a head. */
 static qkv_status search_head(const struct search *s, int64_t index, qkv_sharpest *best,
                               qkv_error *error) {
@@ -67,12 +103,11 @@ static qkv_status search_head(const struct search *s, int64_t index, qkv_sharpes
     for (int64_t first = 0; first < n;) {
         int64_t rows = 0;
         while (first < n && !is_marked(s->from, first)) first++;
-        while (rows < ROWS && first + rows < n && is_marked(s->from, first + rows)) rows++;
+        while (rows < s->at_once && first + rows < n && is_marked(s->from, first + rows)) rows++;
         if (rows == 0) break;
         QKV_TRY(qkv_heads_weights(s->heads, index, first, first + rows, 0, n_keys, s->weights,
                                   n_keys, error));
-        for (int64_t i = 0; i < rows; i++)
-            search_row(s, s->weights + i * n_keys, index, first + i, best);
+        search_block(s, index, first, rows, best);
         first += rows;
     }
     return QKV_OK;
@@ -103,9 +138,11 @@ static qkv_status take_peaks(qkv_heads *heads, const uint8_t *of, qkv_sharpest *
 static qkv_status find(qkv_heads *heads, const uint8_t *of, const uint8_t *from, const uint8_t *to,
                        qkv_sharpest *best, qkv_error *error) {
     if (heads->peaks && !from && !to) return take_peaks(heads, of, best, error);
-    float *const weights = qkvi_malloc_array((size_t)heads->info.n_keys, ROWS * sizeof *weights);
+    const int64_t n_keys = heads->info.n_keys, few = CELLS / qkvi_max_i64(n_keys, 1);
+    const int64_t at_once = qkvi_min_i64(heads->info.n_queries, qkvi_max_i64(few, ROWS));
+    float *const weights = qkvi_malloc_array((size_t)n_keys, (size_t)at_once * sizeof *weights);
     if (!weights) return qkvi_no_memory(error, "rows of weights");
-    const struct search search = { heads, from, to, weights };
+    const struct search search = { heads, from, to, at_once, weights };
     const qkv_status status = search_all(&search, of, best, error);
     free(weights);
     return status;

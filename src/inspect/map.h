@@ -49,6 +49,14 @@ qkv_status qkvi_map_check_options(const qkv_map_options *options, int64_t n, qkv
 void qkvi_map_complete_options(qkv_map_options *options, int64_t n);
 
 /**
+ * Spearman's correlation of a and b, [n] finite each: Pearson's of their ranks, of equal numbers the
+ * middle one. NaN if one of them does not vary. n < 2^31. Time is linear in n; memory: 48 n bytes
+ * (MEMORY).
+ */
+qkv_status qkvi_rank_correlation(const double *a, const double *b, int64_t n, double *correlation,
+                                 qkv_error *error);
+
+/**
  * Fills n_neighbours, trust, preserved, recall and rank_correlation. xy is [n][2]; q and k are those
  * of the caller. MEMORY.
  */

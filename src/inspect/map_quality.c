@@ -18,88 +18,6 @@
 
 #include "core/ints.h"
 
-/* ---- Ranks ----------------------------------------------------------------------------------- */
-
-/*
- * Spearman's correlation by two radix sorts: the bits of a double, those of negative ones turned over,
- * are in the order of the numbers. Sums go over pairs in their own order.
- */
-
-enum { DIGIT_BITS = 10, DIGITS = 7, VALUES = 1 << DIGIT_BITS };
-
-struct item {
-    uint64_t key;
-    int64_t at;
-};
-
-static uint64_t key_of(double x) {
-    const double positive_zero = x + 0.0;
-    uint64_t bits;
-    memcpy(&bits, &positive_zero, sizeof bits);
-    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
-}
-
-/* By digits from the lowest; each pass keeps the order of equal ones. Returns where the result is. */
-static struct item *sort(struct item *items, struct item *spare, int64_t n) {
-    for (int shift = 0; shift < DIGITS * DIGIT_BITS; shift += DIGIT_BITS) {
-        int32_t starts[VALUES + 1] = { 0 };
-        for (int64_t i = 0; i < n; i++) starts[(items[i].key >> shift & (VALUES - 1)) + 1]++;
-        if (starts[(items[0].key >> shift & (VALUES - 1)) + 1] == n) continue; /* all alike */
-        for (int v = 0; v < VALUES; v++) starts[v + 1] += starts[v];
-        for (int64_t i = 0; i < n; i++)
-            spare[starts[items[i].key >> shift & (VALUES - 1)]++] = items[i];
-        struct item *const sorted = spare;
-        spare = items;
-        items = sorted;
-    }
-    return items;
-}
-
-/* Less the mean of all ranks. */
-static void rank(const double *a, int64_t n, struct item *items, struct item *spare,
-                 double *ranks) {
-    for (int64_t i = 0; i < n; i++) items[i] = (struct item){ key_of(a[i]), i };
-    const struct item *const sorted = sort(items, spare, n);
-    for (int64_t first = 0; first < n;) {
-        int64_t end = first + 1;
-        while (end < n && sorted[end].key == sorted[first].key) end++;
-        const double middle = ((double)(first + end - 1) - (double)(n - 1)) / 2;
-        while (first < end) ranks[sorted[first++].at] = middle;
-    }
-}
-
-static double correlate(const double *a, const double *b, int64_t n) {
-    double both = 0, a2 = 0, b2 = 0;
-    for (int64_t i = 0; i < n; i++) {
-        both += a[i] * b[i];
-        a2 += a[i] * a[i];
-        b2 += b[i] * b[i];
-    }
-    return a2 > 0 && b2 > 0 ? both / sqrt(a2 * b2) : NAN;
-}
-
-/*
- * Spearman's correlation of a and b, [n] finite each: Pearson's of their ranks, of equal numbers the
- * middle one. NaN if one of them does not vary. n < 2^31. Time is linear in n; memory: 48 n bytes (MEMORY).
- */
-static qkv_status correlation_by_rank(const double *a, const double *b, int64_t n,
-                                      double *correlation, qkv_error *error) {
-    struct item *const items = qkvi_malloc_array((size_t)n, 2 * sizeof *items);
-    double *const ranks = qkvi_malloc_array((size_t)n, 2 * sizeof *ranks);
-    const int made = items && ranks;
-    *correlation = NAN;
-    if (made && n > 0) {
-        rank(a, n, items, items + n, ranks);
-        rank(b, n, items, items + n, ranks + n);
-        *correlation = correlate(ranks, ranks + n, n);
-    }
-    free(items);
-    free(ranks);
-    if (made) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the ranks of %lld pairs",
-                          (long long)n);
-}
-
 enum {
     NEIGHBOURS = 5,
     MOST_PAIRS = QKV_MAP_MAX_EXACT_POINTS * QKV_MAP_MAX_EXACT_POINTS, /* of points */
@@ -204,43 +122,107 @@ static qkv_status measure_neighbours(const qkvi_points *points, qkvi_pool *pool,
 
 /* ---- Queries and keys ------------------------------------------------------------------------ */
 
-static double score_of(int64_t head_dim, const float *q, const float *k) {
-    double sum = 0;
-    for (int64_t c = 0; c < head_dim; c++) sum += (double)q[c] * (double)k[c];
-    return sum;
+enum { KEYS_AT_ONCE = 64 };
+
+/* Tasks draw keys, some at a time, and then queries. */
+struct pairs {
+    const qkvi_kernels *kernels;
+    const double *xy;
+    const float *q, *k;
+    int64_t n_queries, n_keys, n_sample, head_dim;
+    double *scores, *distances; /* [n_sample][n_keys] */
+    double *scratch;            /* [tasks][scratch_elems] */
+    atomic_llong next, n_recalled;
+};
+
+/* A query, keys in columns, and their scores. */
+static int64_t scratch_elems(int64_t head_dim) {
+    return (KEYS_AT_ONCE + 1) * head_dim + KEYS_AT_ONCE;
 }
 
-static qkv_status measure_pairs(const qkvi_points *points, const double *xy, int64_t head_dim,
-                                const float *q, const float *k, qkv_map_report *report,
-                                qkv_error *error) {
+/* Sums of products, which are exact in double, in the order of channels. */
+static void score_some(struct pairs *pairs, int64_t first, int64_t n, double *scratch) {
+    const int64_t d = pairs->head_dim, room = qkvi_round_up(n, QKVI_TSNE_LANES);
+    double *const query = scratch, *const columns = query + d, *const out = columns + room * d;
+    for (int64_t c = 0; c < d; c++)
+        for (int64_t j = 0; j < room; j++)
+            columns[c * room + j] = j < n ? (double)pairs->k[(first + j) * d + c] : 0;
+    for (int64_t s = 0; s < pairs->n_sample; s++) {
+        const float *const q = pairs->q + s * pairs->n_queries / pairs->n_sample * d;
+        for (int64_t c = 0; c < d; c++) query[c] = (double)q[c];
+        pairs->kernels->tsne.dots(room, d, query, columns, out);
+        memcpy(pairs->scores + s * pairs->n_keys + first, out, (size_t)n * sizeof *out);
+    }
+}
+
+static void score_keys(void *argument, int index) {
+    struct pairs *const pairs = argument;
+    const int64_t n_keys = pairs->n_keys;
+    double *const scratch = pairs->scratch + index * scratch_elems(pairs->head_dim);
+    for (int64_t j; (j = atomic_fetch_add(&pairs->next, KEYS_AT_ONCE)) < n_keys;)
+        score_some(pairs, j, qkvi_min_i64(KEYS_AT_ONCE, n_keys - j), scratch);
+}
+
+static void compare_queries(void *argument, int index) {
+    (void)index;
+    struct pairs *const pairs = argument;
+    const int64_t n_queries = pairs->n_queries, n_keys = pairs->n_keys;
+    const double *const xy = pairs->xy;
+    for (int64_t s; (s = atomic_fetch_add(&pairs->next, 1)) < pairs->n_sample;) {
+        const int64_t i = s * n_queries / pairs->n_sample;
+        const double *const row = pairs->scores + s * n_keys;
+        int64_t best = 0;
+        for (int64_t j = 0; j < n_keys; j++) {
+            pairs->distances[s * n_keys + j] = map_distance(xy, xy + 1, 2, i, n_queries + j);
+            if (row[j] > row[best]) best = j;
+        }
+        if (qkvi_map_nearest_key(xy, xy + 1, 2, n_queries, n_queries + n_keys, i) == best)
+            atomic_fetch_add(&pairs->n_recalled, 1);
+    }
+}
+
+static void run_pairs(struct pairs *pairs, qkvi_pool *pool, int n_tasks) {
+    qkvi_pool_run(pool, n_tasks, score_keys, pairs);
+    atomic_store(&pairs->next, 0);
+    qkvi_pool_run(pool, n_tasks, compare_queries, pairs);
+}
+
+static qkv_status measure_pairs(const qkvi_points *points, qkvi_pool *pool, const double *xy,
+                                int64_t head_dim, const float *q, const float *k,
+                                qkv_map_report *report, qkv_error *error) {
     const int64_t n_queries = points->n_queries, n_keys = points->n - n_queries;
     report->recall = report->rank_correlation = NAN;
     report->n_measured_queries = 0;
     if (n_queries == 0 || n_keys == 0) return QKV_OK;
     const int64_t n_sample = n_of_sample(n_queries, n_keys, MOST_SCORES);
     const int64_t n_pairs = n_sample * n_keys;
-    double *const scores = qkvi_malloc_array((size_t)n_pairs, 2 * sizeof *scores);
-    if (!scores)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld pairs of query and key",
-                              (long long)n_pairs);
-    double *const distances = scores + n_pairs;
-    int64_t n_recalled = 0;
-    for (int64_t s = 0; s < n_sample; s++) {
-        const int64_t i = s * n_queries / n_sample;
-        double *const row = scores + s * n_keys;
-        int64_t best = 0;
-        for (int64_t j = 0; j < n_keys; j++) {
-            row[j] = score_of(head_dim, q + i * head_dim, k + j * head_dim);
-            distances[s * n_keys + j] = map_distance(xy, xy + 1, 2, i, n_queries + j);
-            if (row[j] > row[best]) best = j;
-        }
-        n_recalled += qkvi_map_nearest_key(xy, xy + 1, 2, n_queries, points->n, i) == best;
+    const int n_tasks =
+        (int)qkvi_min_i64(qkvi_pool_threads(pool), qkvi_ceil_div(n_keys, KEYS_AT_ONCE));
+    struct pairs pairs = { .kernels = points->kernels,
+                           .xy = xy,
+                           .q = q,
+                           .k = k,
+                           .n_queries = n_queries,
+                           .n_keys = n_keys,
+                           .n_sample = n_sample,
+                           .head_dim = head_dim };
+    pairs.scores = qkvi_malloc_array((size_t)n_pairs, 2 * sizeof *pairs.scores);
+    pairs.scratch =
+        qkvi_malloc_array((size_t)n_tasks, (size_t)scratch_elems(head_dim) * sizeof(double));
+    qkv_status status = QKV_OK;
+    if (pairs.scores && pairs.scratch) {
+        pairs.distances = pairs.scores + n_pairs;
+        run_pairs(&pairs, pool, n_tasks);
+        report->n_measured_queries = n_sample;
+        report->recall = (double)pairs.n_recalled / (double)n_sample;
+        status = qkvi_rank_correlation(pairs.scores, pairs.distances, n_pairs,
+                                       &report->rank_correlation, error);
+    } else {
+        status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld pairs of query and key",
+                                (long long)n_pairs);
     }
-    report->n_measured_queries = n_sample;
-    report->recall = (double)n_recalled / (double)n_sample;
-    const qkv_status status =
-        correlation_by_rank(scores, distances, n_pairs, &report->rank_correlation, error);
-    free(scores);
+    free(pairs.scores);
+    free(pairs.scratch);
     return status;
 }
 
@@ -248,5 +230,5 @@ qkv_status qkvi_map_quality(const qkvi_points *points, qkvi_pool *pool, const do
                             int64_t head_dim, const float *q, const float *k,
                             qkv_map_report *report, qkv_error *error) {
     QKV_TRY(measure_neighbours(points, pool, xy, report, error));
-    return measure_pairs(points, xy, head_dim, q, k, report, error);
+    return measure_pairs(points, pool, xy, head_dim, q, k, report, error);
 }

@@ -94,6 +94,7 @@ void qkvi_tsne_free(qkvi_tsne *tsne);
 typedef struct qkvi_tsne_run {
     double *y[2], *velocity[2], *gain[2]; /* [room]: by coordinate */
     double *xy;                           /* [n][2]: y, for Barnes and Hut */
+    double *cost;                         /* [n]: of each row, for KL */
     qkvi_tsne_force *force;               /* [n] */
     qkvi_tsne_forest forest;              /* Barnes and Hut */
     double kl, best_kl;                   /* of the last check; the least of this phase */
@@ -118,7 +119,7 @@ void qkvi_tsne_run_advance(const qkvi_tsne *tsne, qkvi_pool *pool, int64_t n_ite
 void qkvi_tsne_run_forces(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run);
 /** sum w, and KL, from these. */
 double qkvi_tsne_run_sum_w(const qkvi_tsne *tsne, const qkvi_tsne_run *run);
-double qkvi_tsne_run_kl(const qkvi_tsne *tsne, const qkvi_tsne_run *run);
+double qkvi_tsne_run_kl(const qkvi_tsne *tsne, qkvi_pool *pool, const qkvi_tsne_run *run);
 
 /** Forces and kl of a run where it is, over all pairs whatever the method. */
 void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run);

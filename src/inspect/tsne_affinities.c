@@ -10,16 +10,21 @@
 #include "core/ints.h"
 #include "inspect/tsne.h"
 
-enum { BLOCK = 32 }; /* rows and columns that change places at a time: 2 x 8 KiB */
+enum {
+    BLOCK = 32,         /* rows and columns that change places at a time: 2 x 8 KiB */
+    PARALLEL_FROM = 256 /* points: below, sums are made sooner than a thread wakes */
+};
 
 static const double smallest = 0x1p-52; /* of a joint affinity, as in scikit-learn */
 
-/* Tasks draw rows; each has a row of scratch. */
+/* Tasks draw rows, or blocks of them; each has a row of scratch. */
 struct job {
     const qkvi_points *points;
     qkvi_tsne *tsne;
     double log_perplexity, tolerance;
-    double *scratch; /* [tasks][room] */
+    double *scratch;               /* [tasks][room] */
+    double *row_sums, *row_p_logs; /* [room]: sum p and sum p ln p of each row */
+    double sum;                    /* of all pairs */
     atomic_llong next;
 };
 
@@ -35,7 +40,7 @@ static void make_rows(void *argument, int index) {
 }
 
 /* p_ij and p_ji of two blocks become their sum. */
-static void add_blocks(qkvi_tsne *tsne, int64_t first, int64_t second) {
+static void add_blocks(const qkvi_tsne *tsne, int64_t first, int64_t second) {
     const int64_t room = tsne->room;
     for (int64_t i = first; i < qkvi_min_i64(first + BLOCK, tsne->n); i++) {
         for (int64_t j = first == second ? i + 1 : second;
@@ -44,6 +49,14 @@ static void add_blocks(qkvi_tsne *tsne, int64_t first, int64_t second) {
             tsne->p[i * room + j] = tsne->p[j * room + i] = sum;
         }
     }
+}
+
+static void add_transposed(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const int64_t n = job->tsne->n;
+    for (int64_t i; (i = BLOCK * atomic_fetch_add(&job->next, 1)) < n;)
+        for (int64_t j = i; j < n; j += BLOCK) add_blocks(job->tsne, i, j);
 }
 
 static double sum_row(const double *p, int64_t room) {
@@ -55,18 +68,46 @@ static double sum_row(const double *p, int64_t room) {
     return lanes[0];
 }
 
-static void make_joint(qkvi_tsne *tsne) {
+static void sum_rows(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const int64_t n = job->tsne->n, room = job->tsne->room;
+    for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < n;)
+        job->row_sums[i] = sum_row(job->tsne->p + i * room, room);
+}
+
+static void divide_rows(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const qkvi_tsne *const tsne = job->tsne;
     const int64_t n = tsne->n, room = tsne->room;
-    for (int64_t i = 0; i < n; i += BLOCK)
-        for (int64_t j = i; j < n; j += BLOCK) add_blocks(tsne, i, j);
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += sum_row(tsne->p + i * room, room);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < n;) {
         double *const p = tsne->p + i * room;
-        for (int64_t j = 0; j < n; j++) p[j] = fmax(p[j] / sum, smallest);
+        for (int64_t j = 0; j < n; j++) {
+            const double share = p[j] / job->sum;
+            p[j] = share > smallest ? share : smallest;
+        }
         p[i] = 0;
-        tsne->sum_p += sum_row(p, room);
-        tsne->p_log_p += tsne->kernels->tsne.sum_p_log(n, p, p);
+        job->row_sums[i] = sum_row(p, room);
+        job->row_p_logs[i] = tsne->kernels->tsne.sum_p_log(n, p, p);
+    }
+}
+
+static void run_job(struct job *job, qkvi_pool *pool, int n_tasks, qkvi_task *task) {
+    atomic_store(&job->next, 0);
+    qkvi_pool_run(pool, n_tasks, task, job);
+}
+
+static void make_joint(struct job *job, qkvi_pool *pool, int n_tasks) {
+    qkvi_tsne *const tsne = job->tsne;
+    if (tsne->n < PARALLEL_FROM) n_tasks = 1;
+    run_job(job, pool, n_tasks, add_transposed);
+    run_job(job, pool, n_tasks, sum_rows);
+    for (int64_t i = 0; i < tsne->n; i++) job->sum += job->row_sums[i];
+    run_job(job, pool, n_tasks, divide_rows);
+    for (int64_t i = 0; i < tsne->n; i++) {
+        tsne->sum_p += job->row_sums[i];
+        tsne->p_log_p += job->row_p_logs[i];
     }
 }
 
@@ -81,16 +122,18 @@ qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double per
     struct job job = { .points = points, .tsne = tsne, .tolerance = tolerance };
     if (qkvi_mul_i64(points->n, points->room, &n_p))
         tsne->p = qkvi_aligned_array((size_t)n_p, sizeof(double));
-    job.scratch = qkvi_aligned_array((size_t)(n_tasks * points->room), sizeof(double));
+    job.scratch = qkvi_aligned_array((size_t)((n_tasks + 2) * points->room), sizeof(double));
     if (!tsne->p || !job.scratch) {
         free(job.scratch);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the affinities of %lld points",
                               (long long)points->n);
     }
+    job.row_sums = job.scratch + n_tasks * points->room;
+    job.row_p_logs = job.row_sums + points->room;
     job.log_perplexity = qkvi_tsne_log(points->kernels, perplexity);
-    qkvi_pool_run(pool, n_tasks, make_rows, &job);
+    run_job(&job, pool, n_tasks, make_rows);
+    make_joint(&job, pool, n_tasks);
     free(job.scratch);
-    make_joint(tsne);
     return QKV_OK;
 }
 

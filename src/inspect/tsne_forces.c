@@ -19,7 +19,7 @@ enum {
 
 struct job {
     const qkvi_tsne *tsne;
-    qkvi_tsne_run *run;
+    const qkvi_tsne_run *run;
     atomic_llong next;
 };
 
@@ -37,7 +37,7 @@ static void force_rows(void *argument, int index) {
     (void)index;
     struct job *const job = argument;
     const qkvi_tsne *const tsne = job->tsne;
-    qkvi_tsne_run *const run = job->run;
+    const qkvi_tsne_run *const run = job->run;
     for (int64_t i; (i = atomic_fetch_add(&job->next, ROWS_A_TASK)) < tsne->n;) {
         for (const int64_t end = qkvi_min_i64(i + ROWS_A_TASK, tsne->n); i < end; i++)
             tsne->kernels->tsne.force(tsne->n, i, tsne->p + i * tsne->room, run->y[0], run->y[1],
@@ -47,7 +47,7 @@ static void force_rows(void *argument, int index) {
 
 /* ---- Near points attract, all repel ---------------------------------------------------------- */
 
-static void attract(const qkvi_tsne *tsne, int64_t i, qkvi_tsne_run *run) {
+static void attract(const qkvi_tsne *tsne, int64_t i, const qkvi_tsne_run *run) {
     const qkvi_tsne_sparse *const near = &tsne->sparse;
     const int64_t first = near->start[i];
     tsne->kernels->tsne.pull(near->start[i + 1] - first, i, near->p + first, near->to + first,
@@ -61,7 +61,7 @@ static void pair_up(const qkvi_tsne *tsne, qkvi_tsne_run *run) {
 }
 
 /* Eight points that follow each other in the order of the tree walk it together. */
-static void repel_eight(const qkvi_tsne *tsne, int64_t at, qkvi_tsne_run *run) {
+static void repel_eight(const qkvi_tsne *tsne, int64_t at, const qkvi_tsne_run *run) {
     qkvi_tsne_force eight[QKVI_TSNE_LANES];
     tsne->kernels->tsne.push(&run->forest.tree, at, eight);
     for (int64_t l = 0; l < qkvi_min_i64(QKVI_TSNE_LANES, tsne->n - at); l++) {
@@ -87,7 +87,7 @@ static void force_over_pairs(void *argument, int index) {
     (void)index;
     struct job *const job = argument;
     const qkvi_tsne *const tsne = job->tsne;
-    qkvi_tsne_run *const run = job->run;
+    const qkvi_tsne_run *const run = job->run;
     for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < tsne->n;) {
         tsne->kernels->tsne.force(tsne->n, i, tsne->nothing, run->y[0], run->y[1], &run->force[i]);
         attract(tsne, i, run);
@@ -120,9 +120,20 @@ static double cost_of(const qkvi_tsne *tsne, const qkvi_tsne_run *run, int64_t i
                                          near->to + first, run->xy);
 }
 
-double qkvi_tsne_run_kl(const qkvi_tsne *tsne, const qkvi_tsne_run *run) {
+static void cost_rows(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const int64_t n = job->tsne->n;
+    for (int64_t i; (i = atomic_fetch_add(&job->next, ROWS_A_TASK)) < n;)
+        for (const int64_t end = qkvi_min_i64(i + ROWS_A_TASK, n); i < end; i++)
+            job->run->cost[i] = cost_of(job->tsne, job->run, i);
+}
+
+double qkvi_tsne_run_kl(const qkvi_tsne *tsne, qkvi_pool *pool, const qkvi_tsne_run *run) {
+    struct job job = { .tsne = tsne, .run = run };
     double sum = 0;
-    for (int64_t i = 0; i < tsne->n; i++) sum += cost_of(tsne, run, i);
+    run_job(&job, pool, cost_rows);
+    for (int64_t i = 0; i < tsne->n; i++) sum += run->cost[i];
     return tsne->p_log_p + sum +
            tsne->sum_p * qkvi_tsne_log(tsne->kernels, qkvi_tsne_run_sum_w(tsne, run));
 }
@@ -143,7 +154,7 @@ void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run
     }
     if (tsne->sparse.p) pair_up(tsne, run);
     run_job(&job, pool, tsne->sparse.p ? force_over_pairs : force_rows);
-    run->kl = qkvi_tsne_run_kl(tsne, run);
+    run->kl = qkvi_tsne_run_kl(tsne, pool, run);
 }
 
 /* ---- Descent --------------------------------------------------------------------------------- */
@@ -168,7 +179,7 @@ static const double exaggeration = 12, least_gradient = 1e-7, start_deviation = 
 qkv_status qkvi_tsne_run_make(const qkvi_tsne *tsne, qkvi_tsne_run *run, qkv_error *error) {
     const size_t room = (size_t)tsne->room, n = (size_t)tsne->n;
     *run = (qkvi_tsne_run){ .exaggerates = 1, .kl = INFINITY, .best_kl = INFINITY };
-    double *const block = qkvi_calloc_array(8 * room, sizeof(double));
+    double *const block = qkvi_calloc_array(9 * room, sizeof(double));
     run->y[0] = block;
     run->force = qkvi_calloc_array(n, sizeof *run->force);
     if (!block || !run->force)
@@ -180,6 +191,7 @@ qkv_status qkvi_tsne_run_make(const qkvi_tsne *tsne, qkvi_tsne_run *run, qkv_err
         for (size_t i = 0; i < room; i++) run->gain[c][i] = 1;
     }
     run->xy = block + 6 * room;
+    run->cost = block + 8 * room;
     run->done = tsne->n < 2;
     return tsne->sparse.p ? qkvi_tsne_forest_make(tsne->n, &run->forest, error) : QKV_OK;
 }
@@ -217,7 +229,9 @@ static void step(const qkvi_tsne *tsne, qkvi_tsne_run *run) {
         for (int64_t i = 0; i < tsne->n; i++) {
             const double gradient =
                 4 * (factor * run->force[i].attract[c] - run->force[i].repel[c] / all);
-            gain[i] = velocity[i] * gradient < 0 ? gain[i] + 0.2 : fmax(gain[i] * 0.8, 0.01);
+            const double more = gain[i] + 0.2, less = gain[i] * 0.8;
+            const double small = less > 0.01 ? less : 0.01;
+            gain[i] = velocity[i] * gradient < 0 ? more : small;
             velocity[i] = momentum * velocity[i] - tsne->rate * (gain[i] * gradient);
             y[i] += velocity[i];
             squares += gradient * gradient;
@@ -259,7 +273,7 @@ void qkvi_tsne_run_advance(const qkvi_tsne *tsne, qkvi_pool *pool, int64_t n_ite
     for (int64_t i = 0; i < n_iters && !run->done; i++) {
         qkvi_tsne_run_forces(tsne, pool, run);
         if (tsne->stop_early && (run->n_iters + 1) % CHECK_EVERY == 0)
-            run->kl = qkvi_tsne_run_kl(tsne, run);
+            run->kl = qkvi_tsne_run_kl(tsne, pool, run);
         step(tsne, run);
         if (!phase_ends(tsne, run)) continue;
         if (run->exaggerates && run->n_iters < tsne->n_iters)

@@ -5,7 +5,9 @@
 
 #include <math.h>
 
-#include "core/half.h"
+#include "attn/ctx.h"
+#include "core/fpstate.h"
+#include "kernels/table.h"
 #include "model/store/encode.h"
 #include "page/mask.h"
 
@@ -53,20 +55,18 @@ void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *pl
     free(raw);
 }
 
-static unsigned char *put(unsigned char *at, const float *from, size_t n, int half) {
-    if (!half) {
+static unsigned char *put(const qkvi_kernels *kernels, unsigned char *at, const float *from,
+                          size_t n, int half) {
+    if (half)
+        kernels->store_rows[QKV_F16](from, (int64_t)n, 1, (int64_t)n, 1, at, (int64_t)n);
+    else
         memcpy(at, from, n * sizeof *from);
-        return at + n * sizeof *from;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const uint16_t x = qkvi_f16_of_f32(from[i]);
-        memcpy(at + i * sizeof x, &x, sizeof x);
-    }
-    return at + n * sizeof(uint16_t);
+    return at + n * (half ? sizeof(uint16_t) : sizeof *from);
 }
 
 void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_head *head,
                         int half) {
+    const qkvi_kernels *const kernels = page->ctx ? page->ctx->kernels : qkvi_kernels_best();
     const size_t n = (size_t)page->n, d = (size_t)page->head_dim;
     unsigned char *const raw = qkvi_malloc_array(raw_bytes(page, half), 1);
     if (raw == NULL) {
@@ -74,9 +74,11 @@ void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_
         return;
     }
     const size_t n_queries = (size_t)page->n_queries;
-    unsigned char *at = put(raw, head->q, n_queries * d, half);
-    at = put(at, head->k, n * d, half);
-    at = put(at, head->lse, n_queries, 0);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    unsigned char *at = put(kernels, raw, head->q, n_queries * d, half);
+    at = put(kernels, at, head->k, n * d, half);
+    at = put(kernels, at, head->lse, n_queries, 0);
+    qkvi_fpstate_leave(saved);
     qkvi_base64_add(bytes, raw, (size_t)(at - raw));
     free(raw);
 }

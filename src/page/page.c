@@ -9,11 +9,11 @@
 #include "attn/ctx.h"
 #include "core/options.h"
 #include "model/store/encode.h"
+#include "model/store/file.h"
 #include "page/head.h"
 #include "page/mask.h"
 #include "page/parts.h"
 #include "page/sha256.h"
-#include "qkv/files.h"
 
 enum { MAX_RUNS = 1 << 16 };
 
@@ -175,23 +175,97 @@ static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_
     return QKV_OK;
 }
 
+/* ---- Writing ---------------------------------------------------------------------------------- */
+
+/*
+ * The heads after the first, some at a time: while threads encode these, one writes those before.
+ * Texts are used again, so memory is that of a few heads.
+ */
+enum { TEXTS = 8 };
+
+struct stream {
+    const qkv_page *page;
+    const qkvi_page_measure *measures;
+    qkvi_writer writer;
+    int64_t first; /* of the heads that are encoded */
+    qkvi_bytes texts[2][TEXTS], *now, *before;
+    int n_now, n_before;
+    int64_t n_bytes;
+    qkv_status status;
+    qkv_error *error;
+};
+
+static void put(struct stream *s, const qkvi_bytes *text) {
+    if (s->status != QKV_OK) return;
+    s->status = text->failed ? qkvi_no_memory(s->error, "the page")
+                             : qkvi_writer_put(&s->writer, text->data, text->n, s->error);
+    s->n_bytes += (int64_t)text->n;
+}
+
+/* Task 0 writes, the others encode a head each. */
+static void stream_one(void *argument, int index) {
+    struct stream *const s = argument;
+    if (index == 0) {
+        for (int t = 0; t < s->n_before; t++) put(s, &s->before[t]);
+        return;
+    }
+    qkvi_bytes *const text = &s->now[index - 1];
+    const int64_t i = s->first + index - 1;
+    text->n = 0;
+    add_head(text, s->page, i, s->measures[i].half);
+}
+
+static void put_heads(struct stream *s, int64_t n_heads) {
+    s->now = s->texts[0], s->before = s->texts[1];
+    s->first = 1;
+    while (s->status == QKV_OK && (s->first < n_heads || s->n_before > 0)) {
+        const int64_t left = n_heads - s->first;
+        s->n_now = left < TEXTS ? (int)left : TEXTS;
+        qkvi_pool_run(s->page->ctx ? s->page->ctx->pool : NULL, 1 + s->n_now, stream_one, s);
+        qkvi_bytes *const written = s->before;
+        s->before = s->now, s->now = written;
+        s->n_before = s->n_now;
+        s->first += s->n_now;
+    }
+    for (int t = 0; t < TEXTS; t++) {
+        qkvi_bytes_free(&s->texts[0][t]);
+        qkvi_bytes_free(&s->texts[1][t]);
+    }
+}
+
+/* All that stands before the second head. */
+static void add_most(qkvi_bytes *file, const qkv_page *page, const qkvi_page_measure *measures,
+                     int64_t n_heads) {
+    add_begin(file, page);
+    qkvi_page_add_plain(file, page, &measures[0]);
+    qkvi_page_add_manifest(file, page, measures, n_heads);
+    add_head(file, page, 0, measures[0].half);
+    qkvi_bytes_text(file, "<script>");
+    qkvi_bytes_add(file, script().data, script().n);
+    qkvi_bytes_text(file, "</script>\n");
+}
+
 static qkv_status write(const qkv_page *page, const qkvi_page_measure *measures, const char *path,
                         qkv_page_result *result, qkv_error *error) {
+    static const char end[] = "</body>\n</html>\n";
+    struct stream stream = { .page = page, .measures = measures, .error = error };
+    const qkvi_bytes last = { .data = (unsigned char *)(uintptr_t)end, .n = sizeof end - 1 };
     qkvi_bytes file = { 0 };
-    add_begin(&file, page);
-    qkvi_page_add_plain(&file, page, &measures[0]);
-    qkvi_page_add_manifest(&file, page, measures, result->n_heads);
-    add_head(&file, page, 0, measures[0].half);
-    qkvi_bytes_text(&file, "<script>");
-    qkvi_bytes_add(&file, script().data, script().n);
-    qkvi_bytes_text(&file, "</script>\n");
-    for (int64_t i = 1; i < result->n_heads; i++) add_head(&file, page, i, measures[i].half);
-    qkvi_bytes_text(&file, "</body>\n</html>\n");
-    qkv_status status = file.failed ? qkvi_no_memory(error, "the page")
-                                    : qkv_file_write(path, file.data, file.n, error);
-    result->n_bytes = (int64_t)file.n;
+    add_most(&file, page, measures, result->n_heads);
+    stream.status = file.failed ? qkvi_no_memory(error, "the page")
+                                : qkvi_writer_begin(path, &stream.writer, error);
+    if (stream.status == QKV_OK) {
+        put(&stream, &file);
+        put_heads(&stream, result->n_heads);
+        put(&stream, &last);
+        if (stream.status == QKV_OK)
+            stream.status = qkvi_writer_commit(&stream.writer, error);
+        else
+            qkvi_writer_end(&stream.writer);
+    }
+    result->n_bytes = stream.n_bytes;
     qkvi_bytes_free(&file);
-    return status;
+    return stream.status;
 }
 
 static qkv_status check_and_write(qkv_page *page, const char *path, qkv_page_result *result,

@@ -83,4 +83,23 @@ while IFS= read -r line; do
     got=$?
     code 0
 done <"$d/lessons"
+
+# What some of them say.
+w='I was watching the door when [MASK] opened.'
+nearest_key() { grep -o '"nearest_key":[0-9]*' "$1" | sed -n "$(($2 + 1))s/.*://p"; } # of a query, by the output of qkv map --json
+run explain "I was watching the [MASK] when it opened." --shapes
+out_like 'e = word\[id\] + segment + position\[i\]'
+out_like '^ *0\.881·opened .* 5\.741$'
+run explain "The lawyer was driving the ship." --model models/writer --shapes
+out_like 'a norm comes before each part of a block'
+out_like 'become −∞'
+run map "$w" --head 3.0 --perplexity 5 --iters 20000 --no-early-stop --json
+check "[MASK] is not nearest to door" test "$(nearest_key "$folder/out" 7)" = 5
+check "watching is nearest to door" test "$(nearest_key "$folder/out" 3)" != 5
+run embed "I saw the dog." --json
+sed 's/.*"vector":\[\([^]]*\)\].*/\1/' "$folder/out" >"$d/alone"
+run embed "I was watching the door when it opened." "I saw the dog." --json
+check "another vector beside a longer text" sh -c 'grep -qFe "$(cat "$1")" "$2"' - "$d/alone" "$folder/out"
+run look "$w" --head 3.0 -o "$d/mixing.svg" --quiet
+check "no line on what weights are" grep -q 'Weights show mixing, not reasons' "$d/mixing.svg"
 finish

@@ -40,6 +40,30 @@ def names_overlap(tab):
     return found
 
 
+def names_on_points(tab, selected):
+    """Names of the map that touch a point: those of selected points may where there is no room beside them."""
+    names = tab.run("""[...document.querySelectorAll('#panel .map svg > text')].filter(e => +e.getAttribute('font-weight') < 600 || %s)
+        .map(e => [e.textContent, e.getBoundingClientRect()]).map(([text, b]) => [text, b.left, b.top, b.right, b.bottom])""" % json.dumps(selected))
+    points = tab.run("""[...document.querySelectorAll('#panel .map [data-place]')].map(e => [e.getAttribute('aria-label'), e.getBoundingClientRect()])
+        .map(([text, b]) => [text, b.left, b.top, b.right, b.bottom])""")
+    return [(a, b) for a, *one in names for b, *other in points
+            if min(one[2], other[2]) - max(one[0], other[0]) > 0.5 and min(one[3], other[3]) - max(one[1], other[1]) > 0.5]
+
+
+def parted(tab):
+    """Numbers of sentences in another line than the bracket before them or the stop behind them."""
+    return tab.run("""[...document.querySelectorAll('.findings p button')].flatMap(b => {
+        const walk = document.createTreeWalker(b.closest('p'), NodeFilter.SHOW_TEXT), texts = [];
+        while (walk.nextNode()) texts.push(walk.currentNode);
+        const box = (node, from, to) => { const r = document.createRange(); r.setStart(node, from), r.setEnd(node, to); return r.getBoundingClientRect() };
+        const first = texts.findIndex(n => b.contains(n)), own = b.getBoundingClientRect(), found = [];
+        const before = texts[first - 1], after = texts[texts.findLastIndex(n => b.contains(n)) + 1];
+        const apart = r => r.bottom <= own.top || r.top >= own.bottom;
+        if (before && /\\S$/.test(before.data) && apart(box(before, before.length - 1, before.length))) found.push(before.data.slice(-8) + b.textContent);
+        if (after && /^\\S/.test(after.data) && apart(box(after, 0, 1))) found.push(b.textContent + after.data.slice(0, 8));
+        return found; })""")
+
+
 def controls_overlap(tab):
     boxes = tab.run("""[...document.querySelectorAll(%s)].filter(e => e.checkVisibility() && !e.closest('.model, .tokens, .scroll, .found, #tabs'))
         .map(e => [e.id || e.textContent.slice(0, 20) || e.type, e.getBoundingClientRect()]).map(([name, b]) => [name, b.left, b.top, b.right, b.bottom])"""
@@ -75,6 +99,12 @@ def check_view(t, tab, what, name):
     if name == "matrix":
         lies = names_overlap(tab)
         t.check(f"{what}: matrix: no name over a name", not lies, lies[:4])
+    if name == "map":
+        lies = names_on_points(tab, "effect" in what)
+        t.check(f"{what}: map: no name over a point", not lies, lies[:4])
+    if name == "start":
+        lies = parted(tab)
+        t.check(f"{what}: start: numbers in the line of their brackets", not lies, lies[:4])
     small = t.small_targets(tab)
     t.check(f"{what}: {name}: targets of 24 px", not small, small[:4])
 

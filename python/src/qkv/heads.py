@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ from . import _c
 from ._library import init, lib, string
 from .arrays import floats
 from .context import Context, Interruptible, context
-from .errors import ArgumentError, DTypeError, ErrorText, ShapeError
-from .page import Page, write_page
+from .errors import ArgumentError, DTypeError, ErrorText, ShapeError, UnsupportedError
+from .page import Page, Worth, write_page
 
 
 class Sharpest(NamedTuple):
@@ -53,10 +53,11 @@ class Heads:
     """
 
     def __init__(self, handle: int, ctx: Context, kept: Any, tokens: Sequence[str], queries: Sequence[str] | None,
-                 title: str, caption: str, special: np.ndarray[Any, Any] | None = None) -> None:
+                 title: str, caption: str, special: np.ndarray[Any, Any] | None = None,
+                 worth: Callable[[Sequence[tuple[int, int]]], Worth] | None = None) -> None:
         self._handle: int | None = handle
         self._ctx, self._kept = ctx, kept
-        self._title, self._caption, self._special = title, caption, special
+        self._title, self._caption, self._special, self._ablate = title, caption, special, worth
         info = _c.qkv_heads_info.from_address(lib.qkv_heads_get_info(handle))
         self.n_layers, self.n_heads = int(info.n_layers), int(info.n_heads)
         self.n_queries, self.n_keys, self.head_dim = int(info.n_queries), int(info.n_keys), int(info.head_dim)
@@ -151,14 +152,24 @@ class Heads:
 
     # ---- The page ----
 
-    def page(self, heads: Sequence[tuple[int, int]] | None = None) -> Page:
-        """All heads, or those of a list of (layer, head), as a page for a browser: one HTML file, without a network."""
-        self._measure()
-        return write_page(self, heads)
+    def page(self, heads: Sequence[tuple[int, int]] | None = None, *, effects: bool = False) -> Page:
+        """All heads, or those of a list of (layer, head), as a page for a browser: one HTML file, without a network.
 
-    def save(self, path: str) -> None:
+        effects: the page also tells what each head is worth for what the model predicts, the likeliest word of each
+        [MASK] or the token that comes next: by how much ln P of it changes without the head, as `qkv look --effect`
+        measures it. The model runs once for each head. Only heads of Model.look have them.
+        """
+        self._measure()
+        return write_page(self, heads, effects=effects)
+
+    def save(self, path: str, *, effects: bool = False) -> None:
         """Writes the page to a file."""
-        self.page().save(path)
+        self.page(effects=effects).save(path)
+
+    def _worth(self, places: Sequence[tuple[int, int]]) -> Worth:
+        if self._ablate is None:
+            raise UnsupportedError("effects=True: only heads of Model.look know their model, which is run without each")
+        return self._ablate(places)
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()

@@ -10,9 +10,10 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .context import Context, context
+from .context import Context, Interruptible, context
 from .errors import ArgumentError, ErrorText
 from .heads import Heads
+from .page import Worth
 
 _EMBEDDED = pathlib.Path(__file__).parent / "model"
 _WEIGHTS = {"f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16, "int8": _c.QKV_WEIGHTS_INT8}
@@ -232,18 +233,51 @@ class Model:
                    f"{self._prediction(run, tokens)}")
         title = text if pair is None else f"{text} / {pair}"
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
-                     tokens.special)
+                     tokens.special, lambda places: self._worth(run, tokens, places))
+
+    def _best(self, run: _Run, head: int, place: int) -> Any:
+        row, error = (_c.qkv_candidate * 1)(), ErrorText()
+        error.check(lib.qkv_model_candidates(self._ctx().handle, self._handle, run.handle, head, 0, place, 1,
+                                             ctypes.byref(row), ctypes.sizeof(_c.qkv_candidate), error.pointer))
+        return row[0]
+
+    def _masks(self, tokens: Tokens) -> list[int]:
+        mask = lib.qkv_tokenizer_special(self._tokenizer(), _c.QKV_TOKEN_MASK)
+        return np.flatnonzero(tokens.ids == mask).tolist() if self._info.has_mlm and mask >= 0 else []
+
+    def _worth(self, run: _Run, tokens: Tokens, places: Sequence[tuple[int, int]]) -> Worth:
+        """The effects of heads on the likeliest words: of masks, or of what comes next."""
+        following = self.kind == "decoder" and bool(self._info.has_lm)
+        where = [len(tokens) - 1] if following else self._masks(tokens)
+        if not where or not len(tokens):
+            raise ArgumentError("effects=True: the model predicts nothing here: a text with [MASK], or a language "
+                                "model")
+        head = _c.QKV_HEAD_NEXT if following else _c.QKV_HEAD_MASKED
+        words = np.array([self._best(run, head, place).id for place in where], dtype=np.int32)
+        positions, ends = np.array(where, dtype=np.int64), np.arange(1, len(places) + 1, dtype=np.int64)
+        heads = np.array([layer * self.n_heads + head for layer, head in places], dtype=np.int64)
+        asked = init(_c.qkv_effects, which=_c.QKV_SELF, head=head, n_places=len(where), positions=positions.ctypes.data,
+                     words=words.ctypes.data, n_sets=len(places), ends=ends.ctypes.data, heads=heads.ctypes.data)
+        log_p, call, error = np.zeros((len(places) + 1, len(where))), Interruptible(), ErrorText()
+        status = lib.qkv_inspect_effects(self._ctx().handle, self._handle, tokens._handle, ctypes.byref(asked),
+                                         log_p.ctypes.data, call.pointer, error.pointer)
+        call.raise_pending()
+        error.check(status)
+        means = log_p.mean(axis=1)
+        changes = (means[1:] - means[0]).tolist()
+        if len(where) > 1:
+            what = f"the mean ln P of the {len(where)} likeliest words for the blanks"
+            return Worth(what, "", -1, float(means[0]), changes)
+        word = _shown(self._tokenizer(), int(words[0]))
+        what = f"ln P({word}) {'after' if following else 'at'} token {where[0]}"
+        return Worth(what, word, where[0], float(means[0]), changes)
 
     def _prediction(self, run: _Run, tokens: Tokens) -> str:
-        mask = lib.qkv_tokenizer_special(self._tokenizer(), _c.QKV_TOKEN_MASK)
         said = []
-        for place in np.flatnonzero(tokens.ids == mask).tolist() if self._info.has_mlm and mask >= 0 else []:
-            row, error = (_c.qkv_candidate * 1)(), ErrorText()
-            error.check(lib.qkv_model_candidates(self._ctx().handle, self._handle, run.handle, _c.QKV_HEAD_MASKED, 0,
-                                                 place, 1, ctypes.byref(row), ctypes.sizeof(_c.qkv_candidate),
-                                                 error.pointer))
-            said.append(f"The model fills place {place} with {_shown(self._tokenizer(), row[0].id)} "
-                        f"({row[0].probability:.2f}).")
+        for place in self._masks(tokens):
+            best = self._best(run, _c.QKV_HEAD_MASKED, place)
+            said.append(f"The model fills place {place} with {_shown(self._tokenizer(), best.id)} "
+                        f"({best.probability:.2f}).")
         return " ".join(said)
 
 

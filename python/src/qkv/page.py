@@ -6,7 +6,7 @@ import html
 import pathlib
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,7 +62,19 @@ class Pictured(Protocol):
     def _at(self, layer: int, head: int) -> tuple[Heads, int]: ...
 
 
-def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_bytes: int = 0) -> Page:
+class Worth(NamedTuple):
+    """What heads are worth for a prediction: what was measured, the word and its query ("" and -1: several), ln P of
+    the whole model, and by how much that changes without each head, in nats."""
+
+    what: str
+    word: str
+    query: int
+    log_p: float
+    changes: list[float]
+
+
+def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_bytes: int = 0,
+               effects: bool = False) -> Page:
     """The page of heads that are measured: those that are chosen, else all, the most confident first."""
     error = ErrorText()
     kept: list[Any] = []
@@ -91,7 +103,13 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
     page = init(_c.qkv_page, n=lead.n_keys, head_dim=lead.head_dim, scale=descs[0].scale, query=query,
                 n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
                 run_bytes=ctypes.sizeof(_c.qkv_page_run), title=lead._title.encode(), caption=lead._caption.encode(),
-                limit_bytes=limit_bytes)
+                limit_bytes=limit_bytes, ctx=lead._ctx.handle)
+    if effects:
+        worth = lead._worth(places)
+        for row, change in zip(rows, worth.changes):
+            row.effect = change
+        page.effect_of, page.effect_word = worth.what.encode(), worth.word.encode() or None
+        page.effect_query, page.effect_log_p = worth.query, worth.log_p
     if descs[0].flags & _c.QKV_SET_SOFTCAP:
         page.softcap = descs[0].softcap
     tokens = _texts(lead.tokens)

@@ -47,6 +47,11 @@ function svg(name, attributes = {}, ...children) {
 const drawing = (width, height, label, role = "img") =>
     svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role, label});
 
+/* A drawing for a file. */
+const sheet = (width, height) =>
+    svg("svg",
+        {viewBox: `0 0 ${width} ${height}`, width, height, "font-family": "system-ui, sans-serif"});
+
 /* What a click on an element of a drawing does, Enter and the space bar do, too. */
 function pickable(node, pick) {
     hear(node, "click", pick);

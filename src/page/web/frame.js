@@ -49,24 +49,24 @@ function closeOne() {
 
 /* A number, or the name of one, that says on request what it is. */
 let openDefinition = null;
-const define = (text, meaning, kind = "") => meaning ? el("button", {
-    type: "button",
-    class: "def " + kind,
-    title: meaning,
-    label: `${text}: ${meaning}`,
-    "aria-expanded": "false",
-    onclick: event => {
-        const node = event.currentTarget, again = openDefinition === node;
+function define(text, meaning, kind = "") {
+    if (!meaning) return text;
+    const click = ({currentTarget: node}) => {
+        const again = openDefinition === node;
         closeDefinition();
         if (again) return;
         const {left, bottom} = boxOf(node);
         node.setAttribute("aria-expanded", "true");
         tip({clientX: left - 16, clientY: bottom - 12}, meaning);
         openDefinition = node;
-    }
-},
-                                                          text) :
-                                                       text;
+    };
+    return button(text, click, {
+        class: "def " + kind,
+        title: meaning,
+        label: `${text}: ${meaning}`,
+        "aria-expanded": "false"
+    });
+}
 function closeDefinition() {
     if (!openDefinition) return;
     openDefinition.setAttribute("aria-expanded", "false");

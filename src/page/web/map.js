@@ -226,9 +226,10 @@ function mapFigure(alone) {
     return figure;
 }
 
+const isSelected = p => p === state.query || p === M + state.key;
 function mapPoint(p, x, y, weights, alone) {
-    const key = p >= M, i = key ? p - M : p, on = key ? i === state.key : i === state.query,
-          size = (on ? 8 : 5) * em(), name = pointName(p);
+    const key = p >= M, i = key ? p - M : p, on = isSelected(p), size = (on ? 8 : 5) * em(),
+          name = pointName(p);
     const shape = {
         fill: pointColor(p),
         stroke: css(on ? "strong" : "page"),

@@ -1,40 +1,40 @@
 /* What lies over the points of the map: names where there is room, and a corner that says which part is seen. */
-/* Names beside points, the selected ones first; none over another name or a selected point. */
+/*
+ * Names beside points, the selected ones first; none over another name or a selected point. Only those of selected
+ * points cover others, where there is no room beside them.
+ */
 function mapLabels(figure, points, shown, at, rem) {
-    const {claim, take} = claims(), {width, height} = plane, LABELS = 160;
-    const dots = list => list.forEach(p => {
-        const [x, y] = at(p);
-        take([x - 4, y - 4, x + 4, y + 4]);
-    });
-    dots([...shown]);
-    if (plane.z > 1) take([width - MINIMAP - 22, height - MINIMAP - 22, width, height]);
-    let made = 0;
-    for (const p of [...shown, -1, ...points.filter(p => !shown.has(p))]) {
-        if (made >= LABELS) break;
-        if (p < 0) {  // names of what is not selected cover no point
-            dots(points);
-            continue;
-        }
+    const names = claims(), dots = claims(), {width, height} = plane, far = 11 * rem;
+    for (const p of points) {
+        const [x, y] = at(p), r = (isSelected(p) ? 9 : 6) * rem,
+                  box = [x - r, y - 1.2 * r, x + r, y + r];
+        dots.take(box);
+        if (shown.has(p)) names.take(box);
+    }
+    if (plane.z > 1) names.take([width - MINIMAP - 22, height - MINIMAP - 22, width, height]);
+    let room = 160;
+    for (const p of [...shown, ...points.filter(p => !shown.has(p))]) {
+        if (!room) break;
         const [x, y] = at(p), chosen = shown.has(p), size = chosen ? 14 : 12,
                   text = cut(p < M ? queryText(p) : tokenText(p - M), 18),
-                  w = textWidth(text, size, chosen ? 650 : 400), h = size * rem * 1.2,
-                  far = 10 * rem;
-        const sides = [
-            [x + far, y], [x - far - w, y], [x - w / 2, y - far - h / 2],
-            [x - w / 2, y + far + h / 2], [x + far, y - h], [x + far, y + h], [x - far - w, y - h],
-            [x - far - w, y + h]
-        ];
-        const side = sides.slice(0, chosen ? 8 : 4)
-                         .find(
-                             ([left, middle]) => left > 0 && left + w < width && middle > h / 2 &&
-                                 middle < height - h / 2 &&
-                                 claim([left, middle - h / 2, left + w, middle + h / 2]));
-        if (!side) continue;
-        made++;
+                  w = textWidth(text, size, chosen ? 650 : 400), h = size * rem * 1.2;
+        const boxes =
+            [
+                [x + far, y], [x - far - w, y], [x - w / 2, y - far - h / 2],
+                [x - w / 2, y + far + h / 2], [x + far, y - h], [x + far, y + h],
+                [x - far - w, y - h], [x - far - w, y + h]
+            ].slice(0, chosen ? 8 : 4)
+                .map(([left, middle]) => [left, middle - h / 2, left + w, middle + h / 2])
+                .filter(box => box[0] > 0 && box[2] < width && box[1] > 0 && box[3] < height)
+                .filter(names.free);
+        const box = boxes.find(dots.free) || (chosen && boxes[0]);
+        if (!box) continue;
+        room--;
+        names.take(box);
         figure.append(
             svg("text", {
-                x: side[0],
-                y: side[1] + size * rem * 0.35,
+                x: box[0],
+                y: box[1] + h / 2 + size * rem * 0.35,
                 size: size * rem,
                 "font-weight": chosen ? 650 : 400,
                 fill: css(chosen ? "strong" : "faint"),

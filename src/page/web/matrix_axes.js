@@ -120,9 +120,7 @@ function matrixFigure() {
     const {rows: r, cols: c} = seen(), z = max(place.z, 1e-6),
                           width = plot.left + (c[1] - c[0]) * z + plot.names * cos(TURN) + 12,
                           height = plot.top + (r[1] - r[0]) * z + 12, names = axisLabels(r, c);
-    const figure = svg(
-        "svg",
-        {viewBox: `0 0 ${width} ${height}`, width, height, "font-family": "system-ui, sans-serif"});
+    const figure = sheet(width, height);
     const cells = (r[1] - r[0]) * (c[1] - c[0]);
     if (cells > 4096)
         figure.append(svg("image", {

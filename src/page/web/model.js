@@ -273,13 +273,8 @@ tabs.model = {
 
 /* The same as a drawing, for files. */
 function modelFigure() {
-    const places = modelPlaces(modelView.stage.clientWidth, modelView.stage.clientHeight),
-          {width, height} = places, figure = svg("svg", {
-                                        viewBox: `0 0 ${width} ${height}`,
-                                        width,
-                                        height,
-                                        "font-family": "system-ui, sans-serif"
-                                    });
+    const {stage} = modelView, {width, height} = modelPlaces(stage.clientWidth, stage.clientHeight),
+          figure = sheet(width, height);
     figure.append(svg("image", {width, height, href: modelView.canvas.toDataURL()}));
     return figure;
 }

@@ -22,16 +22,7 @@ const overlaidHeads = () => {
     return others.length ? [state.head, ...others] : [];
 };
 /* Their mean rows over some queries. */
-function overlaid(wanted) {
-    return overlaidHeads().map(head => {
-        const mean = new Float32Array(N);
-        for (const i of wanted) {
-            const weights = row(head, i);
-            for (let j = 0; j < N; j++) mean[j] += weights[j] / wanted.length;
-        }
-        return mean;
-    });
-}
+const overlaid = wanted => overlaidHeads().map(head => meanRow(head, wanted));
 /* A bar for each head, as long as its weight. */
 function showBars(bars, rows, {from, to}) {
     bars.hidden = !rows.length;

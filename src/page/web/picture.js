@@ -39,11 +39,9 @@ function pictureRow(head, band, range, columns, out) {
 /* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass, plain }, name, painted): a canvas that fills by and
  * by. plain: cells that only What if hides are drawn, too. */
 function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
-    const {head, rows: [r0, r1], cols, size: [R, C], mass, plain} = wanted,
-                                                           canvas =
-                                                               el("canvas", {width: C, height: R});
-    const context = canvas.getContext("2d"), image = context.createImageData(C, R),
-          top = mass ? 1 : topOf(head);
+    const {head, rows: [r0, r1], cols, size: [R, C], mass, plain} = wanted;
+    const canvas = el("canvas", {width: C, height: R}), context = canvas.getContext("2d"),
+          image = context.createImageData(C, R), top = mass ? 1 : topOf(head);
     const hides = headData(head), out = new Float32Array(C),
           band = r => floor(r0 + r * (r1 - r0) / R),
           key = c => ceil(cols[0] + c * (cols[1] - cols[0]) / C);

@@ -12,13 +12,14 @@ const foremost = (key, n = 1, sign = 1) =>
         .sort((a, b) => sign * (numberOf(b, key) - numberOf(a, key)))
         .slice(0, n);
 const meaningOf = key => `${statNames[key][0]}: ${statNames[key][1]}`;
-const shownNumber = (i, key) => define(fixed(numberOf(i, key), 2), meaningOf(key), "plain");
+const figureOf = (text, meaning) => define(text, meaning, "plain");
+const shownNumber = (i, key) => figureOf(fixed(numberOf(i, key), 2), meaningOf(key));
 
 /* "P(it) falls from 1.00 to 0.54", with as many digits as tell the two apart, up to four. */
 function changeOf(word, what, before, after) {
     const digits = [2, 3, 4].find(n => fixed(before, n) !== fixed(after, n)),
           number = (p, more) =>
-              define(fixed(p, digits || 2), `${what}, as a probability, ${more}`, "plain");
+              figureOf(fixed(p, digits || 2), `${what}, as a probability, ${more}`);
     if (!digits) return [`P(${word}) hardly changes from `, number(before, "by the whole model")];
     return [
         `P(${word}) ${after < before ? "falls" : "rises"} from `,
@@ -37,11 +38,10 @@ function reading(head, query) {
         key,
         nodes: [
             el("b", {}, bdi(tokenText(key))), " (",
-            define(
+            figureOf(
                 fixed(p, 2),
                 `weight of ${queryText(query)} on ${tokenText(key)} in ${
-                    headName(head)}: all weights of a query sum to 1`,
-                "plain"),
+                    headName(head)}: all weights of a query sum to 1`),
             ")"
         ]
     };
@@ -63,18 +63,16 @@ function purpose({word, place, what}) {
 function effectFindings() {
     const {effects} = manifest;
     if (!effects) return [];
-    const {word, place, log_p, what} = effects,
-                               measured = heads().filter(i => Number.isFinite(HEADS[i].effect)),
-                               byEffect =
-                                   measured.sort((a, b) => HEADS[a].effect - HEADS[b].effect);
+    const {word, place, log_p, what} = effects;
+    const measured = heads().filter(i => Number.isFinite(HEADS[i].effect)),
+          byEffect = measured.sort((a, b) => HEADS[a].effect - HEADS[b].effect);
     const one = i => {
         const {effect} = HEADS[i], read = place >= 0 && reading(i, place),
               after = exp(log_p + effect);
-        const nats = define(
+        const nats = figureOf(
             `${fixed(abs(effect), 2)} nats`,
             `effect: change of ${
-                what} if this head gives 0 and all that reads it is computed again; below 0 the head helps`,
-            "plain");
+                what} if this head gives 0 and all that reads it is computed again; below 0 the head helps`);
         const parts = word ?
             [
                 ...changeOf(word, what, exp(log_p), after), ` (${effect < 0 ? "−" : "+"}`, nats,
@@ -110,10 +108,8 @@ function effectFindings() {
 }
 
 function firstFinding() {
-    const i = heads()[0] === undefined ? 0 :
-        heads().includes(0)            ? 0 :
-                                         heads()[0],
-          query = firstQuery(), read = reading(i, query);
+    const i = heads().includes(0) ? 0 : heads()[0] ?? 0, query = firstQuery(),
+          read = reading(i, query);
     if (!read || manifest.effects) return [];
     return [{
         text: [
@@ -147,12 +143,11 @@ function labelFindings() {
               best = known ? mine.sort((a, b) => numberOf(b, key) - numberOf(a, key))[0] : mine[0];
         return {
             text: [
-                define(
+                figureOf(
                     mine.length === 1 ? `Head ${placeName(best)}` :
                                         `${mine.length} of ${heads().length} heads`,
                     "heads with the label " + label +
-                        ", the first rule of docs/statistics.md that holds for this text",
-                    "plain"),
+                        ", the first rule of docs/statistics.md that holds for this text"),
                 ` ${mine.length === 1 ? one : many} ${text}`,
                 ...(known ?
                         [
@@ -220,9 +215,9 @@ function windowFindings() {
 
 /* A link has an address, so that it can be copied; a click needs none. */
 function findingLink({name, patch, run}) {
-    const {head = state.head, query = state.query, key, tab} = patch,
-                                                        at = key ??
-        (row(head, query, true, true) ? largest(row(head, query, true, true), 1)[0] : 0) ?? 0;
+    const {head = state.head, query = state.query, key, tab} = patch;
+    const weights = row(head, query, true, true),
+          at = key ?? (weights ? largest(weights, 1)[0] : 0) ?? 0;
     return el(
         "a", {
             href: `#${placeName(head)}/${query}/${at}/${tab}`,
@@ -234,6 +229,21 @@ function findingLink({name, patch, run}) {
             }
         },
         name);
+}
+
+/* A number stays in the line of the brackets and stops beside it. */
+function keepWhole(p) {
+    for (const number of p.querySelectorAll("button")) {
+        const whole = el("span", {class: "whole"}),
+              {previousSibling: before, nextSibling: after} = number;
+        number.before(whole);
+        if (before?.data) whole.append(before.splitText(before.data.search(/\S*$/)));
+        whole.append(number);
+        if (!after?.data) continue;
+        after.splitText(after.data.search(/\s|$/));
+        whole.append(after);
+    }
+    return p;
 }
 
 const startView = {
@@ -268,7 +278,7 @@ tabs.start = {
         put(startView.list,
             ...found.map(
                 ({text, links}) =>
-                    el("li", {}, el("p", {}, ...text),
+                    el("li", {}, keepWhole(el("p", {}, ...text)),
                        el("p", {class: "links"}, ...links.map(findingLink)))));
     },
     figure: () => null

@@ -107,5 +107,5 @@ function claims() {
         name =>
             (buckets.get(name) ||
              []).every(b => box[2] <= b[0] || box[0] >= b[2] || box[3] <= b[1] || box[1] >= b[3]));
-    return {take, claim: box => free(box) && take(box)};
+    return {take, free, claim: box => free(box) && take(box)};
 }

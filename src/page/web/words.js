@@ -34,20 +34,23 @@ const unitText = ({of, from, to}) =>
               .join(""));
 const unitOf = (i, of = manifest) => state.words ? units(of).findIndex(unit => i < unit.to) : i;
 
-/* The mean row of all tokens of the selected queries. */
+/* The mean row of some queries; null: it is not there yet. */
+function meanRow(head, wanted) {
+    const mean = new Float32Array(N);
+    for (const i of wanted) {
+        const weights = row(head, i);
+        if (!weights) return null;
+        for (let j = 0; j < N; j++) mean[j] += weights[j] / wanted.length;
+    }
+    return mean;
+}
+/* That of all tokens of the selected queries. */
 function queryRow() {
     const wanted = queries().flatMap(i => {
         const unit = units(asked)[unitOf(i, asked)];
         return listOf(unit.to - unit.from, k => unit.from + k);
     });
-    if (wanted.length === 1) return row(state.head, wanted[0]);
-    const mean = new Float32Array(N);
-    for (const i of wanted) {
-        const weights = row(state.head, i);
-        if (!weights) return null;
-        for (let j = 0; j < N; j++) mean[j] += weights[j] / wanted.length;
-    }
-    return mean;
+    return wanted.length > 1 ? meanRow(state.head, wanted) : row(state.head, wanted[0]);
 }
 
 /* What shades a list: the weights from the queries, or those on the selected token or key; null: not there yet. */
