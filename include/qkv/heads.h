@@ -280,6 +280,18 @@ QKV_API QKV_NODISCARD qkv_status qkv_heads_open_mean(int64_t n_layers, int64_t n
 /** Adds an input to a mean. `one` must be measured. */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_add(qkv_heads *mean, qkv_heads *one, qkv_error *error);
 
+/**
+ * Adds an input of which only the numbers of its heads are known, as another process measured them.
+ * The mean is that of qkv_heads_add, bit by bit.
+ *
+ * @param mean     has no mean of weights: it was opened without `like`.
+ * @param numbers  [n_layers][n_heads][qkv_heads_n_numbers()]: of each head what qkv_heads_numbers
+ *                 returns.
+ * @return QKV_OK; QKV_ERR_ARGUMENT.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_heads_add_numbers(qkv_heads *mean, const double *numbers,
+                                                       qkv_error *error);
+
 /** Frees the heads. NULL is allowed. */
 QKV_API void qkv_heads_free(qkv_heads *heads);
 
