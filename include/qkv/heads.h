@@ -19,6 +19,7 @@
 
 #include "qkv/model.h"
 #include "qkv/patterns.h"
+#include "qkv/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -241,6 +242,13 @@ typedef struct qkv_heads_arrays {
      * have numbers, but neither weights nor views. Its arrays must outlive qkv_heads_measure.
      */
     const qkv_heads_rows *rows;
+    /*
+     * NULL: this process alone. Otherwise ranks, as qkvmpi_train_ranks makes them, that share the
+     * passes over queries and keys. All have the same arrays, and make the same calls on these
+     * heads in the same order. Results are the same on all, with the bits of one process. A failure
+     * within a pass is that of all. Not together with rows. It is copied; its user stays.
+     */
+    const qkv_train_ranks *ranks;
 } qkv_heads_arrays;
 
 /** Returns arrays that are not set: all 0 or NULL, and a window without bounds. */
