@@ -59,11 +59,14 @@ bool text_read(FILE *in, size_t limit, struct text *text) {
     return text->bytes;
 }
 
+static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
+
+const char *lines_name(const char *path) { return is_stdin(path) ? "standard input" : path; }
+
 qkv_status lines_open(struct lines *lines, const char *path, qkv_error *error) {
-    const bool is_stdin = strcmp(path, "-") == 0;
     char room[SHARED_ROOM];
-    lines->name = is_stdin ? "standard input" : path;
-    lines->in = is_stdin ? stdin : open_text(shared_path(path, room), error);
+    lines->name = lines_name(path);
+    lines->in = is_stdin(path) ? stdin : open_text(shared_path(path, room), error);
     return lines->in ? QKV_OK : error->status;
 }
 

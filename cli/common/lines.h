@@ -34,6 +34,8 @@ struct lines {
     int64_t number, n_bytes; /* number: from 1; n_bytes: read so far */
 };
 
+/* What messages call the file of that path. */
+const char *lines_name(const char *path);
 /* The file of that path, which must outlive the lines; "-": standard input. */
 qkv_status lines_open(struct lines *lines, const char *path, qkv_error *error);
 void lines_close(struct lines *lines);

@@ -20,7 +20,9 @@ int ranks_announced(void) {
 }
 
 bool ranks_wanted(char **argv) {
-    static const char *const shared[] = { "train", "embed", "generate", "translate", "eval" };
+    static const char *const shared[] = {
+        "train", "embed", "heads", "generate", "translate", "eval"
+    };
     for (size_t i = 0; argv[1] && i < sizeof shared / sizeof *shared; i++)
         if (strcmp(argv[1], shared[i]) == 0) return ranks_announced() > 1;
     for (size_t i = 1; argv[1] && argv[i]; i++)

@@ -39,6 +39,47 @@ const qkv_train_ranks *ranks_of_training(void) {
     return is_training ? &training : NULL;
 }
 
+/* ---- Heads that ranks share -------------------------------------------------------------------- */
+
+static bool has_left; /* some rank has left, and no exchange goes on */
+
+/* Before each exchange all say whether they go on. */
+static bool all_go_on(bool mine) {
+    const char own = mine;
+    char *const all = malloc((size_t)ranks_size());
+    bool go_on = true;
+    if (!all) abort(); /* which ends the job */
+    ranks_gather(&own, 1, all);
+    for (int rank = 0; rank < ranks_size(); rank++) go_on &= all[rank] != 0;
+    free(all);
+    has_left = !go_on;
+    return go_on;
+}
+
+static int exchange(void *user, const void *send, const size_t *send_at, const size_t *send_bytes,
+                    void *receive, const size_t *receive_at, const size_t *receive_bytes) {
+    (void)user;
+    if (has_left || !all_go_on(true)) return -1;
+    const int failed = training.exchange(training.user, send, send_at, send_bytes, receive,
+                                         receive_at, receive_bytes);
+    is_lost |= failed != 0;
+    return failed;
+}
+
+const qkv_train_ranks *ranks_of_heads(void) {
+    static qkv_train_ranks heads;
+    heads = training;
+    heads.exchange = exchange;
+    return ranks_size() > 1 ? &heads : NULL;
+}
+
+int ranks_leave(int code) {
+    if (ranks_size() == 1) return code;
+    if (has_left) return EXIT_OK;
+    all_go_on(false);
+    return code;
+}
+
 void ranks_end(void) {
     int is_begun = 0;
     MPI_Initialized(&is_begun);

@@ -28,6 +28,8 @@ int ranks_rank(void) { return 0; }
 int ranks_size(void) { return 1; }
 void ranks_end(void) {}
 const qkv_train_ranks *ranks_of_training(void) { return NULL; }
+const qkv_train_ranks *ranks_of_heads(void) { return NULL; }
+int ranks_leave(int code) { return code; }
 
 /* ---- Without other ranks ------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "common/given.h"
+#include "common/ranks.h"
 #include "heads/effect.h"
 #include "heads/fires.h"
 #include "qkv/files.h"
@@ -63,6 +64,24 @@ static int check(const struct cli_command *command, const struct heads_options *
     return code ? code : heads_check_options(command, options);
 }
 
+/* What is made before a text is read. */
+static int prepare(struct heads_job *job) {
+    const struct heads_options *const options = job->texts.options;
+    const struct session *const session = &job->texts.session;
+    qkv_error error;
+    int code = heads_like(session, options, &job->like);
+    if (code == EXIT_OK && options->effect) code = effect_check(session, options);
+    if (code == EXIT_OK && options->fires) code = fires_check(session, options);
+    if (code == EXIT_OK && options->out && ranks_rank() == 0)
+        code = cli_status(qkv_file_writable(options->out, &error), &error);
+    return code ? code : cli_status(heads_probe(job, &error), &error);
+}
+
+static int answer_file(const struct heads_job *job) {
+    const struct heads_options *const options = job->texts.options;
+    return options->fires ? fires_answer(job) : heads_answer_file(job);
+}
+
 static int heads(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct heads_options *options = data;
     int code = check(command, options, n_words);
@@ -73,25 +92,22 @@ static int heads(const struct cli_command *command, const void *data, int n_word
                                         .which = pair_which(&options->which),
                                         .answer =
                                             options->effect ? effect_answer : heads_answer } };
-    struct session *session = &job.texts.session;
     code = what_if_parse(command, &options->what_if, &job.what_if);
-    if (code == EXIT_OK) code = text_job_open(&job.texts, command, data);
+    if (code == EXIT_OK && options->file) code = ranks_begin(false);
     if (code) return code;
-    qkv_error error;
-    code = heads_like(session, options, &job.like);
-    if (code == EXIT_OK && options->effect) code = effect_check(session, options);
-    if (code == EXIT_OK && options->fires) code = fires_check(session, options);
-    if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
-        code = cli_fail("%s", error.message);
-    if (code == EXIT_OK && heads_probe(&job, &error) != QKV_OK)
-        code = cli_fail("%s", error.message);
+    code = text_job_open(&job.texts, command, data);
+    const bool is_open = code == EXIT_OK;
+    if (is_open) code = prepare(&job);
     if (code == EXIT_OK && !options->file) {
         code = text_job_run(&job.texts, n_words, words);
     } else {
-        if (code == EXIT_OK) code = options->fires ? fires_answer(&job) : heads_answer_file(&job);
-        session_close(session);
+        code = ranks_agree(code);
+        if (code == EXIT_OK) code = answer_file(&job);
+        if (is_open) session_close(&job.texts.session);
     }
     free(job.probes);
+    code = ranks_agree(code);
+    ranks_end();
     return code;
 }
 

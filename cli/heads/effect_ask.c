@@ -173,8 +173,11 @@ struct means {
     qkv_which which;
 };
 
-static qkv_status add_text(void *user, const struct texts_one *one, qkv_error *error) {
+/* Nothing is kept of a text: sums go over tokens, one after the other. */
+static qkv_status add_text(void *user, const struct texts_one *one, struct text *record,
+                           qkv_error *error) {
     struct means *const means = user;
+    (void)record;
     means->n += means->which == QKV_SELF ? one->input->n : one->pair->inputs.n;
     return qkv_run_add_outputs(one->run, means->which, one->b, means->sums, error);
 }
@@ -186,7 +189,7 @@ static qkv_status add_own(const struct effect *effect, struct means *means, qkv_
     qkv_status status = pair_model_run(effect->session, 1, &effect->input, &effect->pair,
                                        QKV_RUN_OUTPUTS, &options, &run, error);
     const struct texts_one one = { run, 0, 1, effect->input, &effect->pair };
-    if (status == QKV_OK) status = add_text(means, &one, error);
+    if (status == QKV_OK) status = add_text(means, &one, NULL, error);
     qkv_run_free(run);
     return status;
 }
@@ -204,7 +207,7 @@ static qkv_status make_means(struct effect *effect, qkv_error *error) {
                            .which = effect->which,
                            .flags = QKV_RUN_OUTPUTS,
                            .asked = &asked,
-                           .take = add_text,
+                           .make = add_text,
                            .user = &means };
     qkv_status status = means.sums && effect->means ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/given.h"
+#include "common/ranks.h"
 #include "heads/texts.h"
 
 enum { DEFAULT_TOP = 10 };
@@ -78,31 +79,56 @@ static qkv_status find(const struct fires *fires, const struct attention_view *v
     return status;
 }
 
-static int32_t *copy_ids(const qkv_encoding *tokens) {
-    int32_t *const ids = malloc((size_t)(tokens->n + 1) * sizeof *ids);
-    if (ids) memcpy(ids, tokens->ids, (size_t)tokens->n * sizeof *ids);
-    return ids;
+/* A record: a fire without arrays, and the ids of queries and keys; those of one text once. */
+static qkv_status pack(const struct fire *fire, const qkv_encoding *queries,
+                       const qkv_encoding *keys, struct text *record, qkv_error *error) {
+    const size_t n_queries = queries == keys ? 0 : (size_t)queries->n, n_keys = (size_t)keys->n;
+    record->n = sizeof *fire + (n_queries + n_keys) * sizeof(int32_t);
+    record->bytes = malloc(record->n);
+    if (!record->bytes) return text_no_memory(error);
+    char *const ids = record->bytes + sizeof *fire;
+    memcpy(record->bytes, fire, sizeof *fire);
+    if (n_queries > 0) memcpy(ids, queries->ids, n_queries * sizeof(int32_t));
+    memcpy(ids + n_queries * sizeof(int32_t), keys->ids, n_keys * sizeof(int32_t));
+    return QKV_OK;
 }
 
-static qkv_status take(void *user, const struct texts_one *text, qkv_error *error) {
-    struct fires *const fires = user;
+static qkv_status make(void *user, const struct texts_one *text, struct text *record,
+                       qkv_error *error) {
+    const struct fires *const fires = user;
     const struct attention_view view =
         pair_view(fires->session, text->input, text->pair, fires->which);
     const qkv_encoding *const queries = view.queries.tokens, *const keys = view.keys.tokens;
     qkv_sharpest best = qkv_sharpest_init();
     const qkv_status status = find(fires, &view, text, &best, error);
     if (status != QKV_OK) return status;
-    struct fire fire = { .line = text->line,
-                         .query = best.query,
-                         .key = best.key,
-                         .n_queries = queries->n,
-                         .n_keys = keys->n,
-                         .weight = best.weight };
-    fires->n_silent += best.query < 0;
-    if (best.query < 0) return QKV_OK;
+    const struct fire fire = { .line = text->line,
+                               .query = best.query,
+                               .key = best.key,
+                               .n_queries = queries->n,
+                               .n_keys = keys->n,
+                               .weight = best.weight };
+    return pack(&fire, queries, keys, record, error);
+}
+
+static int32_t *copy_ids(const char *from, int64_t n) {
+    int32_t *const ids = malloc((size_t)(n + 1) * sizeof *ids);
+    if (ids) memcpy(ids, from, (size_t)n * sizeof *ids);
+    return ids;
+}
+
+static qkv_status take(void *user, const struct text *record, qkv_error *error) {
+    struct fires *const fires = user;
+    struct fire fire;
+    memcpy(&fire, record->bytes, sizeof fire);
+    fires->n_silent += fire.query < 0;
+    if (fire.query < 0) return QKV_OK;
     if (fires->n == fires->most && is_behind(&fire, &fires->list[fires->n - 1])) return QKV_OK;
-    fire.queries = copy_ids(queries);
-    fire.keys = queries == keys ? fire.queries : copy_ids(keys);
+    const char *const ids = record->bytes + sizeof fire;
+    const size_t all = (size_t)(fire.n_queries + fire.n_keys) * sizeof(int32_t);
+    const bool two = record->n - sizeof fire == all;
+    fire.keys = copy_ids(ids + (two ? (size_t)fire.n_queries * sizeof(int32_t) : 0), fire.n_keys);
+    fire.queries = two ? copy_ids(ids, fire.n_queries) : fire.keys;
     if (fire.queries && fire.keys) {
         put(fires, &fire);
         return QKV_OK;
@@ -243,6 +269,7 @@ int fires_answer(const struct heads_job *job) {
                            .which = fires.which,
                            .flags = QKV_RUN_CAPTURE,
                            .asked = &asked,
+                           .make = make,
                            .take = take,
                            .user = &fires };
     int64_t n_layers, n_heads;
@@ -252,13 +279,15 @@ int fires_answer(const struct heads_job *job) {
     fires.list = calloc((size_t)fires.most + 1, sizeof *fires.list);
     fires.of = calloc((size_t)(n_layers * n_heads) + 1, 1);
     qkv_status status = fires.list && fires.of ? QKV_OK : text_no_memory(&error);
-    if (status == QKV_OK) {
+    int code = ranks_agree(cli_status(status, &error));
+    if (code == EXIT_OK) {
         fires.of[fires.layer * n_heads + fires.head] = 1;
         status = texts_read(&texts, &error);
+        if (status == QKV_OK && ranks_rank() == 0) status = fires_show(&fires, &texts, &error);
+        code = cli_status(status, &error);
     }
-    if (status == QKV_OK) status = fires_show(&fires, &texts, &error);
     for (int64_t i = 0; i < fires.n; i++) fire_free(&fires.list[i]);
     free(fires.list);
     free(fires.of);
-    return cli_status(status, &error);
+    return code;
 }

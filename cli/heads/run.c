@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/given.h"
+#include "common/ranks.h"
 #include "heads/heads.h"
 #include "heads/texts.h"
 
@@ -29,7 +31,8 @@ qkv_status heads_probe(struct heads_job *job, qkv_error *error) {
         calloc((size_t)(session->info->n_layers * session->info->n_heads) + 1, sizeof *job->probes);
     if (!job->probes) return text_no_memory(error);
     job->report = qkv_probe_report_init();
-    const qkv_call_options call = progress_call(&progress, "probing", session->common->quiet);
+    const qkv_call_options call =
+        progress_call(&progress, "probing", session->common->quiet || ranks_rank() > 0);
     const qkv_status status = qkv_inspect_probes(session->ctx, session->model, &asked, job->probes,
                                                  sizeof *job->probes, &job->report, &call, error);
     progress_end(&progress);
@@ -129,22 +132,38 @@ qkv_status heads_answer(struct text_job *text_job, const qkv_encoding *input, js
 /* ---- Many texts ------------------------------------------------------------------------------ */
 
 struct adding {
-    const struct heads *heads;
+    struct heads *heads;
     const qkv_head_probes *probes;
 };
 
-/* A text of --file to the means. */
-static qkv_status add_text(void *user, const struct texts_one *text, qkv_error *error) {
+static size_t numbers_bytes(const struct heads *heads) {
+    return (size_t)heads->n_all * (size_t)qkv_heads_n_numbers() * sizeof(double);
+}
+
+/* The numbers of all heads on a text of --file. */
+static qkv_status make_numbers(void *user, const struct texts_one *text, struct text *record,
+                               qkv_error *error) {
     const struct adding *adding = user;
     const struct session *session = adding->heads->text.session;
     const struct attention_view view =
         pair_view(session, text->input, text->pair, adding->heads->which);
     qkv_heads *one = NULL;
     qkv_status status = pair_heads(session, &view, text->run, text->b, &one, error);
-    if (status == QKV_OK) qkv_heads_set_probes(one, adding->probes, sizeof *adding->probes);
-    if (status == QKV_OK) status = qkv_heads_add(adding->heads->text.heads, one, error);
+    *record =
+        (struct text){ malloc(numbers_bytes(adding->heads) + 1), numbers_bytes(adding->heads) };
+    if (status == QKV_OK && !record->bytes) status = text_no_memory(error);
+    if (status == QKV_OK) {
+        qkv_heads_set_probes(one, adding->probes, sizeof *adding->probes);
+        if (record->n > 0) memcpy(record->bytes, qkv_heads_numbers(one, 0), record->n);
+    }
     qkv_heads_free(one);
     return status;
+}
+
+static qkv_status add_numbers(void *user, const struct text *record, qkv_error *error) {
+    const struct adding *adding = user;
+    return qkv_heads_add_numbers(adding->heads->text.heads,
+                                 (const double *)(const void *)record->bytes, error);
 }
 
 /* Adds up the texts of --file, and counts what there is to count. */
@@ -155,12 +174,11 @@ static qkv_status read_texts(struct heads *heads, const qkv_head_probes *probes,
                            .which = heads->which,
                            .flags = QKV_RUN_CAPTURE,
                            .asked = &heads->what_if->asked,
-                           .take = add_text,
+                           .make = make_numbers,
+                           .record_bytes = numbers_bytes(heads),
+                           .take = add_numbers,
                            .user = &adding };
-    const struct pair none = { .target = NULL };
-    const struct attention_view view = pair_view(heads->text.session, NULL, &none, heads->which);
-    qkv_status status = pair_check_causal(heads->what_if, &view, error);
-    if (status == QKV_OK) status = texts_read(&texts, error);
+    const qkv_status status = texts_read(&texts, error);
     heads->n_texts = texts.n_texts;
     heads->n_cut = texts.n_cut;
     heads->n_tokens = texts.n_tokens;
@@ -168,24 +186,31 @@ static qkv_status read_texts(struct heads *heads, const qkv_head_probes *probes,
     return status;
 }
 
-static qkv_status answer_file(const struct heads_job *job, json_t **json, qkv_error *error) {
-    struct heads heads;
-    qkv_status status = heads_make(job, NULL, &heads, error);
-    if (status == QKV_OK)
-        status =
-            qkv_heads_open_mean(heads.n_layers, heads.n_heads, job->texts.session.info->max_len, 0,
-                                NULL, &heads.text.heads, error);
-    if (status == QKV_OK) status = read_texts(&heads, job->probes, error);
-    if (status == QKV_OK) status = show(job, &heads, json, error);
-    heads_free(&heads);
-    return status;
+/* What all ranks have before they share texts. */
+static qkv_status open_mean(const struct heads_job *job, struct heads *heads, qkv_error *error) {
+    const struct pair none = { .target = NULL };
+    qkv_status status = heads_make(job, NULL, heads, error);
+    if (status != QKV_OK) return status;
+    const struct attention_view view = pair_view(heads->text.session, NULL, &none, heads->which);
+    status = qkv_heads_open_mean(heads->n_layers, heads->n_heads, job->texts.session.info->max_len,
+                                 0, NULL, &heads->text.heads, error);
+    return status == QKV_OK ? pair_check_causal(heads->what_if, &view, error) : status;
 }
 
 int heads_answer_file(const struct heads_job *job) {
+    const bool as_json = job->texts.session.common->json;
+    struct heads heads;
     json_t *json = NULL;
     qkv_error error;
-    const bool as_json = job->texts.session.common->json;
-    const qkv_status status = answer_file(job, as_json ? &json : NULL, &error);
-    if (status != QKV_OK) return cli_fail("%s", error.message);
-    return as_json && !json_print(stdout, json) ? EXIT_FAILED : EXIT_OK;
+    qkv_status status = open_mean(job, &heads, &error);
+    int code = ranks_agree(cli_status(status, &error));
+    if (code == EXIT_OK) {
+        status = read_texts(&heads, job->probes, &error);
+        if (status == QKV_OK && ranks_rank() == 0)
+            status = show(job, &heads, as_json ? &json : NULL, &error);
+        code = cli_status(status, &error);
+    }
+    heads_free(&heads);
+    if (code || !json) return code;
+    return json_print(stdout, json) ? EXIT_OK : EXIT_FAILED;
 }

@@ -6,41 +6,59 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/lines.h"
+#include "common/ranks.h"
+#include "common/share.h"
 
-enum { BATCH = 256, BATCH_TOKENS = 4096 };
+/*
+ * Lines of a piece, texts and tokens of a run. A piece has about as many bytes as a run has tokens' bytes;
+ * and fewer lines, if their records are large.
+ */
+enum { BATCH = 256, BATCH_TOKENS = 4096, PIECE_BYTES = 1 << 14, RECORD_BYTES = 8 << 20 };
 
 struct reading {
     struct texts *texts;
-    struct lines lines;
-    int64_t file_bytes; /* 0: unknown */
+    struct lines lines;  /* on the first rank; the name and the number of a line on all */
+    int64_t file_bytes;  /* 0: unknown */
+    int64_t piece_lines; /* at most */
+    struct text piece;   /* the last one: of each line its number, its length, and it */
+    bool is_read;        /* up to its end, or to … */
+    qkv_status input;    /* … what could not be read, behind the last piece */
+    qkv_error input_error;
+    struct progress progress;
+    /* Of a piece. */
     qkv_encoding *waiting[BATCH];
     int64_t numbers[BATCH]; /* of their lines */
     struct pair *pairs;     /* [BATCH] of --cross and --decoder */
     int64_t n_waiting, n_waiting_tokens;
-    struct progress progress;
+    struct counts {
+        int64_t n_texts, n_cut, n_tokens, n_targets;
+    } counts;
+    FILE *out; /* of each text the length of its record, and it, up to a multiple of 8 bytes */
 };
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static void tell(struct reading *reading) {
-    char text[80];
-    if (reading->file_bytes > 0) {
-        progress_bar(&reading->progress, "reading", reading->lines.n_bytes, reading->file_bytes);
-        return;
-    }
-    snprintf(text, sizeof text, "%" PRId64 " texts ...", reading->texts->n_texts);
-    progress_text(&reading->progress, text);
+static qkv_status keep(struct reading *reading, const struct text *record, qkv_error *error) {
+    static const char zeros[8];
+    const int64_t n = (int64_t)record->n;
+    fwrite(&n, sizeof n, 1, reading->out);
+    fwrite(record->bytes, 1, record->n, reading->out);
+    fwrite(zeros, 1, -record->n % sizeof zeros, reading->out);
+    return ferror(reading->out) ? text_no_memory(error) : QKV_OK;
 }
 
-static qkv_status add_one(struct reading *reading, const qkv_run *run, int64_t b,
-                          qkv_error *error) {
+static qkv_status make_one(struct reading *reading, const qkv_run *run, int64_t b,
+                           qkv_error *error) {
     struct texts *const texts = reading->texts;
     const struct texts_one one = { run, b, reading->numbers[b], reading->waiting[b],
                                    &reading->pairs[b] };
-    texts->n_tokens += one.input->n;
-    texts->n_targets += one.pair->inputs.n;
-    return texts->take(texts->user, &one, error);
+    struct text record = { NULL, 0 };
+    reading->counts.n_tokens += one.input->n;
+    reading->counts.n_targets += one.pair->inputs.n;
+    qkv_status status = texts->make(texts->user, &one, &record, error);
+    if (status == QKV_OK) status = keep(reading, &record, error);
+    free(record.bytes);
+    return status;
 }
 
 static void drop_one(struct reading *reading, int64_t b) {
@@ -58,13 +76,12 @@ static qkv_status run_waiting(struct reading *reading, qkv_error *error) {
         pair_model_run(session, reading->n_waiting, (const qkv_encoding *const *)reading->waiting,
                        reading->pairs, reading->texts->flags, reading->texts->asked, &run, error);
     for (int64_t b = 0; b < reading->n_waiting; b++) {
-        if (status == QKV_OK) status = add_one(reading, run, b, error);
+        if (status == QKV_OK) status = make_one(reading, run, b, error);
         drop_one(reading, b);
     }
-    reading->texts->n_texts += reading->n_waiting;
+    reading->counts.n_texts += reading->n_waiting;
     reading->n_waiting = reading->n_waiting_tokens = 0;
     qkv_run_free(run);
-    tell(reading);
     return status;
 }
 
@@ -96,11 +113,11 @@ static qkv_status split(struct text line, struct text texts[2], int *n_texts, qk
     return QKV_OK;
 }
 
-static qkv_status add_line(struct reading *reading, qkv_error *error) {
+static qkv_status add_line(struct reading *reading, struct text line, qkv_error *error) {
     struct text texts[2] = { { NULL, 0 }, { NULL, 0 } };
     int n_texts = 0;
     qkv_encoding *encoding = NULL;
-    qkv_status status = split(reading->lines.line, texts, &n_texts, error);
+    qkv_status status = split(line, texts, &n_texts, error);
     if (status != QKV_OK || n_texts == 0) return status;
     const struct session *session = reading->texts->session;
     const bool pairs = reading->texts->which != QKV_SELF; /* the second text is a target */
@@ -116,45 +133,159 @@ static qkv_status add_line(struct reading *reading, qkv_error *error) {
         drop_one(reading, reading->n_waiting);
         return status;
     }
-    reading->texts->n_cut += encoding->n < n;
+    reading->counts.n_cut += encoding->n < n;
     reading->numbers[reading->n_waiting++] = reading->lines.number;
     reading->n_waiting_tokens += encoding->n + pair->inputs.n;
     return QKV_OK;
 }
 
-static qkv_status read_lines(struct reading *reading, qkv_error *error) {
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+static bool piece_add(struct text *piece, size_t *room, const void *bytes, size_t n) {
+    if (piece->n + n > *room) {
+        const size_t twice = 2 * *room, larger = piece->n + n > twice ? piece->n + n : twice;
+        char *const moved = realloc(piece->bytes, larger);
+        if (!moved) return false;
+        piece->bytes = moved;
+        *room = larger;
+    }
+    if (n > 0) memcpy(piece->bytes + piece->n, bytes, n);
+    piece->n += n;
+    return true;
+}
+
+/* The next line to the piece; false: there is none, or a failure, which reading->input has. */
+static bool read_line(struct reading *reading, size_t *room) {
+    struct lines *const lines = &reading->lines;
+    qkv_error *const error = &reading->input_error;
+    if (!lines_next(lines, &reading->input, error)) {
+        if (reading->input == QKV_OK) reading->input = lines_end(lines, error);
+        return false;
+    }
+    if (reading->input == QKV_OK) {
+        const int64_t head[2] = { lines->number, (int64_t)lines->line.n };
+        if (piece_add(&reading->piece, room, head, sizeof head) &&
+            piece_add(&reading->piece, room, lines->line.bytes, lines->line.n))
+            return true;
+        reading->input = text_no_memory(error);
+    }
+    lines_error(lines, error);
+    return false;
+}
+
+static bool next(void *user, struct text *piece, qkv_status *status, qkv_error *error) {
+    struct reading *const reading = user;
+    size_t room = 0;
+    free(reading->piece.bytes);
+    reading->piece = (struct text){ NULL, 0 };
+    if (cli_cancelled && reading->input == QKV_OK)
+        reading->input =
+            text_error(&reading->input_error, QKV_ERR_CANCELLED, "nothing was written");
+    bool more = reading->input == QKV_OK && !reading->is_read;
+    for (int64_t n = 0; more && n < reading->piece_lines && reading->piece.n < PIECE_BYTES; n++)
+        more = read_line(reading, &room);
+    reading->is_read |= !more;
+    *piece = reading->piece;
+    if (piece->n > 0) return true;
+    *status = reading->input;
+    *error = reading->input_error;
+    return false;
+}
+
+static qkv_status run_piece(struct reading *reading, const struct text *piece, qkv_error *error) {
     qkv_status status = QKV_OK;
-    while (status == QKV_OK && lines_next(&reading->lines, &status, error)) {
-        if (status == QKV_OK) status = add_line(reading, error);
+    for (size_t at = 0; status == QKV_OK && at < piece->n;) {
+        int64_t head[2];
+        memcpy(head, piece->bytes + at, sizeof head);
+        at += sizeof head;
+        reading->lines.number = head[0];
+        status = add_line(reading, (struct text){ piece->bytes + at, (size_t)head[1] }, error);
         if (status != QKV_OK) return lines_error(&reading->lines, error);
+        at += (size_t)head[1];
         if (reading->n_waiting == BATCH || reading->n_waiting_tokens >= BATCH_TOKENS)
             status = run_waiting(reading, error);
     }
-    if (status == QKV_OK) status = lines_end(&reading->lines, error);
-    if (status == QKV_OK) status = run_waiting(reading, error);
-    if (status == QKV_OK && reading->texts->n_texts == 0)
-        return text_error(error, QKV_ERR_FORMAT, "%s: no line has any text", reading->lines.name);
+    return status == QKV_OK ? run_waiting(reading, error) : status;
+}
+
+/* An answer: counts, and the records of texts. The number of the line that was read last stays. */
+static qkv_status make(void *user, const struct text *piece, struct text *answer,
+                       qkv_error *error) {
+    struct reading *const reading = user;
+    const int64_t number = reading->lines.number;
+    reading->counts = (struct counts){ 0 };
+    reading->out = open_memstream(&answer->bytes, &answer->n);
+    if (!reading->out) return text_no_memory(error);
+    fwrite(&reading->counts, sizeof reading->counts, 1, reading->out);
+    qkv_status status = run_piece(reading, piece, error);
+    for (int64_t b = 0; b < reading->n_waiting; b++) drop_one(reading, b);
+    reading->n_waiting = reading->n_waiting_tokens = 0;
+    reading->lines.number = number;
+    if (fclose(reading->out) != 0 && status == QKV_OK) status = text_no_memory(error);
+    if (status == QKV_OK)
+        memcpy(answer->bytes, &reading->counts, sizeof reading->counts);
+    else
+        free(answer->bytes);
     return status;
 }
 
-static qkv_status open_file(struct reading *reading, const char *path, qkv_error *error) {
+static void tell(struct reading *reading) {
+    char text[80];
+    if (reading->file_bytes > 0) {
+        progress_bar(&reading->progress, "reading", reading->lines.n_bytes, reading->file_bytes);
+        return;
+    }
+    snprintf(text, sizeof text, "%" PRId64 " texts ...", reading->texts->n_texts);
+    progress_text(&reading->progress, text);
+}
+
+static qkv_status take(void *user, const struct text *answer, qkv_error *error) {
+    struct reading *const reading = user;
+    struct texts *const texts = reading->texts;
+    struct counts made;
+    qkv_status status = QKV_OK;
+    memcpy(&made, answer->bytes, sizeof made);
+    for (size_t at = sizeof made; status == QKV_OK && at < answer->n;) {
+        int64_t n;
+        memcpy(&n, answer->bytes + at, sizeof n);
+        const struct text record = { answer->bytes + at + sizeof n, (size_t)n };
+        if (texts->take) status = texts->take(texts->user, &record, error);
+        at += sizeof n + (record.n + 7) / 8 * 8;
+    }
+    texts->n_texts += made.n_texts;
+    texts->n_cut += made.n_cut;
+    texts->n_tokens += made.n_tokens;
+    texts->n_targets += made.n_targets;
+    tell(reading);
+    return status;
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+/* A file that cannot be opened is one that cannot be read. */
+static void open_file(struct reading *reading, const char *path) {
     struct stat about;
-    const qkv_status status = lines_open(&reading->lines, path, error);
+    if (ranks_rank() == 0)
+        reading->input = lines_open(&reading->lines, path, &reading->input_error);
     FILE *const in = reading->lines.in;
     if (in && in != stdin && fstat(fileno(in), &about) == 0 && S_ISREG(about.st_mode))
         reading->file_bytes = about.st_size;
-    return status;
 }
 
 qkv_status texts_read(struct texts *texts, qkv_error *error) {
-    struct reading reading = { .texts = texts };
+    struct reading reading = { .texts = texts, .lines.name = lines_name(texts->path) };
+    const struct share share = { .user = &reading, .next = next, .make = make, .take = take };
+    const int64_t most = RECORD_BYTES / (int64_t)(texts->record_bytes + 1);
+    reading.piece_lines = most < 1 ? 1 : most < BATCH ? most : BATCH;
     reading.pairs = calloc(BATCH, sizeof *reading.pairs);
-    if (!reading.pairs) return text_no_memory(error);
-    qkv_status status = open_file(&reading, texts->path, error);
+    if (!reading.pairs) abort(); /* which ends the job */
+    open_file(&reading, texts->path);
     progress_begin(&reading.progress, texts->session->common->quiet);
-    if (status == QKV_OK) status = read_lines(&reading, error);
+    qkv_status status = share_run(&share, error);
     progress_end(&reading.progress);
-    for (int64_t b = 0; b < reading.n_waiting; b++) drop_one(&reading, b);
+    if (status == QKV_OK && ranks_rank() == 0 && texts->n_texts == 0)
+        status = text_error(error, QKV_ERR_FORMAT, "%s: no line has any text", reading.lines.name);
+    free(reading.piece.bytes);
     lines_close(&reading.lines);
     free(reading.pairs);
     return status;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/rows.h"
+#include "common/draw.h"
+#include "common/ranks.h"
 #include "look/look.h"
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -60,25 +61,6 @@ static int parse(const struct cli_command *command, const struct look_options *o
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-/* [L,D], [H,L,D] or [1,H,L,D], at least one of each. */
-static int read_array(const char *option, const char *path, qkv_array **array) {
-    qkv_error error;
-    char shape[200];
-    if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
-        return cli_fail("%s %s", option, error.message);
-    rows_to_floats(*array);
-    const qkv_array *a = *array;
-    if (a->type != QKV_ARRAY_F32)
-        return cli_fail("%s %s: holds booleans, not numbers", option, path);
-    if (a->rank < 2 || a->rank > 4 || (a->rank == 4 && a->shape[0] != 1))
-        return cli_fail("%s %s: shape %s is none of [L,D], [H,L,D], [1,H,L,D]", option, path,
-                        attend_shape_text(a, shape));
-    if (a->n_elems == 0)
-        return cli_fail("%s %s: shape %s has nothing to look at", option, path,
-                        attend_shape_text(a, shape));
-    return EXIT_OK;
-}
-
 static int check_shapes(const struct arrays *arrays) {
     const qkv_array *q = arrays->q, *k = arrays->k;
     char q_shape[200], k_shape[200];
@@ -125,11 +107,12 @@ static int take_rules(struct arrays *arrays) {
 static int read_all(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
     qkv_heads_arrays *a = &arrays->given;
-    int code = read_array("--q", options->q, &arrays->q);
-    if (!code) code = read_array("--k", options->k, &arrays->k);
+    int code = arrays_read("--q", options->q, &arrays->q);
+    if (!code) code = arrays_read("--k", options->k, &arrays->k);
     if (code) return code;
     a->q = arrays->q->data;
     a->k = arrays->k->data;
+    a->ranks = ranks_of_heads();
     a->n_heads = attend_size(arrays->q, 1);
     a->n_kv_heads = attend_size(arrays->k, 1);
     a->n_queries = attend_size(arrays->q, 2);
@@ -183,7 +166,8 @@ static int check_plot(const struct arrays *arrays) {
 static qkv_status measure(const struct look *look, qkv_error *error) {
     const unsigned received = arrays_are_long(look->arrays) ? 0 : QKV_HEADS_RECEIVED;
     struct progress progress;
-    const qkv_call_options call = progress_call(&progress, "heads", look->options->common.quiet);
+    const qkv_call_options call =
+        progress_call(&progress, "heads", look->options->common.quiet || ranks_rank() > 0);
     const qkv_status status =
         qkv_heads_measure(look->text.heads, QKV_HEADS_SHARPEST | received, &call, error);
     progress_end(&progress);
@@ -239,23 +223,56 @@ static qkv_status answer(struct look *look, qkv_error *error) {
     return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
 }
 
+/* The first rank alone writes. */
+static int check_out(const struct look_options *options) {
+    qkv_error error;
+    if (!options->out || ranks_rank() > 0) return EXIT_OK;
+    return cli_status(qkv_file_writable(options->out, &error), &error);
+}
+
+static int show(struct look *look, struct arrays *arrays) {
+    qkv_error error;
+    look->given = arrays->named;
+    look->n_rows = arrays->given.n_queries;
+    look->n_cols = arrays->given.n_keys;
+    look->cols = arrays->keys.labels;
+    look->rows = arrays->self ? arrays->keys.labels : arrays->queries.labels;
+    const int code = cli_status(answer(look, &error), &error);
+    qkv_heads_free(look->text.heads);
+    return code;
+}
+
+/* Other ranks print nothing, and do what the first one does for its terminal. */
+static int open_terminal(const struct look_options *options, int64_t *side) {
+    struct term term;
+    if (ranks_rank() > 0 && !freopen("/dev/null", "w", stdout))
+        return cli_fail("/dev/null cannot be opened");
+    term_init(&term, stdout, &options->common);
+    const int64_t mine = heatmap_side(&term);
+    int64_t *const all = calloc((size_t)ranks_size(), sizeof *all);
+    if (!all) abort(); /* which ends the job */
+    ranks_gather(&mine, (int)sizeof mine, all);
+    *side = all[0];
+    free(all);
+    return EXIT_OK;
+}
+
 int look_arrays(const struct cli_command *command, const struct look_options *options) {
     struct arrays arrays;
     struct look look = { .options = options, .arrays = &arrays };
-    qkv_error error;
     int code = parse(command, options, &arrays);
+    if (!code && options->mpi) code = ranks_begin(true);
     if (!code) code = session_context(command, &options->common, &look.ctx);
-    if (!code && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
-        code = cli_fail("%s", error.message);
-    if (!code) code = read_all(&arrays);
-    if (!code) code = check_plot(&arrays);
-    look.given = arrays.named;
-    look.n_rows = arrays.given.n_queries;
-    look.n_cols = arrays.given.n_keys;
-    look.cols = arrays.keys.labels;
-    look.rows = arrays.self ? arrays.keys.labels : arrays.queries.labels;
-    if (!code && answer(&look, &error) != QKV_OK) code = cli_fail("%s", error.message);
-    qkv_heads_free(look.text.heads);
+    if (!code) code = check_out(options);
+    code = ranks_agree(code);
+    if (!code) code = ranks_agree(open_terminal(options, &arrays.side));
+    if (!code) {
+        code = read_all(&arrays);
+        if (!code) code = check_plot(&arrays);
+        if (!code) code = show(&look, &arrays);
+        code = ranks_agree(ranks_leave(code));
+    }
+    ranks_end();
     free_all(&arrays);
     qkv_ctx_destroy(look.ctx);
     return code;

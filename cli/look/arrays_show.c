@@ -38,7 +38,7 @@ static void print_heads(const struct look *look, struct term *term) {
 
 static qkv_status draw_tiles(const struct look *look, struct term *term, qkv_error *error) {
     struct look_tiles tiles;
-    float *cells = look_chosen_cells(look, heatmap_side(term), &tiles, error);
+    float *cells = look_chosen_cells(look, look->arrays->side, &tiles, error);
     if (!cells) return error->status;
     const struct map_view view = { .n_rows = tiles.tile * tiles.rows,
                                    .n_cols = tiles.tile * tiles.cols,

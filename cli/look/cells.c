@@ -14,7 +14,8 @@ struct look_tiles look_tiles_of(const struct look *look, int64_t most) {
 qkv_status look_cells(const struct look *look, int64_t index, const struct look_tiles *tiles,
                       float *cells, qkv_error *error) {
     struct progress progress;
-    qkv_call_options call = progress_call(&progress, "pooled map", look->options->common.quiet);
+    qkv_call_options call =
+        progress_call(&progress, "pooled map", look->options->common.quiet || !look_writes());
     if (!look->arrays) call.cancel = NULL;
     if (tiles->tile == 1) call.progress = NULL;
     const qkv_status status =

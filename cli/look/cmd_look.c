@@ -16,7 +16,8 @@ static qkv_status to_json(const struct look *look, json_t **json, qkv_error *err
 static qkv_status write_json(const struct look *look, const char *path, qkv_error *error) {
     json_t *object = NULL;
     const qkv_status status = to_json(look, &object, error);
-    return status == QKV_OK ? json_write_file(path, object, error) : status;
+    if (status == QKV_OK && !look_writes()) json_decref(object);
+    return status == QKV_OK && look_writes() ? json_write_file(path, object, error) : status;
 }
 
 #define PICTURES ".png .svg .pdf"
@@ -75,7 +76,7 @@ qkv_status look_show(const struct look *look, json_t **json, qkv_error *error) {
         (look->options->plot.set ? look_plot
          : is_alignment          ? look_align_picture
                                  : writers[given_ending(out, ENDINGS)])(look, out, error);
-    if (status == QKV_OK) tell_written(look, out);
+    if (status == QKV_OK && look_writes()) tell_written(look, out);
     return status;
 }
 
@@ -94,6 +95,7 @@ static const struct given_rule inputs[] = {
       .without = "--q",
       .message = "%s goes with --q and --k, not with a text" },
     { .without = "--q|a text|--jsonl|--file|--serve", .message = "TEXT is missing" },
+    { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
     { .these = "--file", .with = "a text|--jsonl|--q" },
     { .these =
           "a text|--pair|" DECODER "|--target|--top|--what-if|--slide|--jsonl|--model|--truncate",
@@ -209,6 +211,7 @@ static const struct cli_option look_table[] = {
     OPTION_FILE("--against", "MODEL", against, "/"),
     OPTION_FLAG("--serve", serve),
     OPTION_INT("--port", "N", port, 1, 65535),
+    OPTION_FLAG("--mpi", mpi),
     PICTURE_TABLE(picture),
     OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };

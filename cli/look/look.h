@@ -6,6 +6,7 @@
 #include "common/attended.h"
 #include "common/pictured.h"
 #include "common/predict.h"
+#include "common/ranks.h"
 #include "common/rules.h"
 #include "common/term.h"
 #include <qkv/files.h>
@@ -30,6 +31,7 @@ struct look_options {
     const char *against; /* against.h */
     bool effect;         /* of a page (page_effect.c) */
     bool serve;          /* serve.c */
+    bool mpi;            /* of arrays (arrays_read.c) */
     struct arg_int port;
     struct picture_options picture;
 };
@@ -216,10 +218,17 @@ struct arrays {
     struct array_names keys, queries; /* queries without any, with self: … */
     bool self;  /* … they are the tokens that keys are, as many and without names of their own */
     bool named; /* heads were named */
+    int64_t side;    /* most tiles a side on the terminal, of the first rank */
     int64_t layer;   /* the name of their layer; -1: none */
     int64_t n_shown; /* heads that are looked at … */
     int64_t *names;  /* … and which: places in the array, unless that has one head only */
 };
+
+/*
+ * An array of --q or --k, at least one of each: [L,D], [H,L,D] or [1,H,L,D]. Of several ranks each reads its
+ * rows, and gives them to the others (arrays_read.c). An exit code.
+ */
+int arrays_read(const char *option, const char *path, qkv_array **array);
 
 /* An exit code, having said what is wrong. */
 int look_arrays(const struct cli_command *command, const struct look_options *options);
@@ -261,6 +270,9 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error);
 qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error);
 /* Shows, writes or makes an object of what is there (cmd_look.c). */
 qkv_status look_show(const struct look *look, json_t **json, qkv_error *error);
+
+/* Of ranks that share the work of arrays the first one alone writes, and speaks. */
+static inline bool look_writes(void) { return ranks_rank() == 0; }
 
 /* ---- Files: of the named head, else of all heads --------------------------------------------- */
 

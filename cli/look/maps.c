@@ -114,6 +114,7 @@ qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_hea
     qkv_page_result result = qkv_page_result_init();
     double *places = NULL;
     char *notes = NULL;
+    if (!look_writes()) return QKV_OK;
     page->heads = heads;
     qkv_status status = make_all(look, heads, page->n_heads, &places, &notes, error);
     if (status == QKV_OK) status = qkv_page_write(page, path, &result, error);

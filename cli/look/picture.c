@@ -108,7 +108,7 @@ static qkv_status draw_all(const struct look *look, struct drawn *drawn, const c
 qkv_status look_picture(const struct look *look, const char *path, qkv_error *error) {
     struct drawn drawn = { .block = look_block_of(look) };
     qkv_status status = make(look, &drawn, error);
-    if (status == QKV_OK)
+    if (status == QKV_OK && look_writes())
         status = (drawn.block.one ? draw_one : draw_all)(look, &drawn, path, error);
     free(drawn.block.cells);
     free(drawn.hidden);

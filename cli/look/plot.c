@@ -67,7 +67,7 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
                                        .caption = caption.text,
                                        .theme = (qkv_theme)look->options->common.theme.value,
                                        .causal = look_info(look)->causal };
-    if (status == QKV_OK) status = plots[plot].write(&profile, path, error);
+    if (status == QKV_OK && look_writes()) status = plots[plot].write(&profile, path, error);
     return status;
 }
 

@@ -31,7 +31,7 @@ qkv_status look_npy(const struct look *look, const char *path, qkv_error *error)
                         .data = block.cells };
     const int64_t shape[] = { look_info(look)->n_layers, look_info(look)->n_heads, n, m };
     memcpy(array.shape, shape + 4 - array.rank, (size_t)array.rank * sizeof *shape);
-    if (status == QKV_OK) status = qkv_array_write(path, &array, error);
+    if (status == QKV_OK && look_writes()) status = qkv_array_write(path, &array, error);
     free(block.cells);
     return status;
 }
@@ -91,7 +91,7 @@ qkv_status look_csv(const struct look *look, const char *path, qkv_error *error)
     struct look_block block = look_block_of(look);
     struct csv csv;
     qkv_status status = read_block(look, CSV_LIMIT, "; .npy holds more", &block, error);
-    if (status == QKV_OK) {
+    if (status == QKV_OK && look_writes()) {
         csv_open(&csv);
         (block.one ? put_one_head : put_all_heads)(&csv, look, &block);
         status = csv_write(&csv, path, error);

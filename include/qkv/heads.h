@@ -19,6 +19,7 @@
 
 #include "qkv/model.h"
 #include "qkv/patterns.h"
+#include "qkv/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -241,6 +242,13 @@ typedef struct qkv_heads_arrays {
      * have numbers, but neither weights nor views. Its arrays must outlive qkv_heads_measure.
      */
     const qkv_heads_rows *rows;
+    /*
+     * NULL: this process alone. Otherwise ranks, as qkvmpi_train_ranks makes them, that share the
+     * passes over queries and keys. All have the same arrays, and make the same calls on these
+     * heads in the same order. Results are the same on all, with the bits of one process. A failure
+     * within a pass is that of all. Not together with rows. It is copied; its user stays.
+     */
+    const qkv_train_ranks *ranks;
 } qkv_heads_arrays;
 
 /** Returns arrays that are not set: all 0 or NULL, and a window without bounds. */
@@ -279,6 +287,18 @@ QKV_API QKV_NODISCARD qkv_status qkv_heads_open_mean(int64_t n_layers, int64_t n
 
 /** Adds an input to a mean. `one` must be measured. */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_add(qkv_heads *mean, qkv_heads *one, qkv_error *error);
+
+/**
+ * Adds an input of which only the numbers of its heads are known, as another process measured them.
+ * The mean is that of qkv_heads_add, bit by bit.
+ *
+ * @param mean     has no mean of weights: it was opened without `like`.
+ * @param numbers  [n_layers][n_heads][qkv_heads_n_numbers()]: of each head what qkv_heads_numbers
+ *                 returns.
+ * @return QKV_OK; QKV_ERR_ARGUMENT.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_heads_add_numbers(qkv_heads *mean, const double *numbers,
+                                                       qkv_error *error);
 
 /** Frees the heads. NULL is allowed. */
 QKV_API void qkv_heads_free(qkv_heads *heads);

@@ -149,7 +149,8 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_measure(qkvmpi_group *group, qkv_ctx *ct
 
 /**
  * Returns this process's `ranks` of qkv_train_options: a training run whose slices the ranks of the
- * group share. The group must stay until qkv_train returns. qkv_train refuses that of NULL.
+ * group share. The group must stay until qkv_train returns. qkv_train refuses that of NULL. It is
+ * also `ranks` of qkv_heads_arrays; the group must then stay until qkv_heads_free.
  */
 QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
 

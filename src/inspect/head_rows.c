@@ -5,10 +5,8 @@
  */
 #include "inspect/head_rows.h"
 
-#include "inspect/rows.h"
+#include "inspect/share.h"
 #include "model/base.h"
-#include "qkv/columns.h"
-#include "qkv/stats.h"
 
 /* ---- Matches --------------------------------------------------------------------------------- */
 
@@ -175,31 +173,35 @@ static void ask(const qkvi_head_pass *pass, const qkvi_head_rows *rows,
     stats->top_weights = rows->top_weights;
 }
 
-static qkv_status compute_rows(const qkvi_head_pass *pass, const qkvi_head_rows *rows) {
-    qkv_attention_desc desc = *pass->desc;
+static qkv_status compute_rows(const qkvi_share *share, const qkvi_head_pass *pass,
+                               const qkvi_head_rows *rows, qkv_error *error) {
     qkv_attention_stats stats;
-    float nothing[1];
-    qkv_attention_stats_contiguous(&stats, &desc);
+    qkv_attention_stats_contiguous(&stats, pass->desc);
     ask(pass, rows, &stats);
-    desc.stats = &stats;
-    desc.flags |= QKV_SET_STATS;
-    return qkv_attention_forward(pass->ctx, &desc, pass->q, pass->k, pass->k, nothing,
-                                 pass->make_lse ? pass->lse : NULL, pass->call);
+    return qkvi_share_forward(share, QKV_OK, pass->make_lse ? pass->lse : NULL, &stats, error);
 }
 
-static qkv_status compute_columns(const qkvi_head_pass *pass, const qkvi_head_rows *rows) {
+static qkv_status compute_columns(const qkvi_share *share, const qkvi_head_pass *pass,
+                                  const qkvi_head_rows *rows, qkv_error *error) {
     qkv_attention_columns columns;
     qkv_attention_columns_contiguous(&columns, pass->desc);
     columns.received = rows->received;
     columns.n_queries = rows->n_queries;
-    return qkv_attention_columns_pass(pass->ctx, pass->desc, pass->q, pass->k, pass->lse, &columns,
-                                      pass->call);
+    return qkvi_share_received(share, QKV_OK, pass->lse, &columns, error);
 }
 
 qkv_status qkvi_head_rows_compute(const qkvi_head_pass *pass, qkvi_head_rows *rows,
                                   qkv_error *error) {
-    qkv_status status = compute_rows(pass, rows);
-    if (status == QKV_OK && pass->columns) status = compute_columns(pass, rows);
+    const qkvi_share share = { .peers = pass->peers,
+                               .rules = pass->rules,
+                               .ctx = pass->ctx,
+                               .desc = pass->desc,
+                               .q = pass->q,
+                               .k = pass->k,
+                               .call = pass->call };
+    qkv_error reason = { QKV_OK, "" };
+    qkv_status status = compute_rows(&share, pass, rows, &reason);
+    if (status == QKV_OK && pass->columns) status = compute_columns(&share, pass, rows, &reason);
     if (status == QKV_OK) return QKV_OK;
-    return qkvi_error_set(error, status, "statistics of heads: %s", qkv_ctx_message(pass->ctx));
+    return qkvi_error_set(error, status, "statistics of heads: %.900s", reason.message);
 }

@@ -5,6 +5,7 @@
 #include "attn/mask.h"
 #include "inspect/tokens.h"
 #include "model/base.h"
+#include "model/train/peers.h"
 #include "qkv/heads.h"
 
 /** Keys are near a query if they are at most so far away. */
@@ -36,6 +37,8 @@ typedef struct qkvi_head_pass {
     const int32_t *ids;   /* [n]: tokens of queries and keys; NULL: those do not compare */
     const uint8_t *kinds; /* [n_keys] qkvi_token_kind; NULL: unknown */
     int columns, top;     /* what else is asked for */
+    qkvi_peers *peers;    /* ranks that share the pass; then of one head */
+    const qkvi_rules *rules;
     const qkv_call_options *call;
 } qkvi_head_pass;
 

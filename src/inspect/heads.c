@@ -25,6 +25,7 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
     h->info = *info;
     h->n_all = info->n_layers * info->n_heads;
     h->info.n_inputs = 1;
+    h->peers = qkvi_peers_of(NULL, ctx);
     const size_t n = (size_t)h->n_all;
     h->sources = qkvi_calloc_array(n, sizeof *h->sources);
     h->descs = qkvi_calloc_array(n, sizeof *h->descs);
@@ -44,6 +45,7 @@ void qkv_heads_free(qkv_heads *heads) {
     free(heads->empty);
     free(heads->peaks);
     free(heads->own_lse);
+    qkvi_peers_free(&heads->peers);
     free(heads);
 }
 
@@ -98,6 +100,17 @@ void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
     desc->mask = heads->seen;
     desc->mask_type = QKV_MASK_BOOL;
     desc->mask_stride[3] = 1;
+}
+
+qkvi_share qkvi_heads_share(qkv_heads *heads, int64_t index, const qkv_head_view *view,
+                            const qkv_call_options *call) {
+    return (qkvi_share){ .peers = &heads->peers,
+                         .rules = qkvi_heads_rules(heads, index),
+                         .ctx = heads->ctx,
+                         .desc = view->desc,
+                         .q = view->q,
+                         .k = view->k,
+                         .call = call };
 }
 
 qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *error) {
@@ -305,6 +318,8 @@ static qkv_status run_pass(struct work *work, int64_t first, const qkv_call_opti
                                   .kinds = heads->key_kinds,
                                   .columns = (work->flags & QKV_HEADS_RECEIVED) != 0,
                                   .top = (work->flags & QKV_HEADS_SHARPEST) != 0,
+                                  .peers = &heads->peers,
+                                  .rules = qkvi_heads_rules(heads, first),
                                   .call = call };
     QKV_TRY(qkvi_head_rows_compute(&pass, &work->rows, error));
     if (pass.make_lse) heads->n_lse = first + work->rows.n_heads;
@@ -337,6 +352,7 @@ qkv_status qkv_heads_measure(qkv_heads *heads, unsigned flags, const qkv_call_op
     struct work work = { .heads = heads, .flags = flags };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkv_status status = begin(&work, error);
+    if (heads->peers.of) status = qkvi_peers_agree(&heads->peers, status, NULL, error);
     if (status == QKV_OK) status = run_passes(&work, &call, error);
     end(&work);
     qkvi_fpstate_leave(saved);

@@ -21,8 +21,9 @@ static qkv_status check_rows(const qkv_heads_arrays *a, qkv_error *error) {
     const qkv_heads_rows *const rows = a->rows;
     const char *missing = NULL;
     if (!rows) return QKV_OK;
-    if (a->list)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "arrays.rows together with a list");
+    if (a->list || a->ranks)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "arrays.rows together with %s",
+                              a->list ? "a list" : "ranks");
     if (!rows->entropy) missing = "entropy";
     if (!rows->largest) missing = "largest";
     if (!rows->effective_keys) missing = "effective_keys";
@@ -178,6 +179,11 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
         (*heads)->given = &(*heads)->rows;
     }
     take_rules(a, *heads);
+    if (a->ranks) {
+        (*heads)->ranks = *a->ranks;
+        (*heads)->peers = qkvi_peers_of(&(*heads)->ranks, ctx);
+        QKV_TRY(qkvi_peers_begin(&(*heads)->peers, error));
+    }
     if (a->rows) return take_tokens(a, *heads, error);
     if (qkvi_mul_i64(info.n_heads, a->n_queries, &n_lse))
         (*heads)->own_lse = qkvi_malloc_array((size_t)n_lse, 2 * sizeof(float));
@@ -191,6 +197,7 @@ qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qk
                                  qkv_error *error) {
     qkv_heads_arrays a = qkv_heads_arrays_init();
     qkv_heads_rows rows = qkv_heads_rows_init();
+    qkv_train_ranks ranks = qkv_train_ranks_init();
     if (heads) *heads = NULL;
     if (!ctx || !given || !heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
@@ -202,6 +209,7 @@ qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qk
         QKV_TRY(qkvi_options_read(&rows, sizeof rows, a.rows, "qkv_heads_rows", error));
         a.rows = &rows;
     }
+    QKV_TRY(qkvi_peers_read(&a.ranks, &ranks, error));
     QKV_TRY(check(&a, error));
     const qkv_status status = open(ctx, &a, heads, error);
     if (status == QKV_OK) return QKV_OK;

@@ -4,6 +4,7 @@
 
 #include "attn/mask.h"
 #include "inspect/head_rows.h"
+#include "inspect/share.h"
 #include "qkv/heads.h"
 
 /** Queries and keys of one head. */
@@ -48,6 +49,8 @@ struct qkv_heads {
     const qkv_heads_rows *given; /* statistics, no queries and keys; NULL: there are these */
     qkv_attention_desc *descs;   /* [n_all] of the views */
     struct qkvi_heads_mean *mean;
+    qkv_train_ranks ranks;
+    qkvi_peers peers; /* of ranks, that share passes over arrays; else one */
 };
 
 /** Sizes, rules and arrays for n_all heads; the sources are the caller's to fill. */
@@ -61,6 +64,9 @@ static inline const qkvi_rules *qkvi_heads_rules(const qkv_heads *heads, int64_t
 /** The description of n_heads heads that lie side by side, from the first-th on. */
 void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
                          qkv_attention_desc *desc);
+/** A pass over a head whose lse is there, or over what stands for it. */
+qkvi_share qkvi_heads_share(qkv_heads *heads, int64_t index, const qkv_head_view *view,
+                            const qkv_call_options *call);
 qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *error);
 
 /** Of means (heads_mean.c). */

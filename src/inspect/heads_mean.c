@@ -248,6 +248,13 @@ static qkv_status add_all_weights(qkv_heads *heads, qkv_heads *one, qkv_error *e
     return status;
 }
 
+static void add_all_numbers(qkv_heads *heads, const double *numbers) {
+    for (int64_t h = 0; h < heads->n_all; h++)
+        add_numbers(heads->mean, h, numbers + h * heads->mean->n_numbers);
+    heads->mean->is_old = 1;
+    heads->info.n_inputs = ++heads->mean->n_inputs;
+}
+
 qkv_status qkv_heads_add(qkv_heads *heads, qkv_heads *one, qkv_error *error) {
     if (!heads || !heads->mean || !one)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s",
@@ -259,10 +266,18 @@ qkv_status qkv_heads_add(qkv_heads *heads, qkv_heads *one, qkv_error *error) {
                               (long long)one->n_all, (long long)heads->n_all);
     if (!one->numbers) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "one is not measured");
     if (heads->mean->weights) QKV_TRY(add_all_weights(heads, one, error));
-    for (int64_t h = 0; h < heads->n_all; h++)
-        add_numbers(heads->mean, h, one->numbers + h * heads->mean->n_numbers);
-    heads->mean->is_old = 1;
-    heads->info.n_inputs = ++heads->mean->n_inputs;
+    add_all_numbers(heads, one->numbers);
+    return QKV_OK;
+}
+
+qkv_status qkv_heads_add_numbers(qkv_heads *heads, const double *numbers, qkv_error *error) {
+    const char *const refused = !heads                 ? "mean is NULL"
+                                : !heads->mean         ? "mean is none"
+                                : !numbers             ? "numbers is NULL"
+                                : heads->mean->weights ? "mean has weights, which numbers have not"
+                                                       : NULL;
+    if (refused) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s", refused);
+    add_all_numbers(heads, numbers);
     return QKV_OK;
 }
 

@@ -15,15 +15,13 @@
 
 /* Of arrays: those of all heads up to this one are there. */
 static qkv_status make_lse(qkv_heads *heads, int64_t index, qkv_error *error) {
-    float nothing[1];
     while (heads->n_lse <= index) {
         const qkvi_head_source *const source = &heads->sources[heads->n_lse];
         qkv_attention_desc desc;
         qkvi_heads_describe(heads, heads->n_lse, 1, &desc);
-        QKV_TRY(qkvi_ctx_told(heads->ctx,
-                              qkv_attention_forward(heads->ctx, &desc, source->q, source->k,
-                                                    source->k, nothing, source->lse, NULL),
-                              error));
+        const qkv_head_view view = { .desc = &desc, .q = source->q, .k = source->k };
+        const qkvi_share share = qkvi_heads_share(heads, heads->n_lse, &view, NULL);
+        QKV_TRY(qkvi_share_forward(&share, QKV_OK, source->lse, NULL, error));
         heads->n_lse++;
     }
     return QKV_OK;
@@ -153,33 +151,18 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     return padded_added(heads, v->desc->mask, p, error);
 }
 
-static qkv_status pool(const qkv_heads *heads, const qkv_head_view *v, int64_t rows, int64_t cols,
-                       qkv_tile_kind pooling, float *cells, const qkv_call_options *call,
-                       qkv_error *error) {
-    qkv_attention_columns columns;
-    qkv_attention_columns_contiguous(&columns, v->desc);
-    columns.n_tiles_q = rows;
-    columns.n_tiles_k = cols;
-    if (pooling == QKV_TILE_PEAK)
-        columns.tile_peak = cells;
-    else
-        columns.tile_mass = cells;
-    return qkvi_ctx_told(
-        heads->ctx,
-        qkv_attention_columns_pass(heads->ctx, v->desc, v->q, v->k, v->lse, &columns, call), error);
-}
-
 static qkv_status pool_head(qkv_heads *heads, int64_t index, int64_t tile, int64_t rows,
                             int64_t cols, qkv_tile_kind pooling, float *cells,
                             const qkv_call_options *call, qkv_error *error) {
     qkv_head_view v = qkv_head_view_init();
     struct padded p = { .n_queries = rows * tile, .n_keys = cols * tile };
     QKV_TRY(qkv_heads_view(heads, index, &v, error));
-    if (p.n_queries == heads->info.n_queries && p.n_keys == heads->info.n_keys)
-        return pool(heads, &v, rows, cols, pooling, cells, call, error);
-    qkv_status status = padded_make(heads, &v, &p, error);
+    const bool is_whole = p.n_queries == heads->info.n_queries && p.n_keys == heads->info.n_keys;
+    qkv_status status = is_whole ? QKV_OK : padded_make(heads, &v, &p, error);
     const qkv_head_view whole = { .desc = &p.desc, .q = p.q, .k = p.k, .lse = p.lse };
-    if (status == QKV_OK) status = pool(heads, &whole, rows, cols, pooling, cells, call, error);
+    const qkv_head_view *const of = is_whole ? &v : &whole;
+    const qkvi_share share = qkvi_heads_share(heads, index, of, call);
+    status = qkvi_share_tiles(&share, status, of->lse, tile, rows, cols, pooling, cells, error);
     padded_free(&p);
     return status;
 }
@@ -230,22 +213,18 @@ qkv_status qkv_heads_cells(qkv_heads *heads, int64_t index, int64_t tile, qkv_ti
 /* ---- Position by position ------------------------------------------------------------------------ */
 
 /* A query that sees no key has no entropy: NaN, not the 0 of one that looks at a single key. */
-static qkv_status by_query(qkv_heads *heads, const qkv_head_view *v,
+static qkv_status by_query(qkv_heads *heads, int64_t index, const qkv_head_view *v,
                            const qkv_heads_profile *profile, const qkv_call_options *call,
                            qkv_error *error) {
     const int64_t n = heads->info.n_queries;
-    float *const rows = qkvi_malloc_array((size_t)n, 2 * sizeof *rows), nothing[1];
-    qkv_attention_desc desc = *v->desc;
+    float *const rows = qkvi_malloc_array((size_t)n, 2 * sizeof *rows);
+    const qkvi_share share = qkvi_heads_share(heads, index, v, call);
     qkv_attention_stats stats;
-    if (!rows) return qkvi_no_memory(error, "weights");
-    qkv_attention_stats_contiguous(&stats, &desc);
+    qkv_status status = rows ? QKV_OK : qkvi_no_memory(error, "weights");
+    qkv_attention_stats_contiguous(&stats, v->desc);
     stats.entropy = rows;
-    stats.largest = rows + n;
-    desc.stats = &stats;
-    desc.flags |= QKV_SET_STATS;
-    const qkv_status status = qkvi_ctx_told(
-        heads->ctx, qkv_attention_forward(heads->ctx, &desc, v->q, v->k, v->k, nothing, NULL, call),
-        error);
+    stats.largest = rows ? rows + n : NULL;
+    status = qkvi_share_forward(&share, status, NULL, &stats, error);
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         const int empty = v->lse[i] == -INFINITY;
         if (profile->entropy) profile->entropy[i] = empty ? NAN : (double)rows[i];
@@ -256,21 +235,27 @@ static qkv_status by_query(qkv_heads *heads, const qkv_head_view *v,
 }
 
 /*
- * Diagonals come by delta = i + q_offset - j, from delta = q_offset - (n_keys - 1) on; by_offset has
+ * Diagonals are not shared: their sums go from key to key. They come by delta = i + q_offset - j, from delta = q_offset - (n_keys - 1) on; by_offset has
  * d = j - i ascending: the same ones from the other end.
  */
-static qkv_status by_key(qkv_heads *heads, const qkv_head_view *v, const qkv_heads_profile *profile,
-                         const qkv_call_options *call, qkv_error *error) {
+static qkv_status by_key(qkv_heads *heads, int64_t index, const qkv_head_view *v,
+                         const qkv_heads_profile *profile, const qkv_call_options *call,
+                         qkv_error *error) {
     const int64_t n_keys = heads->info.n_keys, n_offsets = heads->info.n_queries + n_keys - 1;
     float *const sums = qkvi_malloc_array((size_t)(n_keys + n_offsets), sizeof *sums);
     qkv_attention_columns columns;
-    if (!sums) return qkvi_no_memory(error, "weights");
+    qkv_status status = sums ? QKV_OK : qkvi_no_memory(error, "weights");
+    const qkvi_share share = qkvi_heads_share(heads, index, v, call);
     qkv_attention_columns_contiguous(&columns, v->desc);
     if (profile->received) columns.received = sums;
-    if (profile->by_offset) columns.diagonal = sums + n_keys;
-    const qkv_status status = qkvi_ctx_told(
-        heads->ctx,
-        qkv_attention_columns_pass(heads->ctx, v->desc, v->q, v->k, v->lse, &columns, call), error);
+    if (profile->by_offset && sums) columns.diagonal = sums + n_keys;
+    if (!profile->by_offset)
+        status = qkvi_share_received(&share, status, v->lse, &columns, error);
+    else if (status == QKV_OK)
+        status = qkvi_ctx_told(
+            heads->ctx,
+            qkv_attention_columns_pass(heads->ctx, v->desc, v->q, v->k, v->lse, &columns, call),
+            error);
     for (int64_t j = 0; status == QKV_OK && profile->received && j < n_keys; j++)
         profile->received[j] = (double)sums[j];
     for (int64_t d = 0; status == QKV_OK && profile->by_offset && d < n_offsets; d++)
@@ -294,7 +279,7 @@ qkv_status qkv_heads_position(qkv_heads *heads, int64_t index, const qkv_heads_p
         return QKV_OK;
     }
     QKV_TRY(qkv_heads_view(heads, index, &v, error));
-    if (asked.entropy || asked.largest) QKV_TRY(by_query(heads, &v, &asked, &call, error));
+    if (asked.entropy || asked.largest) QKV_TRY(by_query(heads, index, &v, &asked, &call, error));
     if (!asked.received && !asked.by_offset) return QKV_OK;
-    return by_key(heads, &v, &asked, &call, error);
+    return by_key(heads, index, &v, &asked, &call, error);
 }

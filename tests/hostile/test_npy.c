@@ -4,6 +4,7 @@
  */
 #include "hostile/cage.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,15 +145,39 @@ static const hostile_file cases[] = {
       DATA(4) },
     { "NP07", "34 GB claimed, 80 bytes there", QKV_ERR_FORMAT, "80 are there",
       V1("{'descr': '<f8', 'fortran_order': False, 'shape': (65536, 65536), }"), DATA(80) },
+    { "NP08", "two rows", QKV_OK, "", V1(F4("(2, 3)")), DATA(24) },
+    { "NP08", "no rows", QKV_OK, "", V1(F4("(0, 3)")) },
+    { "NP08", "rows of nothing", QKV_OK, "", V1(F4("(2, 0)")) },
+    { "NP08", "a byte of the last row is not there", QKV_ERR_FORMAT,
+      "claims 24 bytes of data, 23 are there", V1(F4("(2, 3)")), DATA(23) },
+    { "NP08", "rows of 2^62 bytes", QKV_ERR_FORMAT, "8 are there",
+      V1(F4("(1, 2, 576460752303423488)")), DATA(8) },
 };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Of a third of the rows: what is refused whole is refused, and no array is left. */
+static bool part_agrees(const char *path, int64_t part, qkv_status whole) {
+    qkv_array *array = (qkv_array *)1;
+    int64_t rows[2];
+    qkv_error error = { QKV_OK, "" };
+    const qkv_status status =
+        qkv_array_read_part(path, QKV_ARRAY_F32, part, 3, &array, rows, &error);
+    if (status == QKV_OK) {
+        qkv_array_free(array);
+        return whole == QKV_OK;
+    }
+    if (array || !*error.message) return false;
+    return status == whole || status == QKV_ERR_SHAPE || status == QKV_ERR_UNSUPPORTED;
+}
 
 static qkv_status read_npy(const char *path, qkv_error *error) {
     qkv_array *array = (qkv_array *)1;
     const qkv_status status = qkv_array_read(path, QKV_ARRAY_F32, &array, error);
     if (status != QKV_OK && array) return HOSTILE_BROKEN;
     qkv_array_free(array);
+    for (int64_t part = 0; part < 3; part++)
+        if (!part_agrees(path, part, status)) return HOSTILE_BROKEN;
     return status;
 }
 

@@ -1,4 +1,4 @@
-# Lines that ranks share by mpirun, of embed, generate and translate: the bytes of one process; a line that fails, a rank
+# Lines that ranks share by mpirun, of embed, heads, generate and translate: the bytes of one process; a line that fails, a rank
 # that cannot begin, a rank that is killed. Usage: lines.sh QKV FOLDER MODELS MPIEXEC FLAGS...
 set -u
 qkv=$1 folder=$2 models=$3
@@ -15,23 +15,33 @@ lines() { # lines N: sentences of 1 to 9 words, and an empty line
         } }'
 }
 
-# same NAME COMMAND...: standard output, and standard error without what mpirun says
+# same NAME COMMAND...: on $counts ranks; standard output, and standard error without what mpirun says
 same() {
     name=$1
     shift
     "$qkv" "$@" >"$folder/one" 2>"$folder/one_err" </dev/null
     code=$?
-    for ranks in 1 2 3 4; do
+    grep '^qkv[ :]' "$folder/one_err" >"$folder/one_said"
+    for ranks in $counts; do
         $mpirun $ranks "$qkv" "$@" >"$folder/out" 2>"$folder/err" </dev/null
         check "$name, $ranks ranks: not $code" is $? -eq $code
         check "$name, $ranks ranks: other bytes" cmp -s "$folder/one" "$folder/out"
-        grep '^qkv: ' "$folder/err" >"$folder/said"
-        check "$name, $ranks ranks: other messages" cmp -s "$folder/one_err" "$folder/said"
+        grep '^qkv[ :]' "$folder/err" >"$folder/said"
+        check "$name, $ranks ranks: other messages" cmp -s "$folder/one_said" "$folder/said"
     done
 }
 
+counts='1 2 3 4'
 lines 3000 >"$folder/texts"
 lines 40 >"$folder/prompts"
+paste "$folder/prompts" "$folder/prompts" | grep '[a-z].*	.*[a-z]' >"$folder/pairs"
+{ lines 900 | grep .; printf 'a\tb\tc\n'; lines 9; } >"$folder/tabs"
+for ending in csv json; do
+    "$qkv" heads --file "$folder/texts" -o "$folder/heads.$ending" --quiet 2>"$folder/err" || failed=1
+    $mpirun 3 "$qkv" heads --file - -o "$folder/shared.$ending" --quiet <"$folder/texts" >"$folder/out" 2>"$folder/err"
+    check "heads, $ending: exit $?" is $? -eq 0
+    check "heads: another $ending" cmp -s "$folder/heads.$ending" "$folder/shared.$ending"
+done
 for ending in npy json; do
     "$qkv" embed --file "$folder/texts" -o "$folder/one.$ending" --quiet 2>"$folder/err" || failed=1
     for ranks in 2 3; do
@@ -46,6 +56,18 @@ same drawn generate --file "$folder/prompts" --model "$models/gpt2_1" --max-new 
 same translate translate --file "$folder/prompts" --model "$models/marian_1" --max-new 12 --align --truncate
 same eval eval --text "$folder/prompts" --model "$models/gpt2_1"
 same "eval of an encoder" eval --text "$folder/prompts"
+counts='1 3'
+same heads heads --file "$folder/prompts" --json
+same "heads with probes" heads --file "$folder/prompts" --probes --sort entropy
+same "heads of a decoder" heads --file "$folder/prompts" --model "$models/gpt2_1"
+same "cross heads" heads --file "$folder/pairs" --model "$models/marian_1" --cross --truncate --json
+same fires heads --file "$folder/prompts" --fires 1.1 --top 5
+same "cross fires" heads --file "$folder/pairs" --model "$models/marian_1" --cross --truncate --fires 0.1 --json
+same "heads of no text" heads --file /dev/null
+same "heads of no file" heads --file "$folder/none"
+same "heads of two tabs" heads --file "$folder/tabs"
+same "no such head" heads --file "$folder/prompts" --fires 90.1
+counts='1 2 3 4'
 same "no file" generate --file "$folder/none" --model "$models/gpt2_1"
 same "no model" embed --file "$folder/prompts" --model "$folder/none"
 

@@ -71,6 +71,12 @@ static qkv_status add(void) {
     qkv_heads *const one = opened(), *const mean = mean_of(one);
     return qkv_heads_add(P(0, mean), P(1, one), P(2, &null_error));
 }
+static qkv_status add_numbers(void) {
+    qkv_heads *const one = opened(), *mean;
+    const qkv_heads_info *const info = qkv_heads_get_info(one);
+    null_must(qkv_heads_open_mean(info->n_layers, info->n_heads, 8, 0, NULL, &mean, &null_error));
+    return qkv_heads_add_numbers(P(0, mean), P(1, qkv_heads_numbers(one, 0)), P(2, &null_error));
+}
 static qkv_status release(void) {
     qkv_heads_free(P(0, opened()));
     return QKV_OK;
@@ -145,6 +151,7 @@ const null_call null_heads[] = {
     { "qkv_heads_open_arrays", open_arrays, "rrrn" },
     { "qkv_heads_open_mean", open_mean, "nrn" },
     { "qkv_heads_add", add, "rrn" },
+    { "qkv_heads_add_numbers", add_numbers, "rrn" },
     { "qkv_heads_free", release, "n" },
     { "qkv_heads_get_info", get_info, "-" },
     { "qkv_heads_measure", measure, "rnn" },

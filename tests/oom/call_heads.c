@@ -122,6 +122,15 @@ static qkv_status open_mean(qkv_error *error) {
     return qkv_heads_open_mean(2, 2, 8, 2, heads, &made, error);
 }
 static qkv_status add(qkv_error *error) { return qkv_heads_add(mean, heads, error); }
+static void new_mean_of_numbers(void) {
+    qkv_error error;
+    new_measured();
+    const qkv_heads_info *const info = qkv_heads_get_info(heads);
+    oom_must(qkv_heads_open_mean(info->n_layers, info->n_heads, 8, 0, NULL, &mean, &error), &error);
+}
+static qkv_status add_numbers(qkv_error *error) {
+    return qkv_heads_add_numbers(mean, qkv_heads_numbers(heads, 0), error);
+}
 static uint64_t take_mean(void) {
     const int at = qkv_heads_find("confidence", 10);
     return oom_hash(0, &qkv_heads_numbers(mean, 0)[at], sizeof(double));
@@ -195,6 +204,8 @@ static const oom_call calls[] = {
     { "qkv_heads_open_arrays", "named tokens", new_ctx, open_arrays, take_info, drop, 0, 0 },
     { "qkv_heads_open_mean", "with weights", new_measured, open_mean, take_info, drop, 0, 0 },
     { "qkv_heads_add", "a sentence", new_mean, add, take_mean, drop, 0, 0 },
+    { "qkv_heads_add_numbers", "a sentence", new_mean_of_numbers, add_numbers, take_mean, drop, 0,
+      0 },
     { "qkv_heads_measure", "a sentence", new_run_heads, measure, take_numbers, drop, 0, 0 },
     { "qkv_heads_measure", "arrays", new_array_heads, measure, take_numbers, drop, 0, 0 },
     { "qkv_heads_measure", "statistics of rows", new_row_heads, measure, take_numbers, drop, 0, 0 },

@@ -11,10 +11,10 @@
 #include "core/options.h"
 #include "model/base.h"
 
-qkv_status qkvi_peers_read(qkv_train_options *options, qkv_train_ranks *copy, qkv_error *error) {
-    if (!options->ranks) return QKV_OK;
-    QKV_TRY(qkvi_options_read(copy, sizeof *copy, options->ranks, "qkv_train_ranks", error));
-    options->ranks = copy;
+qkv_status qkvi_peers_read(const qkv_train_ranks **ranks, qkv_train_ranks *copy, qkv_error *error) {
+    if (!*ranks) return QKV_OK;
+    QKV_TRY(qkvi_options_read(copy, sizeof *copy, *ranks, "qkv_train_ranks", error));
+    *ranks = copy;
     if (copy->n_ranks < 1 || copy->rank < 0 || copy->rank >= copy->n_ranks)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "rank %d is none of %d", copy->rank,
                               copy->n_ranks);
@@ -173,14 +173,18 @@ qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *s
     return QKV_OK;
 }
 
-qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error) {
+qkv_status qkvi_peers_spread(qkvi_peers *ranks, void *array, size_t bytes, qkv_error *error) {
     if (!ranks->of) return QKV_OK;
     const size_t *const first = ranks->first, own = qkvi_peers_n_own(ranks);
     for (int r = 0; r < ranks->size; r++) {
-        ranks->at[0][r] = first[ranks->rank] * sizeof(float);
-        ranks->bytes[0][r] = own * sizeof(float);
-        ranks->at[1][r] = first[r] * sizeof(float);
-        ranks->bytes[1][r] = (first[r + 1] - first[r]) * sizeof(float);
+        ranks->at[0][r] = first[ranks->rank] * bytes;
+        ranks->bytes[0][r] = own * bytes;
+        ranks->at[1][r] = first[r] * bytes;
+        ranks->bytes[1][r] = (first[r + 1] - first[r]) * bytes;
     }
     return exchange(ranks, array, array, error);
+}
+
+qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error) {
+    return qkvi_peers_spread(ranks, array, sizeof *array, error);
 }

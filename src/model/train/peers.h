@@ -32,8 +32,8 @@ typedef struct qkvi_peers {
     qkvi_peer_record own;      /* records, of one */
 } qkvi_peers;
 
-/** Checks options->ranks, and copies it to *copy, which options->ranks becomes. ARGUMENT. */
-qkv_status qkvi_peers_read(qkv_train_options *options, qkv_train_ranks *copy, qkv_error *error);
+/** Checks *ranks, nullable, and copies it to *copy, which *ranks becomes. ARGUMENT. */
+qkv_status qkvi_peers_read(const qkv_train_ranks **ranks, qkv_train_ranks *copy, qkv_error *error);
 /** Of ranks, which may be NULL; it must stay. */
 qkvi_peers qkvi_peers_of(const qkv_train_ranks *ranks, qkv_ctx *ctx);
 /** What an agreement needs. MEMORY. */
@@ -58,6 +58,8 @@ qkv_status qkvi_peers_compare(qkvi_peers *ranks, uint64_t hash, qkv_error *error
 /** Adds grads of the ranks 0 … n - 1, in their order, to this rank's elements of sum. */
 qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *sum,
                           qkv_error *error);
+/** Gives each rank's items of an array, first[rank] to first[rank + 1] - 1 of `bytes` each, to all. */
+qkv_status qkvi_peers_spread(qkvi_peers *ranks, void *array, size_t bytes, qkv_error *error);
 /** Gives each rank's elements of an array to all. */
 qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error);
 

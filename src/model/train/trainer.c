@@ -228,7 +228,7 @@ qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *
     if (own.n_slices == 0) own.n_slices = 1;
     if (own.eps == 0) own.eps = 1e-8;
     qkv_train_ranks ranks = qkv_train_ranks_init();
-    QKV_TRY(qkvi_peers_read(&own, &ranks, error));
+    QKV_TRY(qkvi_peers_read(&own.ranks, &ranks, error));
     QKV_TRY(qkvi_train_options_check(&own, error));
     qkvi_weights_resolve((int)own.compute, &own.compute);
     qkvi_trainer trainer = { .ctx = ctx, .options = &own, .ranks = qkvi_peers_of(own.ranks, ctx) };
