@@ -335,8 +335,8 @@ def run_llama(options, n_threads):
             options.opened = open_library(options.library)
             for result in models_llama.measure(options, folder, name, kind, n_threads, summary, in_turn):
                 tell(results, result, n_threads)
-            if n_threads == 1:
-                who = results[-2]["seconds"]
+            if n_threads == 1 and models_llama.wanted(options, "memory"):
+                who = [r for r in results if "prompt" in r["case"]][-1]["seconds"]
                 tell(results, models_llama.memories(options, folder, name, kind, n_threads, who), n_threads)
     return results
 
@@ -379,6 +379,8 @@ def main():
     parser.add_argument("--what", default="loading,encoder,training,decoding",
                         help="of these, or llama alone: bench/models_llama.py")
     parser.add_argument("--shapes", default=",".join(models_llama.SHAPES), help="of --what llama")
+    parser.add_argument("--cases", help="of --what llama, how they end: 'of 128', 'of 2048', decoding, "
+                        "memory, which needs a prompt (all)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--json", help="where the results go")

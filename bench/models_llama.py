@@ -294,6 +294,11 @@ def cases(name, kind):
     yield f"{name} {kind} decoding", BEFORE, N_NEW, N_NEW * sum(matrices(shape)) * BYTES[kind] / 1e9, 1
 
 
+def wanted(options, case):
+    """Whether a case of --cases."""
+    return not options.cases or any(case.endswith(end) for end in options.cases.split(","))
+
+
 def measure(options, folder, name, kind, n_threads, summary, in_turn):
     """A result for each case."""
     import numpy
@@ -309,6 +314,8 @@ def measure(options, folder, name, kind, n_threads, summary, in_turn):
                 raise
             missing.append(f"{contender}: {peers.first_line(error)}")
     for case, n, n_new, amount, read in cases(name, kind):
+        if not wanted(options, case):
+            continue
         ids = numpy.random.default_rng(1).integers(256, SHAPES[name]["vocab_size"], n + n_new, dtype=numpy.int32)
         notes = list(missing)
         found = entrants(made, kind, ids[:n], ids[n:], notes)

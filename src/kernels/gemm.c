@@ -255,7 +255,10 @@ void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, i
                             .map = map,
                             .mapped = mapped };
     const int n_tasks = choose_blocks(&job, qkvi_pool_threads(pool));
-    qkvi_pool_run(pool, n_tasks, gemm_task, &job);
+    if (m <= TILES_STREAMED * kernels->mr)
+        qkvi_pool_run_ranges(pool, n_tasks, gemm_task, &job);
+    else
+        qkvi_pool_run(pool, n_tasks, gemm_task, &job);
 }
 
 void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,

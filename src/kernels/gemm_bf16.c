@@ -220,15 +220,16 @@ static void do_block(const product *p, int index, float *sums) {
     map_block(p, i0, i1, j0, j1);
 }
 
-/* The first block of a lane. */
+/* The first block of a lane: of rows, or where all are in one block, of columns. */
 static int lane_at(const product *p, int64_t lane) {
+    if (p->n_row_blocks == 1) return (int)(p->n_col_blocks * lane / p->n_lanes);
     return (int)(p->n_row_blocks * lane / p->n_lanes * p->n_col_blocks);
 }
 
 /*
- * One for each thread: its sums are one of the slots of the job's. Blocks are in lanes of rows; a
- * thread begins with a lane of its own, whose A it has mostly rounded itself, and goes on with what
- * is left of the others.
+ * One for each thread: its sums are one of the slots of the job's. Blocks are in lanes; a thread
+ * begins with a lane of its own, and goes on with what is left of the others. It has mostly rounded
+ * the A of a lane of rows itself. A lane of columns is read from end to end.
  */
 static void draw_blocks(void *argument, int slot) {
     product *p = argument;
@@ -262,7 +263,8 @@ static void choose_blocks(product *p) {
         qkvi_gemm_panels(n_panels, n_row_blocks, n_col_blocks, p->n_threads) * QKVI_PANEL;
     p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
     p->n_row_blocks = (int)qkvi_ceil_div(j->m, p->block_rows);
-    p->n_lanes = p->n_row_blocks < LANES ? p->n_row_blocks : LANES;
+    p->n_lanes = p->n_row_blocks == 1 ? p->n_threads : p->n_row_blocks;
+    if (p->n_lanes > LANES) p->n_lanes = LANES;
     for (int l = 0; l < p->n_lanes; l++) atomic_init(&p->next[l], lane_at(p, l));
 }
 

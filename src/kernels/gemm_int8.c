@@ -199,11 +199,34 @@ static int choose_blocks(product *p, int n_threads) {
     return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
 }
 
-void qkvi_gemm_int8(qkvi_pool *pool, const qkvi_gemm_int8_job *job) {
-    if (job->m == 0 || job->n == 0) return;
-    product p = { .job = *job, .n_groups = qkvi_ceil_div(job->k, QKVI_INT8_GROUP) };
-    const int n_tasks = choose_blocks(&p, qkvi_pool_threads(pool));
-    if (job->rows && !job->rows_filled)
-        qkvi_pool_run(pool, (int)qkvi_ceil_div(job->m, ROUND_AT_ONCE), round_rows, &p);
-    qkvi_pool_run(pool, n_tasks, do_block, &p);
+/* Products side by side: task number `end` and the next ones are not the product's, but those behind it. */
+typedef struct side {
+    product *products;
+    int *ends;
+} side;
+
+static void do_side(void *argument, int index) {
+    const side *const s = argument;
+    int nth = 0;
+    while (index >= s->ends[nth]) nth++;
+    do_block(&s->products[nth], index - (nth ? s->ends[nth - 1] : 0));
+}
+
+void qkvi_gemm_int8(qkvi_pool *pool, int n_jobs, const qkvi_gemm_int8_job *jobs) {
+    product products[QKVI_GEMM_INT8_JOBS];
+    int ends[QKVI_GEMM_INT8_JOBS], n_tasks = 0;
+    for (int n = 0; n < n_jobs; n++) {
+        product *const p = &products[n];
+        *p = (product){ .job = jobs[n], .n_groups = qkvi_ceil_div(jobs[n].k, QKVI_INT8_GROUP) };
+        if (jobs[n].m > 0 && jobs[n].n > 0) n_tasks += choose_blocks(p, qkvi_pool_threads(pool));
+        ends[n] = n_tasks;
+    }
+    if (n_tasks == 0) return;
+    if (jobs->rows)
+        qkvi_pool_run(pool, (int)qkvi_ceil_div(jobs->m, ROUND_AT_ONCE), round_rows, products);
+    side s = { products, ends };
+    if (jobs->m <= jobs->kernels->mr)
+        qkvi_pool_run_ranges(pool, n_tasks, do_side, &s);
+    else
+        qkvi_pool_run(pool, n_tasks, do_side, &s);
 }

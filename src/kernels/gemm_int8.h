@@ -45,14 +45,17 @@ typedef struct qkvi_gemm_int8_job {
     qkvi_gemm_map *map;    /* nullable: gemm.h */
     float *mapped;         /* [m][n] */
     qkvi_int8_group *rows; /* A rounded: qkvi_int8_groups(m, k); NULL: no memory for it */
-    bool rows_filled;      /* by a job with the same A */
 } qkvi_gemm_int8_job;
 
 /* Of A rounded; SIZE_MAX if their bytes do not fit. */
 size_t qkvi_int8_groups(int64_t m, int64_t k);
 
-/* k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. */
-void qkvi_gemm_int8(qkvi_pool *pool, const qkvi_gemm_int8_job *job);
+/*
+ * Products with the same A, m, k and rows, side by side: threads wait for each other once. k = 0 is a
+ * product of zeros. Without memory for A they compute the same bits slowly.
+ */
+enum { QKVI_GEMM_INT8_JOBS = 3 };
+void qkvi_gemm_int8(qkvi_pool *pool, int n_jobs, const qkvi_gemm_int8_job *jobs);
 
 #pragma GCC visibility pop
 

@@ -129,34 +129,36 @@ static int8_space enter_int8(qkv_ctx *ctx, int64_t n_rows, int64_t n_in) {
     return s;
 }
 
-static void run_int8(qkv_ctx *ctx, const int8_space *s, const qkvi_linear *layer, int64_t n_rows,
-                     const float *x, float *y, bool filled, qkvi_gemm_map *map, float *mapped) {
-    const qkvi_gemm_int8_job job = { .kernels = ctx->kernels,
-                                     .m = n_rows,
-                                     .n = layer->n_out,
-                                     .k = layer->n_in,
-                                     .a = x,
-                                     .packed_b = layer->int8,
-                                     .c = y,
-                                     .bias = layer->bias,
-                                     .map = map,
-                                     .mapped = mapped,
-                                     .rows = s->rows,
-                                     .rows_filled = filled };
-    qkvi_gemm_int8(ctx->pool, &job);
-}
-
 static void leave_int8(qkv_ctx *ctx, const int8_space *s) {
     if (s->mine) atomic_store(&ctx->inputs_taken, false);
+}
+
+/* map, of the first layer; NULL: none. */
+static void run_int8(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers, int64_t n_rows,
+                     const float *x, float *const *y, qkvi_gemm_map *map, float *mapped) {
+    qkvi_gemm_int8_job jobs[QKVI_GEMM_INT8_JOBS];
+    const int8_space space = enter_int8(ctx, n_rows, layers[0]->n_in);
+    for (int l = 0; l < n_layers; l++)
+        jobs[l] = (qkvi_gemm_int8_job){ .kernels = ctx->kernels,
+                                        .m = n_rows,
+                                        .n = layers[l]->n_out,
+                                        .k = layers[l]->n_in,
+                                        .a = x,
+                                        .packed_b = layers[l]->int8,
+                                        .c = y[l],
+                                        .bias = layers[l]->bias,
+                                        .map = l == 0 ? map : NULL,
+                                        .mapped = mapped,
+                                        .rows = space.rows };
+    qkvi_gemm_int8(ctx->pool, n_layers, jobs);
+    leave_int8(ctx, &space);
 }
 
 static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                     float *y, qkvi_gemm_map *map, float *mapped) {
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (layer->int8) {
-        const int8_space space = enter_int8(ctx, n_rows, n_in);
-        run_int8(ctx, &space, layer, n_rows, x, y, false, map, mapped);
-        leave_int8(ctx, &space);
+        run_int8(ctx, 1, &layer, n_rows, x, &y, map, mapped);
         return;
     }
     if (!layer->half) {
@@ -182,10 +184,7 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half) {
     if (layers[0]->int8) {
-        const int8_space space = enter_int8(ctx, n_rows, layers[0]->n_in);
-        for (int l = 0; l < n_layers; l++)
-            run_int8(ctx, &space, layers[l], n_rows, x, y[l], l > 0, NULL, NULL);
-        leave_int8(ctx, &space);
+        run_int8(ctx, n_layers, layers, n_rows, x, y, NULL, NULL);
         return;
     }
     if (!layers[0]->half) {

@@ -52,14 +52,21 @@ static void count_index(void *argument, int index) {
     atomic_fetch_add(&counts[index], 1);
 }
 
+typedef void run_tasks(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *argument);
+
 /* True if a run of n_tasks calls every index exactly once. */
-static bool runs_each_index_once(qkvi_pool *pool, int n_tasks) {
+static bool calls_each_index_once(run_tasks *run, qkvi_pool *pool, int n_tasks) {
     static _Thread_local atomic_int counts[MAX_TASKS + 1];
     memset(counts, 0, sizeof counts);
-    qkvi_pool_run(pool, n_tasks, count_index, counts);
+    run(pool, n_tasks, count_index, counts);
     for (int i = 0; i < n_tasks; i++)
         if (counts[i] != 1) return false;
     return counts[n_tasks < 0 ? 0 : n_tasks] == 0;
+}
+
+static bool runs_each_index_once(qkvi_pool *pool, int n_tasks) {
+    return calls_each_index_once(qkvi_pool_run, pool, n_tasks) &&
+           calls_each_index_once(qkvi_pool_run_ranges, pool, n_tasks);
 }
 
 static void each_index_once(void **state) {
@@ -75,6 +82,24 @@ static void each_index_once(void **state) {
     assert_true(runs_each_index_once(NULL, -3));
     assert_int_equal(qkvi_pool_threads(NULL), 1);
     qkvi_pool_release(NULL);
+}
+
+static void note_order(void *argument, int index) {
+    int **next = argument;
+    *(*next)++ = index;
+}
+
+/* A thread goes from one end of its range to the other; more threads than ranges there may be, too. */
+static void ranges_go_from_end_to_end(void **state) {
+    (void)state;
+    int order[MAX_TASKS], *next = order;
+    qkvi_pool_run_ranges(NULL, MAX_TASKS, note_order, &next);
+    assert_ptr_equal(next, order + MAX_TASKS);
+    for (int i = 0; i < MAX_TASKS; i++) assert_int_equal(order[i], i);
+    qkvi_pool *pool = make_pool(100);
+    assert_true(runs_each_index_once(pool, 99));
+    assert_true(runs_each_index_once(pool, MAX_TASKS));
+    qkvi_pool_release(pool);
 }
 
 /*
@@ -360,7 +385,7 @@ static void AT22_a_host_lends_its_threads(void **state) {
     qkvi_pool *pool = qkvi_pool_create(&plain, 6, &executor);
     assert_int_equal(qkvi_pool_threads(pool), 6);
     atomic_store(&creations_allowed, 6 + 6);
-    assert_true(runs_each_index_once(pool, 6));
+    assert_true(calls_each_index_once(qkvi_pool_run, pool, 6));
     with_host_state(pool, 6);
     assert_int_equal(creations_allowed, 0); /* we made none ourselves */
     atomic_store(&creations_allowed, 1 << 20);
@@ -390,6 +415,7 @@ int main(void) {
     alarm(300); /* a lost wake-up must not hang the suite */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_index_once),
+        cmocka_unit_test(ranges_go_from_end_to_end),
         cmocka_unit_test(many_short_jobs),
         cmocka_unit_test(tasks_run_at_the_same_time),
         cmocka_unit_test(AT22_nested_calls_are_serial),

@@ -189,6 +189,46 @@ static void large_shapes(void **state) {
     check(&(struct problem){ 130, 400, 270, true, false, true, false }, &rng);
 }
 
+/* Panels of the thread that draws most, where all threads draw blocks of `size` equally fast. */
+static int64_t busiest(int64_t n_panels, int64_t size, int n_threads) {
+    int64_t blocks = 0, turns = 0;
+    for (int64_t at = 0; at < n_panels; at += size) blocks++;
+    for (int64_t drawn = 0; drawn < blocks; drawn += n_threads) turns++;
+    return turns * size;
+}
+
+/* Sizes of blocks: near what is wanted, and never more for the busiest thread than by that. */
+static void blocks_of_panels_end_together(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 80; n++)
+        for (int64_t blocks = 1; blocks <= 24; blocks++)
+            for (int threads = 1; threads <= 8; threads++) {
+                const int64_t wanted = (n + blocks - 1) / blocks;
+                const int64_t size = qkvi_gemm_panels(n, 1, blocks, threads);
+                assert_int_equal(qkvi_gemm_panels(n, 2, blocks, threads), wanted);
+                assert_in_range(size, 1, wanted + 1);
+                if (blocks == 1) assert_int_equal(size, wanted);
+                if (blocks > 1)
+                    for (int64_t other = wanted > 3 ? wanted - 3 : 1; other <= wanted + 1; other++)
+                        assert_true(busiest(n, size, threads) <= busiest(n, other, threads));
+            }
+    assert_int_equal(qkvi_gemm_panels(18, 1, 10, 2), 3); /* 9 panels each, not 10 and 8 */
+}
+
+/* Few rows, whose panels are the only blocks there are. */
+static void few_rows(void **state) {
+    (void)state;
+    static const int16_t sizes[][3] = {
+        { 1, 225, 300 }, { 1, 576, 576 }, { 2, 600, 300 }, { 12, 1471, 70 }, { 13, 321, 257 },
+    };
+    qkvi_rng rng = qkvi_rng_make(6, 0, 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct problem p = { .m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2] };
+        options_of(&p, 8 + 2 * (unsigned)(i % 2));
+        check(&p, &rng);
+    }
+}
+
 /* NaN and infinity stay in their row and column; zeros that pad a panel must not meet them. */
 static void non_finite_values_stay_where_they_are(void **state) {
     (void)state;
@@ -247,6 +287,8 @@ int main(void) {
         cmocka_unit_test(edges),
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(large_shapes),
+        cmocka_unit_test(blocks_of_panels_end_together),
+        cmocka_unit_test(few_rows),
         cmocka_unit_test(non_finite_values_stay_where_they_are),
         cmocka_unit_test(sizes_that_do_not_fit),
     };
