@@ -8,7 +8,18 @@
 
 #include "common/input.h"
 
-static bool is_zigzag(const struct ranks_case *c) { return strcmp(c->scheme, "zigzag") == 0; }
+static bool is_scheme(const struct ranks_case *c, const char *scheme) {
+    return strcmp(c->scheme, scheme) == 0;
+}
+static bool is_zigzag(const struct ranks_case *c) { return is_scheme(c, "zigzag"); }
+
+/* 0 in the table: one for each rank. */
+static int64_t heads_of(const struct ranks_case *c) {
+    return c->n_heads ? c->n_heads : ranks_size();
+}
+static int64_t kv_heads_of(const struct ranks_case *c) {
+    return c->n_kv_heads ? c->n_kv_heads : ranks_size();
+}
 
 /* ---- The table --------------------------------------------------------------------------------- */
 
@@ -16,8 +27,9 @@ static const struct ranks_case cases[] = {
     { "ordered", BENCH_FORWARD, false, 1, 1, 64 },  { "ordered", BENCH_FORWARD, true, 1, 1, 64 },
     { "ring", BENCH_FORWARD, false, 1, 1, 64 },     { "ring", BENCH_FORWARD, true, 1, 1, 64 },
     { "zigzag", BENCH_FORWARD, false, 1, 1, 64 },   { "zigzag", BENCH_FORWARD, true, 1, 1, 64 },
+    { "ulysses", BENCH_FORWARD, false, 0, 0, 64 },  { "ulysses", BENCH_FORWARD, true, 0, 0, 64 },
     { "ordered", BENCH_BACKWARD, false, 1, 1, 64 }, { "ordered", BENCH_BACKWARD, true, 1, 1, 64 },
-    { "ordered", BENCH_DECODE, false, 32, 8, 128 },
+    { "ordered", BENCH_DECODE, false, 32, 8, 128 }, { "tree", BENCH_DECODE, false, 32, 8, 128 },
 };
 
 const struct ranks_case *ranks_case_at(int index) {
@@ -27,8 +39,8 @@ const struct ranks_case *ranks_case_at(int index) {
 void ranks_case_name(const struct ranks_case *c, int64_t len, char name[100]) {
     static const char *const calls[] = { "forward", "backward", "both", "decode", "columns" };
     char heads[48];
-    snprintf(heads, sizeof heads, "H%" PRId64, c->n_heads);
-    if (c->n_kv_heads != c->n_heads) text_append(heads, sizeof heads, ":%" PRId64, c->n_kv_heads);
+    snprintf(heads, sizeof heads, "H%" PRId64, heads_of(c));
+    if (c->n_kv_heads != c->n_heads) text_append(heads, sizeof heads, ":%" PRId64, kv_heads_of(c));
     snprintf(name, 100, "%s %s f32 %s L%" PRId64 " D%" PRId64 "%s", calls[c->call], c->scheme,
              heads, len, c->head_dim, c->causal ? " causal" : "");
 }
@@ -53,16 +65,17 @@ bool ranks_case_has(const struct ranks_case *c, enum ranks_part part) {
 bool ranks_bench_make(struct ranks_bench *b, const struct ranks_case *c, int64_t len) {
     const bool decodes = c->call == BENCH_DECODE;
     const int64_t len_q = decodes ? 1 : len;
-    const int64_t n_q = c->n_heads * len_q * c->head_dim, n_k = c->n_kv_heads * len * c->head_dim;
+    const int64_t n_heads = heads_of(c), n_kv_heads = kv_heads_of(c);
+    const int64_t n_q = n_heads * len_q * c->head_dim, n_k = n_kv_heads * len * c->head_dim;
     const int64_t n_all = c->call == BENCH_BACKWARD ? 3 * n_q + n_q + 4 * n_k : 2 * n_q + 2 * n_k;
-    const int64_t n_lse = c->n_heads * len_q;
+    const int64_t n_lse = n_heads * len_q;
     *b = (struct ranks_bench){ .c = c, .len = len };
     float *const x = malloc((size_t)(n_all + n_lse) * sizeof(float));
     if (!x) return false;
     b->memory = x;
     uint32_t state = 1;
     for (int64_t i = 0; i < n_all; i++) x[i] = (float)bench_random(&state) / (1 << 23) - 1;
-    qkv_attention_desc_contiguous(&b->desc, 1, c->n_heads, c->n_kv_heads, len_q, len, c->head_dim,
+    qkv_attention_desc_contiguous(&b->desc, 1, n_heads, n_kv_heads, len_q, len, c->head_dim,
                                   c->head_dim);
     qkv_attention_grads_contiguous(&b->grads, &b->desc);
     if (c->causal) b->desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
@@ -91,12 +104,14 @@ void ranks_bench_free(struct ranks_bench *b) {
 
 /*
  * Where a rank's rows begin. Causal rows see more the later they are: pieces of the same work end at roots
- * of the share, and at seams of 256 rows. Zigzag does that by itself, and backward has its second pass.
+ * of the share, and at seams of 256 rows. Zigzag does that by itself, ulysses shares heads, and backward
+ * has its second pass.
  */
 static int64_t piece_begin(const struct ranks_bench *b, int rank) {
     enum { SEAM = 256 };
     const int size = ranks_size();
-    const bool by_root = b->c->causal && b->c->call == BENCH_FORWARD && !is_zigzag(b->c);
+    const bool by_root = b->c->causal && b->c->call == BENCH_FORWARD && !is_zigzag(b->c) &&
+                         !is_scheme(b->c, "ulysses");
     if (!by_root || rank == size) return b->len / size * rank;
     return (int64_t)(sqrt((double)rank / size) * (double)b->len / SEAM + 0.5) * SEAM;
 }
@@ -154,8 +169,19 @@ static qkv_status pieces(const struct ranks_bench *b, bool no_keys, qkv_error *e
     return run(b, &call, error);
 }
 
+/* In ulysses a rank has all tokens of its share of heads. */
+static qkv_status share_alone(const struct ranks_bench *b, qkv_error *error) {
+    qkv_attention_desc desc;
+    qkv_attention_grads grads;
+    struct ranks_call call = call_of(b, &desc, &grads, 0, b->len);
+    desc.n_heads /= ranks_size();
+    desc.n_kv_heads /= ranks_size();
+    call.alone = true;
+    return run(b, &call, error);
+}
+
 /* In zigzag a rank has two runs, whose queries see other keys. */
-static qkv_status alone(const struct ranks_bench *b, qkv_error *error) {
+static qkv_status runs_alone(const struct ranks_bench *b, qkv_error *error) {
     const int rank = ranks_rank(), size = ranks_size(), n_runs = is_zigzag(b->c) ? 2 : 1;
     const int64_t run_len = b->len / size / 2;
     int64_t begin[2] = { piece_begin(b, rank), run_len * (2 * size - 1 - rank) };
@@ -193,6 +219,7 @@ static qkv_status decode(const struct ranks_bench *b, enum ranks_part part, qkv_
                                      .o = b->o,
                                      .lse = b->lse,
                                      .view = &view,
+                                     .scheme = b->c->scheme,
                                      .alone = part == PART_COMPUTE };
     return ranks_decode(&call, error);
 }
@@ -219,5 +246,6 @@ static qkv_status one_process(const struct ranks_bench *b, qkv_error *error) {
 qkv_status ranks_bench_run(struct ranks_bench *b, enum ranks_part part, qkv_error *error) {
     if (part == PART_ONE) return one_process(b, error);
     if (b->c->call == BENCH_DECODE) return decode(b, part, error);
-    return part == PART_COMPUTE ? alone(b, error) : pieces(b, part == PART_TRANSFER, error);
+    if (part != PART_COMPUTE) return pieces(b, part == PART_TRANSFER, error);
+    return is_scheme(b->c, "ulysses") ? share_alone(b, error) : runs_alone(b, error);
 }

@@ -14,7 +14,7 @@ struct ranks_case {
     const char *scheme;
     enum bench_call call;
     bool causal;
-    int64_t n_heads, n_kv_heads, head_dim;
+    int64_t n_heads, n_kv_heads, head_dim; /* heads of 0: as many as ranks */
 };
 
 /*
