@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dist/decode.h"
 #include "dist/jobs.h"
 #include "dist/ordered.h"
+#include "dist/ring.h"
 
 enum { LEN = 40, HEADS = 2, DIM = 8, N = HEADS * LEN * DIM };
 
@@ -20,6 +22,7 @@ typedef struct setup {
     int32_t pages[1];
     qkv_attention_columns columns;
     float received[HEADS * LEN], weights[HEADS * LEN];
+    bool other_scheme; /* of mixed */
 } setup;
 
 static void *alloc(void *user, size_t bytes, size_t alignment) {
@@ -201,6 +204,14 @@ static const fault columns_faults[] = {
     { "memory", out_of_memory, QKV_ERR_MEMORY, "rank %: no memory for" },
 };
 
+static void other_scheme(setup *s, bool *fails) {
+    (void)fails;
+    s->other_scheme = true;
+}
+static const fault mixed_faults[] = {
+    { "scheme", other_scheme, QKV_ERR_ARGUMENT, "the scheme of rank %" },
+};
+
 /* ---- One fault ------------------------------------------------------------------------------- */
 
 static bool says(const char *message, const char *expected, int rank) {
@@ -214,12 +225,29 @@ static bool says(const char *message, const char *expected, int rank) {
 }
 
 typedef qkv_status attention(qkvi_group *group, const setup *s);
+static const qkvi_rates no_rates = { 1e9, 1e9, 0 };
 
 static qkv_status forward(qkvi_group *group, const setup *s) {
     return qkvi_ordered_forward(group, s->ctx, &s->d, &s->a);
 }
+static qkv_status by_ring(qkvi_group *group, const setup *s) {
+    return qkvi_forward_by(group, s->ctx, QKVI_SCHEME_RING, &no_rates, NULL, &s->d, &s->a);
+}
+static qkv_status by_zigzag(qkvi_group *group, const setup *s) {
+    return qkvi_forward_by(group, s->ctx, QKVI_SCHEME_ZIGZAG, &no_rates, NULL, &s->d, &s->a);
+}
 static qkv_status decode(qkvi_group *group, const setup *s) {
     return qkvi_decode_by(group, s->ctx, QKVI_SCHEME_ORDERED, NULL, &s->d, &s->view, &s->a);
+}
+static qkv_status by_tree(qkvi_group *group, const setup *s) {
+    return qkvi_decode_by(group, s->ctx, QKVI_SCHEME_TREE, NULL, &s->d, &s->view, &s->a);
+}
+/* The guilty rank by another scheme than the others. */
+static qkv_status mixed(qkvi_group *group, const setup *s) {
+    return s->other_scheme ? by_ring(group, s) : forward(group, s);
+}
+static qkv_status mixed_decode(qkvi_group *group, const setup *s) {
+    return s->other_scheme ? by_tree(group, s) : decode(group, s);
 }
 
 static qkv_status backward(qkvi_group *group, const setup *s) {
@@ -283,8 +311,11 @@ int fault_job_of_rank(qkvi_transport *t, void *user) {
     qkvi_group *const group = qkvi_group_new(t);
     (void)user;
     if (!group) abort();
-    const int failed = ALL_FAULTS(forward, faults) | ALL_FAULTS(backward, backward_faults) |
-                       ALL_FAULTS(columns, columns_faults) | ALL_FAULTS(decode, decode_faults);
+    const int failed = ALL_FAULTS(forward, faults) | ALL_FAULTS(by_ring, faults) |
+                       ALL_FAULTS(by_zigzag, faults) | ALL_FAULTS(backward, backward_faults) |
+                       ALL_FAULTS(columns, columns_faults) | ALL_FAULTS(decode, decode_faults) |
+                       ALL_FAULTS(by_tree, decode_faults) | ALL_FAULTS(mixed, mixed_faults) |
+                       ALL_FAULTS(mixed_decode, mixed_faults);
     qkvi_group_free(group);
     return failed;
 }

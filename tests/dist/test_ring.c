@@ -1,12 +1,25 @@
 /*
  * Schemes "ring" and "zigzag" keep the bounds of one process, which do not depend on the number of
  * ranks: every pair of features in every type against the double oracle, on 1 to 8 ranks. A causal
- * zigzag has the same number of pairs of a query and a key on every rank.
+ * zigzag has the same number of pairs of a query and a key on every rank. Rings of processes have the
+ * bits of rings of threads.
  */
 #include "dist/turns.h"
 
 #include "dist/jobs.h"
 #include "dist/ring.h"
+
+/* Ranks that are processes have the bits of those that are threads. */
+static void as_processes(const check_case *c, const ring_job *threads) {
+    outputs x = outputs_new(c);
+    ring_job j = *threads;
+    j.x = &x;
+    j.whole = threads->x;
+    j.pairs = NULL;
+    if (world_of_processes(j.at.size, ring_job_of_rank, &j))
+        fail_msg("some of %d processes failed", j.at.size);
+    outputs_free(&x);
+}
 
 /* On ranks that are threads: they write their rows of o and lse to one array. */
 static void in_pieces(const check_case *c, qkvi_scheme scheme, cuts at, rng *r, int64_t *pairs) {
@@ -20,6 +33,8 @@ static void in_pieces(const check_case *c, qkvi_scheme scheme, cuts at, rng *r, 
     if (spoilt) fail_msg("%s was written outside of its rows\n%s", spoilt, c->text);
     compare_forward(c, &x, &report);
     if (report.failures) fail_msg("%d ranks: %s\n%s", at.size, report.message, c->text);
+    if (scheme == QKVI_SCHEME_RING && takes_processes(at.size) && rng_chance(r, 20))
+        as_processes(c, &j);
     outputs_free(&x);
 }
 
