@@ -17,7 +17,7 @@
  * works on a duplicate of the caller's communicator, whose error handler returns.
  *
  * Use it for a sequence that is too long for one computer, or to use several. On one computer,
- * threads are faster.
+ * threads need less memory, and are faster in backward.
  */
 #ifndef QKV_MPI_H
 #define QKV_MPI_H
