@@ -18,7 +18,7 @@ import transformers
 import qkv
 import qkv.transformers
 from qkv.picture import sees
-from qkv.recording import Names
+from qkv.recorded import Names
 
 transformers.logging.set_verbosity_error()
 WITHIN = 1e-5

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._library import lib, string
+from .attend import attention
 from .blocks import BlockMask, mask_mod
 from .cache import KVCache, merge
 from .context import Context, context, set_num_threads
@@ -33,7 +34,7 @@ from .errors import (
 from .heads import NUMBERS, Heads, Number, Sharpest, heads
 from .models import Candidate, Generated, Model, Tokens, load
 from .page import Page
-from .problem import Forward, Gradients, Problem, attention
+from .problem import Forward, Gradients, Problem
 
 __version__ = string(lib.qkv_version())
 __all__ = [

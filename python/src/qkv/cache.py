@@ -11,8 +11,9 @@ from . import _c
 from ._library import init, lib
 from .arrays import DTYPES, View, empty_like, floats
 from .context import Context, context
+from .descriptor import _address, _pointer
 from .errors import ArgumentError, ShapeError
-from .problem import Forward, Problem, Stats, _address, _like, _pointer
+from .problem import Forward, Problem, Stats, _like
 
 _STORED = {**DTYPES, "int8": _c.QKV_I8}
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _c, errors
 from ._library import init, lib, string
 from .context import Context, context
-from .problem import Forward, Gradients, Problem, Stats, _address
+from .descriptor import _address
+from .problem import Forward, Gradients, Problem, Stats
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

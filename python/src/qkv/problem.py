@@ -1,8 +1,7 @@
-"""A problem of attention: arrays and rules, as the C library's descriptor, and every call that takes it."""
+"""A problem of attention: arrays and rules, and every call that takes them."""
 from __future__ import annotations
 
 import ctypes
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -10,31 +9,17 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .arrays import DTYPES, View, empty_like, floats, integers, is_torch, view
-from .blocks import BlockMask
-from .context import Context, Interruptible, context
+from .arrays import DTYPES, View, empty_like, integers, is_torch, view
+from .context import context
+from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 
-Layout = Literal["bhld", "blhd"]
-Causal = bool | Literal["top-left", "bottom-right"]
-Arithmetic = Literal["auto", "f32", "dp", "amx"]
 Stats = Sequence[str] | Mapping[str, Any]
 
-_ARITHMETIC = {"auto": _c.QKV_CLASS_AUTO, "f32": _c.QKV_CLASS_F32, "dp": _c.QKV_CLASS_DP, "amx": _c.QKV_CLASS_AMX}
-_MASKS = {
-    "bool": _c.QKV_MASK_BOOL,
-    "uint8": _c.QKV_MASK_BOOL,
-    "float32": _c.QKV_MASK_F32,
-    "bfloat16": _c.QKV_MASK_BF16,
-    "float16": _c.QKV_MASK_F16,
-}
 _ROW_STATS = ("largest", "entropy", "effective_keys", "mean_distance", "mean_square_distance", "logit_mean",
               "logit_variance", "logit_largest", "n_seen")
 _KEY_COLUMNS = ("received", "n_queries", "largest", "largest_query", "entropy")
 _COUNTS = ("n_cells", "n_tiny", "n_empty_rows", "n_nan_rows")
-# Multiplications of a call that takes long enough to be interrupted: some milliseconds.
-_LONG = 1e8
-_nothing = ctypes.create_string_buffer(64)
 
 
 class Forward(NamedTuple):
@@ -55,38 +40,7 @@ class Gradients(NamedTuple):
     d_mask: np.ndarray[Any, Any] | None
 
 
-def _address(found: View) -> int:
-    return found.address or ctypes.addressof(_nothing)
-
-
-def _pointer(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def _pair(value: Any, name: str) -> tuple[Any, Any]:
-    if isinstance(value, tuple):
-        if len(value) != 2:
-            raise ShapeError(f"{name} is a tuple of {len(value)}, and must be one array or (of queries, of keys)")
-        return value
-    return value, value
-
-
-def is_long(desc: _c.qkv_attention_desc) -> bool:
-    """Whether a call takes long enough to be interrupted."""
-    work = float(desc.n_batch) * desc.n_heads * desc.len_q * desc.len_k * (desc.head_dim + desc.head_dim_v)
-    return work >= _LONG
-
-
-def run(ctx: Context, function: Any, desc: _c.qkv_attention_desc, *arguments: Any) -> None:
-    """Calls `function(ctx, desc, *arguments, call)`, with Ctrl-C if it takes long."""
-    if not is_long(desc):
-        ctx.check(function(ctx.handle, ctypes.byref(desc), *arguments, None))
-        return
-    call = Interruptible()
-    call.check(ctx, function(ctx.handle, ctypes.byref(desc), *arguments, call.pointer))
-
-
-class Problem:
+class Problem(Descriptor):
     """Queries, keys, values and rules. All calls on it see the same weights.
 
     q [batch, heads, len_q, dim], k [batch, kv_heads, len_k, dim], v [batch, kv_heads, len_k, dim_v]; without batch, or
@@ -113,228 +67,6 @@ class Problem:
     adds slope (j - i - q_offset); `sinks` [heads] adds a score without a key to the softmax. `dropout` with `seed`
     makes a share of the weights 0. `arithmetic` of bfloat16: "auto", "f32", "dp", "amx".
     """
-
-    def __init__(
-        self, q: Any, k: Any, v: Any = None, *, layout: Layout = "bhld", causal: Causal = False,
-        window: tuple[int | None, int | None] | None = None, q_offset: Any = None, scale: float | None = None,
-        softcap: float | None = None, mask: Any = None, kv_len: Any = None, q_len: Any = None, prefix_len: Any = None,
-        chunk: int | None = None, segments: Any = None, cu_seqlens: Any = None, block_mask: BlockMask | None = None,
-        alibi: Any = None, sinks: Any = None, dropout: float = 0.0, seed: int | None = None,
-        arithmetic: Arithmetic = "auto", context: Context | None = None,
-    ) -> None:
-        if layout not in ("bhld", "blhd"):
-            raise ArgumentError(f'layout is {layout!r}, and must be "bhld" or "blhd"')
-        self._context, self._layout, self._packed = context, layout, cu_seqlens is not None
-        self._kept: list[Any] = []
-        self._given = q
-        self._desc = _c.qkv_attention_desc()
-        self._set_arrays(q, k, k if v is None else v, cu_seqlens)
-        self._set_lengths(kv_len, q_len, prefix_len)
-        self._set_positions(causal, window, q_offset, chunk, prefix_len is not None)
-        self._set_segments(segments)
-        self._set_mask(mask)
-        if block_mask is not None:
-            self._set_blocks(block_mask)
-        self._set_scores(scale, softcap, alibi, sinks, dropout, seed)
-        if arithmetic not in _ARITHMETIC:
-            raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
-        self._desc.arithmetic = _ARITHMETIC[arithmetic]
-
-    # ---- The descriptor ----
-
-    def _four(self, array: Any, name: str) -> View:
-        """[batch, heads, len, dim] of an array of the caller's layout."""
-        found = floats(array, name)
-        n = len(found.shape)
-        if self._packed and n != 3:
-            raise ShapeError(f"{name} has {n} dimensions; with cu_seqlens it must have 3")
-        if n not in (2, 3, 4):
-            raise ShapeError(f"{name} has {n} dimensions, and must have 2 to 4")
-        if self._layout == "blhd" and n >= 3:
-            found = found.transposed(*range(n - 3), n - 2, n - 3, n - 1)
-        return found.expanded(4)
-
-    def _set_arrays(self, q: Any, k: Any, v: Any, cu_seqlens: Any) -> None:
-        views = {name: self._four(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
-        self._q, self._k, self._v = views["q"], views["k"], views["v"]
-        self._n_dims = len(view(q, "q").shape)
-        for name in "kv":
-            if views[name].dtype != self._q.dtype:
-                raise DTypeError(f"q is {self._q.dtype} and {name} is {views[name].dtype}: they must be the same")
-        if self._k.shape[3] != self._q.shape[3]:
-            raise ShapeError(f"q has {self._q.shape[3]} channels, k has {self._k.shape[3]}: they must be the same")
-        if self._v.shape[1:3] != self._k.shape[1:3]:
-            raise ShapeError(f"k has heads and keys {self._k.shape[1:3]}, v has {self._v.shape[1:3]}")
-        n_batch, len_q, len_k = self._q.shape[0], self._q.shape[2], self._k.shape[2]
-        if cu_seqlens is not None:
-            pair = [np.asarray(each) for each in _pair(cu_seqlens, "cu_seqlens")]
-            cu = [integers(each, np.int64, "cu_seqlens", (pair[0].size,)) for each in pair]
-            if cu[0].size < 1:
-                raise ShapeError("cu_seqlens is empty, and must have sequences + 1 numbers")
-            n_batch = cu[0].size - 1
-            for each, rows, name in ((cu[0], len_q, "q"), (cu[1], len_k, "k")):
-                if each[-1] > rows:
-                    raise ShapeError(f"cu_seqlens ends with {each[-1]}, and {name} has {rows} rows")
-            len_q, len_k = (int(np.diff(each).max(initial=0)) for each in cu)
-            self._rows_q, self._rows_k = int(cu[0][-1]), int(cu[1][-1])
-            self._kept += cu
-        desc = self._desc
-        desc.struct_size = ctypes.sizeof(desc)
-        lib.qkv_attention_desc_fill(ctypes.byref(desc), n_batch, self._q.shape[1], self._k.shape[1], len_q, len_k,
-                                    self._q.shape[3], self._v.shape[3])
-        self._all_q, self._all_k = self._whole(len_q, len_k)
-        desc.dtype = DTYPES[self._q.dtype]
-        for name in "qkv":
-            found = views[name]
-            if found.shape[0] not in (1, self._q.shape[0]):
-                raise ShapeError(f"q has {self._q.shape[0]} batches, {name} has {found.shape[0]}")
-            once = self._packed or found.shape[0] == 1
-            getattr(desc, f"{name}_stride")[:] = (0 if once else found.strides[0], *found.strides[1:3])
-        if cu_seqlens is not None:
-            desc.flags |= _c.QKV_SET_CU_SEQLENS
-            desc.cu_seqlens_q, desc.cu_seqlens_k = _pointer(cu[0]), _pointer(cu[1])
-
-    def _whole(self, len_q: int, len_k: int) -> tuple[int, int]:
-        """Queries and keys that rules are about: those of the arrays, unless these are pieces of others."""
-        return len_q, len_k
-
-    def _of_batch(self, value: Any, name: str) -> np.ndarray[Any, Any]:
-        n = self._desc.n_batch
-        if isinstance(value, (int, np.integer)):
-            return np.full(n, value, dtype=np.int64)
-        return integers(value, np.int64, name, (n,))
-
-    def _set_lengths(self, kv_len: Any, q_len: Any, prefix_len: Any) -> None:
-        for name, value, flag in (("kv_len", kv_len, _c.QKV_SET_KV_LEN), ("q_len", q_len, _c.QKV_SET_Q_LEN),
-                                  ("prefix_len", prefix_len, _c.QKV_SET_PREFIX_LEN)):
-            if value is not None:
-                made = self._of_batch(value, name)
-                self._kept.append(made)
-                setattr(self, f"_{name}", made)
-                setattr(self._desc, name, _pointer(made))
-                self._desc.flags |= flag
-
-    def _lengths(self, name: str, cu: int | None, otherwise: int) -> np.ndarray[Any, Any]:
-        given: np.ndarray[Any, Any] | None = getattr(self, f"_{name}", None)
-        if given is not None:
-            return given
-        n = self._desc.n_batch
-        if cu:
-            return np.diff(np.ctypeslib.as_array((ctypes.c_int64 * (n + 1)).from_address(cu)))
-        return np.full(n, otherwise, dtype=np.int64)
-
-    def _set_positions(self, causal: Causal, window: tuple[int | None, int | None] | None, q_offset: Any,
-                       chunk: int | None, prefix: bool) -> None:
-        desc = self._desc
-        if causal not in (False, True, "top-left", "bottom-right"):
-            raise ArgumentError(f'causal is {causal!r}, and must be a bool, "top-left" or "bottom-right"')
-        if prefix and not causal:
-            raise ArgumentError("prefix_len is given without causal, and every query would see every key")
-        if causal == "bottom-right":
-            if q_offset is not None:
-                raise ArgumentError('causal="bottom-right" chooses the offset: give no q_offset')
-            q_offset = (self._lengths("kv_len", desc.cu_seqlens_k, self._all_k)
-                        - self._lengths("q_len", desc.cu_seqlens_q, self._all_q))
-        if causal:
-            desc.flags |= _c.QKV_SET_CAUSAL
-        if window is not None:
-            desc.flags |= _c.QKV_SET_WINDOW
-            left, right = window
-            desc.window_left, desc.window_right = (-1 if bound is None else bound for bound in (left, right))
-        if q_offset is not None:
-            desc.flags |= _c.QKV_SET_Q_OFFSET
-            if isinstance(q_offset, (int, np.integer)):
-                desc.q_offset = int(q_offset)
-            else:
-                made = self._of_batch(q_offset, "q_offset")
-                self._kept.append(made)
-                desc.q_offsets = _pointer(made)
-        if chunk is not None:
-            desc.flags |= _c.QKV_SET_CHUNK
-            desc.chunk = chunk
-
-    def _set_segments(self, segments: Any) -> None:
-        if segments is None:
-            return
-        desc = self._desc
-        desc.flags |= _c.QKV_SET_SEGMENTS
-        for name, length, values in zip("qk", (desc.len_q, self._all_k), _pair(segments, "segments")):
-            one = np.ndim(values) == 1
-            made = integers(values, np.int32, "segments", (length,) if one else (desc.n_batch, length))
-            self._kept.append(made)
-            setattr(desc, f"seg_{name}", _pointer(made))
-            setattr(desc, f"seg_{name}_stride", 0 if one else length)
-
-    def _set_mask(self, mask: Any) -> None:
-        self._mask_shape: tuple[int, ...] = ()
-        if mask is None:
-            return
-        desc = self._desc
-        found = view(mask, "mask")
-        if found.dtype not in _MASKS:
-            raise DTypeError(f"mask is {found.dtype}, and must be bool, float32, bfloat16 or float16")
-        if any(stride < 0 for stride in found.strides):
-            found = view(np.ascontiguousarray(mask), "mask")
-        if len(found.shape) > 4:
-            raise ShapeError(f"mask has {len(found.shape)} dimensions, and must have at most 4")
-        found = found.expanded(4)
-        full = (desc.n_batch, desc.n_heads, desc.len_q, self._all_k)
-        for size, whole, name in zip(found.shape, full, ("batches", "heads", "queries", "keys")):
-            if size not in (1, whole):
-                raise ShapeError(f"mask has {size} {name}, and must have 1 or {whole}")
-        desc.flags |= _c.QKV_SET_MASK
-        desc.mask, desc.mask_type = _address(found), _MASKS[found.dtype]
-        desc.mask_stride[:] = [0 if size == 1 else stride for size, stride in zip(found.shape, found.strides)]
-        self._mask_shape = found.shape
-        self._kept.append(found.owner)
-
-    def _set_blocks(self, blocks: BlockMask) -> None:
-        desc = self._desc
-        blocks.check(desc.n_batch, desc.n_heads, self._all_q, self._all_k)
-        desc.flags |= _c.QKV_SET_BLOCK_MASK
-        desc.block_len = blocks.block_len
-        desc.block_offsets, desc.block_index = _pointer(blocks.offsets), _pointer(blocks.index)
-        batches, heads, per_head = blocks.offsets.shape
-        desc.block_offsets_stride[:] = (0 if batches == 1 else heads * per_head, 0 if heads == 1 else per_head)
-        if blocks.bits is not None:
-            if desc.flags & _c.QKV_SET_MASK:
-                raise UnsupportedError("a mask beside a block_mask with partial blocks: put it into the mask_mod")
-            desc.flags |= _c.QKV_SET_MASK
-            desc.mask, desc.mask_type = _pointer(blocks.bits), _c.QKV_MASK_BITS
-            strides = blocks.bits.strides
-            desc.mask_stride[:] = (0 if batches == 1 else strides[0], 0 if heads == 1 else strides[1], strides[2], 1)
-        self._kept.append(blocks)
-
-    def _of_heads(self, value: Any, name: str) -> int:
-        given = value.detach().float().numpy() if is_torch(value) else value
-        made = np.ascontiguousarray(given, dtype=np.float32)
-        if made.shape != (self._desc.n_heads,):
-            raise ShapeError(f"{name} has shape {made.shape}, and must have ({self._desc.n_heads},)")
-        self._kept.append(made)
-        return _pointer(made)
-
-    def _set_scores(self, scale: float | None, softcap: float | None, alibi: Any, sinks: Any, dropout: float,
-                    seed: int | None) -> None:
-        desc = self._desc
-        if scale is not None:
-            desc.flags |= _c.QKV_SET_SCALE
-            desc.scale = scale
-        if softcap is not None:
-            desc.flags |= _c.QKV_SET_SOFTCAP
-            desc.softcap = softcap
-        if alibi is not None:
-            desc.flags |= _c.QKV_SET_ALIBI
-            desc.alibi_slopes = self._of_heads(alibi, "alibi")
-        if sinks is not None:
-            desc.flags |= _c.QKV_SET_SINKS
-            desc.sinks = self._of_heads(sinks, "sinks")
-        if dropout:
-            if seed is None:
-                raise ArgumentError("dropout needs a seed: the same seed gives the same weights in every call")
-            desc.flags |= _c.QKV_SET_DROPOUT
-            desc.dropout, desc.dropout_seed = dropout, seed & (2**64 - 1)
-
-    # ---- Calls ----
 
     def _run(self, function: Any, *arguments: Any) -> None:
         run(self._context or context(), function, self._desc, *arguments)
@@ -616,104 +348,3 @@ def _like(given: Any, array: np.ndarray[Any, Any]) -> Any:
 
         return torch.from_numpy(array)
     return array
-
-
-# ---- Calls that have been made before ----
-#
-# To check and describe a problem takes longer than a small call. The descriptor of a call of NumPy arrays, whose rules
-# are numbers, is kept for calls of the same shapes, strides and rules: with new addresses it is valid again.
-
-
-class _Case(NamedTuple):
-    desc: _c.qkv_attention_desc
-    address: int
-    shape: tuple[int, ...]
-
-
-_LARGEST = 512
-_F32 = np.dtype(np.float32)
-_cases: dict[Any, _Case | None] = {}
-_forward = lib.again("qkv_attention_forward", [ctypes.c_void_p] * 8)
-_empty = np.empty
-
-
-def _data_of(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def _quick_data_of() -> Any:
-    """A function for the address of an array's elements. `__array_interface__` makes a dictionary for it.
-
-    NumPy's C interface has the address as the first field of an array object (PyArrayObject_fields.data).
-    """
-    read, offset = ctypes.c_size_t.from_address, object.__basicsize__
-    probe = np.arange(3)[1:]
-
-    def data_of(array: np.ndarray[Any, Any]) -> int:
-        return read(id(array) + offset).value
-
-    is_cpython = platform.python_implementation() == "CPython"
-    return data_of if is_cpython and data_of(probe) == _data_of(probe) else _data_of
-
-
-_data = _quick_data_of()
-
-
-def _case_of(key: Any, q: Any, k: Any, v: Any, rules: Mapping[str, Any]) -> _Case | None:
-    if len(_cases) >= _LARGEST:
-        _cases.clear()
-    simple = all(isinstance(value, (bool, int, float, str, tuple, type(None))) for value in rules.values())
-    if not simple or not q.size or not k.size or not v.size:
-        return None
-    problem = Problem(q, k, v, **rules)
-    o = np.empty(problem._shape_o(), np.float32)
-    addresses, desc = problem.prepared(o)
-    case = None
-    if addresses == (_data_of(q), _data_of(k), _data_of(v), _data_of(o)) and not is_long(desc):
-        kept = _c.qkv_attention_desc.from_buffer_copy(desc)
-        if not problem._kept:
-            case = _Case(kept, ctypes.addressof(kept), o.shape)
-    _cases[key] = case
-    return case
-
-
-def _again(q: Any, k: Any, v: Any, rules: Mapping[str, Any]) -> Any:
-    """o of a short call, if it is one that can be kept; else None."""
-    if not (q.dtype is _F32 and k.dtype is _F32 and v.dtype is _F32):
-        return None
-    key = (q.shape, k.shape, v.shape, q.strides, k.strides, v.strides, tuple(rules.items()) if rules else None)
-    try:
-        case = _cases[key]
-    except KeyError:
-        case = _case_of(key, q, k, v, rules)
-    except TypeError:  # a rule that is an array
-        return None
-    if case is None:
-        return None
-    o, ctx = _empty(case.shape, _F32), context()
-    status = _forward(ctx.handle, case.address, _data(q), _data(k), _data(v), _data(o), None, None)
-    if status:
-        ctx.check(status)
-    return o
-
-
-def attention(q: Any, k: Any, v: Any, *, out: Any = None, out_dtype: str | None = None, lse: bool = False,
-              stats: Stats | None = None, **rules: Any) -> Any:
-    """Scaled dot-product attention: o = softmax(q k^T scale) v, exact, without an array of len_q x len_k.
-
-    >>> o = qkv.attention(q, k, v, causal=True)
-    >>> o, lse, stats = qkv.attention(q, k, v, causal=True, stats=["entropy"])
-
-    q, k, v and all rules: see Problem. Returns o, in the shape of q with the channels of v, and of q's kind: a torch
-    tensor for tensors, else a NumPy array. With lse=True it returns (o, lse), with stats the tuple Forward. A query
-    that sees no key gets o = 0 and lse = -inf. The bits of a row depend on its query, its keys and the rules only:
-    not on threads, batch or padding. Memory: nothing that grows with len_q x len_k.
-    """
-    if type(q) is type(k) is type(v) is np.ndarray and not (lse or stats or out_dtype) and out is None:
-        o = _again(q, k, v, rules)
-        if o is not None:
-            return o
-    made = Problem(q, k, v, **rules).forward(out=out, out_dtype=out_dtype, stats=stats)
-    if stats:
-        return made
-    return (made.o, made.lse) if lse else made.o

@@ -24,7 +24,8 @@ from .errors import ArgumentError, DTypeError, ErrorText, UnsupportedError
 from .heads import Heads, heads, open_arrays
 from .overview import write_overview
 from .picture import Drawn, write_heatmap
-from .recording import Layer, Recorder, Run
+from .recorded import Layer, Run
+from .recording import Recorder
 
 Array = np.ndarray[Any, Any]
 Keep = Literal["stats", "qk"]

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from .. import _c
 from .._library import init, lib
-from ..problem import Causal, Problem, run
+from ..descriptor import Causal, run
+from ..problem import Problem
 from . import bridge
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
