@@ -277,6 +277,11 @@ qkv_status qkvi_call_begin(qkvi_group *group, qkv_ctx *ctx) {
     return QKV_OK;
 }
 
+qkv_status qkvi_call_refuse(qkvi_group *group, qkv_status begun, const qkv_error *refused) {
+    if (begun != QKV_OK || !refused) return begun;
+    return qkvi_group_fail(group, refused->status, "%s", refused->message);
+}
+
 qkv_status qkvi_call_end(qkvi_group *group, qkv_ctx *ctx, qkv_status begun, qkv_status status) {
     if (begun != QKV_OK) return status;
     if (status != QKV_OK) ctx->error = group->error;

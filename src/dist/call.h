@@ -19,6 +19,9 @@ typedef struct qkvi_dist_arrays {
 
 /* Takes the context, which may be NULL. The result is this rank's alone. */
 QKV_NODISCARD qkv_status qkvi_call_begin(qkvi_group *group, qkv_ctx *ctx);
+/* What the call goes on with; refused: NULL, or why this rank refuses what it was asked for. */
+QKV_NODISCARD qkv_status qkvi_call_refuse(qkvi_group *group, qkv_status begun,
+                                          const qkv_error *refused);
 /* Gives it back if begun is QKV_OK, with the group's message, and returns status. */
 qkv_status qkvi_call_end(qkvi_group *group, qkv_ctx *ctx, qkv_status begun, qkv_status status);
 

@@ -219,8 +219,6 @@ qkv_status qkvi_explain_costs(qkvi_group *group, qkv_ctx *ctx, const qkv_error *
                               const qkv_attention_desc *desc, const qkvi_rates *rates,
                               qkvi_costs *costs) {
     const qkv_status begun = qkvi_call_begin(group, ctx);
-    qkv_status status = begun;
-    if (status == QKV_OK && refused)
-        status = qkvi_group_fail(group, refused->status, "%s", refused->message);
+    const qkv_status status = qkvi_call_refuse(group, begun, refused);
     return qkvi_call_end(group, ctx, begun, qkvi_costs_of(group, ctx, status, desc, rates, costs));
 }

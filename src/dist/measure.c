@@ -128,8 +128,6 @@ static qkv_status measure(qkvi_group *group, qkv_ctx *ctx, qkv_status status, qk
 qkv_status qkvi_measure(qkvi_group *group, qkv_ctx *ctx, const qkv_error *refused, qkv_dtype dtype,
                         qkvi_rates *rates) {
     const qkv_status begun = qkvi_call_begin(group, ctx);
-    qkv_status status = begun;
-    if (status == QKV_OK && refused)
-        status = qkvi_group_fail(group, refused->status, "%s", refused->message);
+    const qkv_status status = qkvi_call_refuse(group, begun, refused);
     return qkvi_call_end(group, ctx, begun, measure(group, ctx, status, dtype, rates));
 }

@@ -144,9 +144,7 @@ qkv_status qkvi_forward_by(qkvi_group *group, qkv_ctx *ctx, qkvi_scheme scheme,
                            const qkv_attention_desc *desc, const qkvi_dist_arrays *arrays) {
     pass x = { .group = group, .ctx = ctx };
     const qkv_status begun = qkvi_call_begin(group, ctx);
-    qkv_status status = begun;
-    if (status == QKV_OK && refused)
-        status = qkvi_group_fail(group, refused->status, "%s", refused->message);
+    const qkv_status status = qkvi_call_refuse(group, begun, refused);
     group->scheme = scheme;
     return qkvi_call_end(group, ctx, begun, forward_by(&x, status, rates, desc, arrays));
 }

@@ -6,12 +6,7 @@ shift 2
 . "${0%/*}/lib.sh"
 # numbers SEED ROWS COLUMNS: a table, of which attention on itself makes an .npy
 numbers() {
-    awk -v seed="$1" -v n="$2" -v m="$3" 'BEGIN {
-        x = seed
-        for (i = 0; i < n; i++) for (c = 0; c < m; c++) {
-            x = (x * 1103515245 + 12345) % 2147483648
-            printf "%.4f%s", x / 1073741824 - 1, c + 1 < m ? "," : "\n"
-        } }' >"$folder/t.csv"
+    table "$1" "$2" "$3"
     "$qkv" attend --q "$folder/t.csv" --k "$folder/t.csv" --v "$folder/t.csv" -o "$folder/$4.npy" --quiet || failed=1
 }
 numbers 1 700 32 long

@@ -9,3 +9,12 @@ check() { # check WHAT COMMAND...
     "$@" || { echo "FAILED: $what" && cat "$folder/err" "$folder/out" && failed=1; }
 }
 is() { test "$1" "$2" "$3"; }
+# table SEED ROWS COLUMNS: t.csv, of numbers from -1 to 1
+table() {
+    awk -v seed="$1" -v n="$2" -v m="$3" 'BEGIN {
+        x = seed
+        for (i = 0; i < n; i++) for (c = 0; c < m; c++) {
+            x = (x * 1103515245 + 12345) % 2147483648
+            printf "%.4f%s", x / 1073741824 - 1, c + 1 < m ? "," : "\n"
+        } }' >"$folder/t.csv"
+}

@@ -7,12 +7,7 @@ shift 2
 mpirun=$*
 # numbers SEED ROWS COLUMNS NAME [HEADS]: an .npy, whose rows are those of HEADS heads
 numbers() {
-    awk -v seed="$1" -v n="$2" -v m="$3" 'BEGIN {
-        x = seed
-        for (i = 0; i < n; i++) for (c = 0; c < m; c++) {
-            x = (x * 1103515245 + 12345) % 2147483648
-            printf "%.4f%s", x / 1073741824 - 1, c + 1 < m ? "," : "\n"
-        } }' >"$folder/t.csv"
+    table "$1" "$2" "$3"
     "$qkv" attend --q "$folder/t.csv" --k "$folder/t.csv" --v "$folder/t.csv" --scale 20 -o "$folder/$4.npy" --quiet || failed=1
     test "${5:-1}" -gt 1 || return 0
     { # the same bytes in another shape
