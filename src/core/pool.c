@@ -8,9 +8,10 @@
  * job.
  *
  * Sleep: a worker spins for a moment, then counts itself in `sleepers` and waits on a condition
- * until left > 0. The poster stores `left`, then reads `sleepers`; the worker does it the other way
+ * until left > 0. The poster writes `left`, then reads `sleepers`; the worker does it the other way
  * round; both are sequentially consistent, so one of them sees the other. The caller's wait for the
- * last task is built the same way, with `caller_sleeps`.
+ * last task is built the same way, with `caller_sleeps`. Each of these writes is an exchange: qemu
+ * lets a plain store of AArch64 (STLR) pass a load behind it, and then both sleep for ever.
  *
  * Fork: `state` is generation << 1 | busy, and the generation of the process grows in every child.
  * A state of another generation, busy or not, was left behind by the parent: the call that replaces
@@ -191,7 +192,7 @@ static void await_end(qkvi_pool *pool) {
         spin_pause(round);
     }
     pthread_mutex_lock(&pool->mutex);
-    atomic_store(&pool->caller_sleeps, 1);
+    atomic_exchange(&pool->caller_sleeps, 1);
     while (atomic_load(&pool->unfinished) != 0) pthread_cond_wait(&pool->finished, &pool->mutex);
     atomic_store(&pool->caller_sleeps, 0);
     pthread_mutex_unlock(&pool->mutex);
@@ -202,7 +203,7 @@ static void run_on_threads(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *
     pool->argument = argument;
     pool->n_tasks = n_tasks;
     atomic_store(&pool->unfinished, n_tasks);
-    atomic_store(&pool->left, n_tasks); /* from here on the workers see the job */
+    atomic_exchange(&pool->left, n_tasks); /* from here on the workers see the job */
     wake_workers(pool, n_tasks - 1);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     drain(pool);
