@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/journal.h"
 #include "common/ranks.h"
 #include "common/term.h"
 
@@ -149,6 +150,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
     signal(SIGXFSZ, SIG_IGN);
     if (argc > 1) ranks_hand_over(argv);
+    cli_words = argv + (argc > 0);
     int code = dispatch(argc, argv);
     const bool written = cli_flush();
     if (cli_keeps)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/journal.h"
 #include "common/ranks.h"
 
 enum {
@@ -25,12 +26,15 @@ struct head {
 /* A piece that was handed out, or its answer. */
 struct slot {
     bool is_there;
+    bool is_kept; /* in the journal */
     qkv_status status;
+    uint32_t mark;      /* of the piece, where there is a journal */
     struct text answer; /* or the message of a failure */
 };
 
 struct sharing {
     const struct share *share;
+    struct journal *journal; /* or NULL */
     int64_t given, taken, window;
     struct slot *slots; /* [window]: of pieces taken … given - 1 */
     int *held;          /* [size]: pieces that a rank has */
@@ -109,7 +113,10 @@ static struct slot *slot_of(const struct sharing *s, int64_t piece) {
 }
 
 static void put(struct sharing *s, int64_t piece, qkv_status status, struct text answer) {
-    *slot_of(s, piece) = (struct slot){ true, status, answer };
+    struct slot *const slot = slot_of(s, piece);
+    slot->is_there = true;
+    slot->status = status;
+    slot->answer = answer;
 }
 
 /* What has been answered and whose turn it is. */
@@ -125,6 +132,8 @@ static void take(struct sharing *s) {
             if (s->share->failed) s->share->failed(s->share->user, s->taken, s->error);
         } else if (s->status == QKV_OK) {
             s->status = s->share->take(s->share->user, &slot->answer, s->error);
+            if (s->status == QKV_OK && s->journal && !slot->is_kept)
+                s->status = journal_add(s->journal, slot->mark, &slot->answer, s->error);
         }
         free(slot->answer.bytes);
         *slot = (struct slot){ .is_there = false };
@@ -133,7 +142,7 @@ static void take(struct sharing *s) {
 }
 
 /* The next piece, if there is one and room for its answer. */
-static bool next(struct sharing *s, struct text *piece) {
+static bool next_piece(struct sharing *s, struct text *piece) {
     qkv_status status = QKV_OK;
     if (s->is_over || s->given - s->taken >= s->window) return false;
     s->is_over = !s->share->next(s->share->user, piece, &status, &s->at_end);
@@ -144,6 +153,33 @@ static bool next(struct sharing *s, struct text *piece) {
     s->at_end.status = status;
     if (!s->is_over) s->given++;
     return !s->is_over;
+}
+
+/* Is the answer to the newest piece in the journal? Then it is taken at once, as all before it were. */
+static bool is_answered(struct sharing *s, const struct text *piece) {
+    struct slot *const slot = slot_of(s, s->given - 1);
+    struct text answer;
+    bool found;
+    if (!s->journal) return false;
+    slot->mark = journal_mark(piece);
+    const qkv_status status = journal_next(s->journal, slot->mark, &answer, &found, &s->at_end);
+    if (status != QKV_OK) {
+        s->at_end.status = status;
+        s->is_over = true;
+        s->given--;
+    } else if (found) {
+        slot->is_kept = true;
+        put(s, s->given - 1, QKV_OK, answer);
+        take(s);
+    }
+    return found || status != QKV_OK;
+}
+
+/* The next one without an answer. */
+static bool next(struct sharing *s, struct text *piece) {
+    while (next_piece(s, piece))
+        if (!is_answered(s, piece)) return true;
+    return false;
 }
 
 /* One each, then a second one each. */
@@ -205,10 +241,13 @@ qkv_status share_run(const struct share *share, qkv_error *error) {
                          .at_end = { .status = QKV_OK } };
     s.slots = calloc((size_t)s.window, sizeof *s.slots);
     s.held = calloc((size_t)size, sizeof *s.held);
-    if (s.slots && s.held)
-        lead(&s);
-    else
-        s.status = text_no_memory(error);
+    if (!s.slots || !s.held) s.status = text_no_memory(error);
+    if (s.status == QKV_OK && share->journal) {
+        s.journal = journal_open(share->journal, share->model, error);
+        if (!s.journal) s.status = error->status;
+    }
+    if (s.status == QKV_OK) lead(&s);
+    journal_close(s.journal, s.status == QKV_OK && !cli_cancelled, share->quiet);
     for (int rank = 1; rank < size; rank++) {
         const struct text said = { error->message, s.status ? strlen(error->message) : 0 };
         tell(rank, -1, s.status, &said);

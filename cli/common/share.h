@@ -19,6 +19,10 @@ struct share {
     qkv_status (*take)(void *user, const struct text *answer, qkv_error *error);
     /* On the first rank: piece n, from 0, failed by *error. NULL: nothing to add. */
     void (*failed)(void *user, int64_t n, qkv_error *error);
+    /* Where answers are kept (journal.h), or NULL. Then `take` checks an answer as what comes from outside. */
+    const char *journal;
+    const char *model; /* of the answers; NULL: the embedded one */
+    bool quiet;
 };
 
 /* next and failed of lines, each a piece; the first member of *user is an open struct lines (share_lines.c). */

@@ -39,6 +39,8 @@ static int answer(struct embed *e, int n_words, char **words) {
 static int check(const struct cli_command *command, const struct embed_options *o, int n_words) {
     if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
     if (!o->file && n_words == 0) return cli_usage(command, "TEXT or --file is missing");
+    if (o->journal && (!o->file || o->tokens))
+        return cli_usage(command, "--journal goes with --file, without --tokens");
     if (o->out && o->common.json) return cli_usage(command, "-o together with --json");
     if (o->out && !text_ends(o->out, ".npy") && !text_ends(o->out, ".json"))
         return cli_usage(command, "-o: '%s' ends in none of .npy .json", o->out);
@@ -78,6 +80,7 @@ static int embed(const struct cli_command *command, const void *data, int n_word
 
 static const struct cli_option embed_table[] = {
     OPTION_FILE("--file", "F", file, ".txt"),
+    OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_TEXT("--similar", "TEXT", similar),
     OPTION_INT("--top", "N", top, 1, 1000),
     OPTION_TEXT("--prompt", "PROMPT", prompt),

@@ -6,6 +6,7 @@
  * The first rank has the texts and their encodings. Others encode what they get, and the answer is
  * [text][dim] floats.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,9 +115,12 @@ static qkv_status make(void *user, const struct text *piece, struct text *answer
 static qkv_status take(void *user, const struct text *answer, qkv_error *error) {
     struct computing *const x = user;
     struct embed *const e = x->e;
-    (void)error;
+    const size_t vector = (size_t)e->dim * sizeof(float);
+    if (answer->n % vector || answer->n / vector > (size_t)(e->n - x->taken))
+        return text_error(error, QKV_ERR_FORMAT, "an answer in the journal has %zu bytes",
+                          answer->n);
     memcpy(e->vectors + x->taken * e->dim, answer->bytes, answer->n);
-    x->taken += (int64_t)(answer->n / ((size_t)e->dim * sizeof(float)));
+    x->taken += (int64_t)(answer->n / vector);
     progress_bar(&x->progress, "vectors", x->taken, e->n);
     return QKV_OK;
 }
@@ -136,13 +140,22 @@ qkv_status embed_begin(struct embed *e, qkv_error *error) {
 qkv_status embed_compute(struct embed *e, qkv_error *error) {
     const struct embed_options *const o = e->options;
     struct computing x = { .e = e, .options = qkv_embed_options_init() };
-    const struct share share = { .user = &x, .next = next, .make = make, .take = take };
+    const struct share share = { .user = &x,
+                                 .next = next,
+                                 .make = make,
+                                 .take = take,
+                                 .journal = o->journal,
+                                 .model = o->common.model,
+                                 .quiet = o->common.quiet };
     x.options.pooling = o->pooling.set ? e->pooling : QKV_POOLING_DEFAULT;
     x.options.normalize = o->normalize;
     x.options.n_prompt = e->n_prompt;
     progress_begin(&x.progress, o->common.quiet);
-    const qkv_status status = share_run(&share, error);
+    qkv_status status = share_run(&share, error);
     progress_end(&x.progress);
+    if (status == QKV_OK && ranks_rank() == 0 && x.taken < e->n)
+        status = text_error(error, QKV_ERR_FORMAT, "the journal has vectors of %" PRId64 " texts",
+                            x.taken);
     free(x.piece);
     for (int64_t i = 0; i < e->n && status == QKV_OK; i++) {
         const float *const vector = e->vectors + i * e->dim;

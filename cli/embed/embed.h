@@ -9,7 +9,7 @@
 struct embed_options {
     struct cli_common common;
     struct arg_int pooling, top;
-    const char *file, *similar, *out, *prompt, *word;
+    const char *file, *journal, *similar, *out, *prompt, *word;
     bool normalize, no_prompt, tokens;
     struct arg_int token_layer;
 };

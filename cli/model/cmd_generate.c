@@ -86,6 +86,7 @@ static int generate(const struct cli_command *command, const void *data, int n_w
 
 static const struct cli_option generate_table[] = {
     OPTION_FILE("--file", "F", file, "*"),
+    OPTION_FILE("--journal", "F", journal, "*"),
     WRITING_TABLE,
     OPTION_FLAG("--chatml", chatml),
     OPTION_FLAG("--show-prompt", show_prompt),

@@ -46,6 +46,7 @@ static int translate(const struct cli_command *command, const void *data, int n_
 
 static const struct cli_option translate_table[] = {
     OPTION_FILE("--file", "F", file, "*"),
+    OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_FLAG("--align", align),
     WRITING_TABLE,
 };

@@ -11,7 +11,8 @@
 
 struct writing_options {
     struct cli_common common;
-    const char *file; /* an answer for each of its lines */
+    const char *file;    /* an answer for each of its lines */
+    const char *journal; /* where they are kept, to go on from */
     struct arg_int max_new, min_new, beams, sequences, top_k, no_repeat, seed;
     struct arg_real temperature, top_p, min_p, repetition_penalty, length_penalty;
     struct arg_int early_stopping;

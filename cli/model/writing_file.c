@@ -78,9 +78,14 @@ static qkv_status take(void *user, const struct text *made, qkv_error *error) {
 
 int writing_run_file(struct writing *w, const char *told) {
     struct filing x = { .w = w, .told = told };
-    const struct share share = {
-        .user = &x, .next = share_next_line, .make = make, .take = take, .failed = share_failed_line
-    };
+    const struct share share = { .user = &x,
+                                 .next = share_next_line,
+                                 .make = make,
+                                 .take = take,
+                                 .failed = share_failed_line,
+                                 .journal = w->options->journal,
+                                 .model = w->options->common.model,
+                                 .quiet = w->options->common.quiet };
     qkv_error error;
     qkv_status status = QKV_OK;
     if (ranks_rank() == 0) status = lines_open(&x.lines, w->options->file, &error);
@@ -95,7 +100,7 @@ int writing_run_file(struct writing *w, const char *told) {
 
 int writing_begin_file(const struct cli_command *command, const struct writing_options *o,
                        int n_words) {
-    if (!o->file) return EXIT_OK;
+    if (!o->file) return o->journal ? cli_usage(command, "--journal without --file") : EXIT_OK;
     if (n_words > 0) return cli_usage(command, "--file together with a text");
     if (o->common.jsonl) return cli_usage(command, "--file together with --jsonl");
     return ranks_begin(false);

@@ -5,7 +5,7 @@
 
 struct eval_options {
     struct cli_common common;
-    const char *text, *grammar, *check;
+    const char *text, *journal, *grammar, *check;
     struct arg_int seed, stride;
 };
 
@@ -13,7 +13,8 @@ struct eval_options {
 static int eval_next(const struct session *session, const struct eval_options *options) {
     if (options->stride.set && session->info->kind == QKV_MODEL_PAIR)
         return cli_usage(session->command, "--stride is of texts: pairs have no windows");
-    if (options->text) return eval_perplexity(session, options->text, options->stride.value);
+    if (options->text)
+        return eval_perplexity(session, options->text, options->journal, options->stride.value);
     return cli_fail("%s is a %s, which fills no blanks: --text measures how well it predicts",
                     session->info->source, session->info->architecture);
 }
@@ -24,7 +25,11 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     int code = session_open(&session, command, &options->common);
     code = ranks_agree(code);
     if (code) return code;
-    if (session.info->kind != QKV_MODEL_ENCODER)
+    if (options->journal && session.info->kind == QKV_MODEL_ENCODER)
+        code = ranks_rank() ? EXIT_USAGE
+                            : cli_usage(command, "--journal is of lines, which only a model that "
+                                                 "predicts the next token is measured on");
+    else if (session.info->kind != QKV_MODEL_ENCODER)
         code = eval_next(&session, options);
     else if (ranks_rank() == 0)
         code =
@@ -41,6 +46,7 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     found.grammar = shared_copy(found.grammar);
     found.check = shared_copy(found.check);
     if (check_source(command, options->text, options->grammar)) return EXIT_USAGE;
+    if (options->journal && !options->text) return cli_usage(command, "--journal without --text");
     if (options->check && !options->grammar)
         return cli_usage(command, "--check needs --grammar: which language is it?");
     if (options->check && options->common.model)
@@ -58,6 +64,7 @@ static int eval(const struct cli_command *command, const void *data, int n_words
 
 static const struct cli_option eval_table[] = {
     OPTION_FILE("--text", "F", text, "*"),
+    OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_FILE("--grammar", "F", grammar, ".txt"),
     OPTION_FILE("--check", "F", check, ".txt"),
     OPTION_INT("--seed", "N", seed, 0, INT64_MAX),

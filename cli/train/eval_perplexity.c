@@ -83,7 +83,9 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
     struct measured *const sums = user;
     struct of_line made;
     char text[64];
-    (void)error;
+    if (answer->n != sizeof made)
+        return text_error(error, QKV_ERR_FORMAT, "an answer in the journal has %zu bytes",
+                          answer->n);
     memcpy(&made, answer->bytes, sizeof made);
     sums->sum += made.sum;
     sums->n_tokens += made.n_tokens;
@@ -92,12 +94,15 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
     return QKV_OK;
 }
 
-static int measure(struct measured *sums, const char *path, bool pairs) {
+static int measure(struct measured *sums, const char *path, const char *journal, bool pairs) {
     const struct share share = { .user = sums,
                                  .next = share_next_line,
                                  .make = pairs ? make_of_pair : make_of_line,
                                  .take = take,
-                                 .failed = share_failed_line };
+                                 .failed = share_failed_line,
+                                 .journal = journal,
+                                 .model = sums->session->common->model,
+                                 .quiet = sums->session->common->quiet };
     qkv_error error;
     qkv_status status = QKV_OK;
     if (ranks_rank() == 0) status = lines_open(&sums->lines, path, &error);
@@ -110,10 +115,11 @@ static int measure(struct measured *sums, const char *path, bool pairs) {
     return cli_status(status, &error);
 }
 
-int eval_perplexity(const struct session *session, const char *path, int64_t stride) {
+int eval_perplexity(const struct session *session, const char *path, const char *journal,
+                    int64_t stride) {
     struct measured sums = { .session = session, .stride = stride };
     const bool pairs = session->info->kind == QKV_MODEL_PAIR;
-    const int code = measure(&sums, path, pairs);
+    const int code = measure(&sums, path, journal, pairs);
     if (code || ranks_rank() > 0) return code;
     if (sums.n_tokens == 0)
         return cli_fail(pairs ? "%s: no line" : "%s: no line has two tokens", path);

@@ -20,7 +20,8 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
  * Perplexity of a model that predicts the next token, on the lines of a file; of a model with two stacks
  * they are source TAB target. stride as qkv_perplexity has it (eval_perplexity.c).
  */
-int eval_perplexity(const struct session *session, const char *path, int64_t stride);
+int eval_perplexity(const struct session *session, const char *path, const char *journal,
+                    int64_t stride);
 
 /* How much of the file text the grammar says (grammar_check.c). */
 int grammar_check_print(const char *grammar, const char *text, const struct cli_common *common);

@@ -102,4 +102,21 @@ wait $job
 check "killed: exit 0" is $? -ne 0
 check "killed: more than 10 s" is $(($(date +%s) - before)) -le 10
 check "killed: a file" test ! -e "$folder/killed.npy"
+
+# With a journal the rest is done by another number of ranks, and the vectors are those of one process.
+"$qkv" embed --file "$folder/many" -o "$folder/whole.npy" --quiet 2>"$folder/err" || failed=1
+rm -f "$folder/ranks"
+timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" embed --file "$folder/many" \
+    -o "$folder/killed.npy" --journal "$folder/journal" >"$folder/out" 2>"$folder/err" &
+job=$!
+tries=0
+while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt 100000 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
+kill -9 "$(tail -n 1 "$folder/ranks")"
+wait $job
+check "killed: no journal" test -s "$folder/journal"
+$mpirun 2 "$qkv" embed --file "$folder/many" -o "$folder/killed.npy" --journal "$folder/journal" --quiet \
+    >"$folder/out" 2>"$folder/err"
+check "went on: exit $?" is $? -eq 0
+check "went on: other vectors" cmp -s "$folder/whole.npy" "$folder/killed.npy"
+check "went on: a journal is left" test ! -e "$folder/journal"
 exit $failed
