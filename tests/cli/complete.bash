@@ -59,7 +59,7 @@ suggests '' train --steps ''
 suggests 'models,q of mine.npy,weights.safetensors' info ''
 suggests causal bench c
 suggests '' look ''
-suggests --check,--check-finite,--grammar,--help,--isa,--json,--model,--quiet,--seed,--stride,--text,--threads,--weights,-v eval ''
+suggests --check,--check-finite,--grammar,--help,--isa,--journal,--json,--model,--quiet,--seed,--stride,--text,--threads,--weights,-v eval ''
 suggests '' look -- --t
 suggests '' frobnicate --
 suggests 3.0,3.1,3.2,3.3 look text --head 3
