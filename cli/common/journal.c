@@ -13,14 +13,13 @@
 #include <zlib.h>
 
 #include "common/cli.h"
-
-enum { MOST_BYTES = 1 << 30 };
+#include "common/ranks.h"
 
 struct journal {
     FILE *file;
     const char *path;
-    int64_t n_answers; /* found or added */
-    bool is_at_end;    /* what comes is added */
+    int64_t n_found; /* answers */
+    bool is_at_end;  /* what comes is added */
 };
 
 struct head {
@@ -71,15 +70,17 @@ static qkv_status end_at(struct journal *j, off_t at, qkv_error *error) {
     return QKV_OK;
 }
 
+static qkv_status damaged(const struct journal *j, off_t at, qkv_error *error) {
+    return text_error(error, QKV_ERR_FORMAT, "%s: damaged at byte %" PRId64, j->path, (int64_t)at);
+}
+
 /* The next record, its data to be freed; bytes NULL: there is none. */
 static qkv_status read_record(struct journal *j, struct head *head, struct text *data,
                               qkv_error *error) {
     const off_t at = ftello(j->file);
     *data = (struct text){ NULL, 0 };
     if (fread(head, sizeof *head, 1, j->file) != 1) return end_at(j, at, error);
-    if (head->n > MOST_BYTES)
-        return text_error(error, QKV_ERR_FORMAT, "%s: damaged at byte %" PRId64, j->path,
-                          (int64_t)at);
+    if (head->n > RANKS_MOST_BYTES) return damaged(j, at, error);
     data->bytes = malloc(head->n + 1);
     if (!data->bytes) return text_no_memory(error);
     data->bytes[head->n] = '\0';
@@ -89,7 +90,7 @@ static qkv_status read_record(struct journal *j, struct head *head, struct text 
     free(data->bytes);
     *data = (struct text){ NULL, 0 };
     if (is_cut) return end_at(j, at, error);
-    return text_error(error, QKV_ERR_FORMAT, "%s: damaged at byte %" PRId64, j->path, (int64_t)at);
+    return damaged(j, at, error);
 }
 
 /* ---- Whose it is ------------------------------------------------------------------------------- */
@@ -153,9 +154,9 @@ static char *model_text(const char *model, size_t *n) {
     return fclose(out) == 0 ? text : NULL;
 }
 
-static qkv_status of_other_work(const struct journal *j, const char *command, const char *stored,
+static qkv_status of_other_work(const struct journal *j, bool is_command, const char *stored,
                                 qkv_error *error) {
-    if (command)
+    if (is_command)
         return text_error(error, QKV_ERR_ARGUMENT, "%s: of another command: %.200s", j->path,
                           stored);
     return text_error(error, QKV_ERR_ARGUMENT, "%s: the model's files have changed since", j->path);
@@ -169,7 +170,7 @@ static qkv_status agree_on(struct journal *j, char *mine, size_t n, bool is_comm
     qkv_status status = mine ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK && !j->is_at_end) status = read_record(j, &head, &stored, error);
     if (status == QKV_OK && stored.bytes && (stored.n != n || memcmp(stored.bytes, mine, n) != 0))
-        status = of_other_work(j, is_command ? mine : NULL, stored.bytes, error);
+        status = of_other_work(j, is_command, stored.bytes, error);
     if (status == QKV_OK && !stored.bytes)
         status = write_record(j, 0, &(struct text){ mine, n }, error);
     free(stored.bytes);
@@ -248,17 +249,16 @@ qkv_status journal_next(struct journal *j, uint32_t mark, struct text *answer, b
     if (j->is_at_end) return QKV_OK;
     const qkv_status status = read_record(j, &head, answer, error);
     if (status != QKV_OK || !answer->bytes) return status;
-    j->n_answers++;
+    j->n_found++;
     *found = head.mark == mark;
     if (*found) return QKV_OK;
     free(answer->bytes);
     return text_error(error, QKV_ERR_ARGUMENT,
                       "%s: answer %" PRId64 " is to other text than there is now", j->path,
-                      j->n_answers);
+                      j->n_found);
 }
 
 qkv_status journal_add(struct journal *j, uint32_t mark, const struct text *answer,
                        qkv_error *error) {
-    j->n_answers++;
     return write_record(j, mark, answer, error);
 }

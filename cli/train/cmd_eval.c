@@ -26,9 +26,8 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     code = ranks_agree(code);
     if (code) return code;
     if (options->journal && session.info->kind == QKV_MODEL_ENCODER)
-        code = ranks_rank() ? EXIT_USAGE
-                            : cli_usage(command, "--journal is of lines, which only a model that "
-                                                 "predicts the next token is measured on");
+        code = cli_usage(command, "--journal is of lines, which only a model that predicts the "
+                                  "next token is measured on");
     else if (session.info->kind != QKV_MODEL_ENCODER)
         code = eval_next(&session, options);
     else if (ranks_rank() == 0)

@@ -235,8 +235,9 @@ static qkv_status by_query(qkv_heads *heads, int64_t index, const qkv_head_view 
 }
 
 /*
- * Diagonals are not shared: their sums go from key to key. They come by delta = i + q_offset - j, from delta = q_offset - (n_keys - 1) on; by_offset has
- * d = j - i ascending: the same ones from the other end.
+ * Diagonals are not shared: their sums go from key to key. They come by delta = i + q_offset - j,
+ * from delta = q_offset - (n_keys - 1) on; by_offset has d = j - i ascending: the same ones from the
+ * other end.
  */
 static qkv_status by_key(qkv_heads *heads, int64_t index, const qkv_head_view *v,
                          const qkv_heads_profile *profile, const qkv_call_options *call,
