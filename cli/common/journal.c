@@ -108,12 +108,12 @@ static bool is_left_out(const char *word, bool *value) {
     return strcmp(word, "--quiet") == 0;
 }
 
-/* The version, the words, and whether a terminal, which has colours, gets the output. */
+/* The version and the words. */
 static char *command_text(size_t *n) {
     char *text = NULL;
     FILE *const out = open_memstream(&text, n);
     if (!out) return NULL;
-    fprintf(out, "qkv %s%s", qkv_version(), isatty(STDOUT_FILENO) ? " (on a terminal)" : "");
+    fprintf(out, "qkv %s", qkv_version());
     for (char **word = cli_words; word && *word; word++) {
         bool value;
         if (!is_left_out(*word, &value))

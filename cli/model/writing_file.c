@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct filing {
     struct lines lines; /* first: share_next_line */
@@ -102,6 +103,8 @@ int writing_begin_file(const struct cli_command *command, const struct writing_o
                        int n_words) {
     if (!o->file) return o->journal ? cli_usage(command, "--journal without --file") : EXIT_OK;
     if (n_words > 0) return cli_usage(command, "--file together with a text");
+    if (o->journal && isatty(STDOUT_FILENO)) /* what is kept is printed as it is */
+        return cli_usage(command, "--journal prints to a file or a pipe, not to a terminal");
     if (o->common.jsonl) return cli_usage(command, "--file together with --jsonl");
     return ranks_begin(false);
 }
