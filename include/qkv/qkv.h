@@ -157,8 +157,8 @@ typedef enum qkv_dtype {
 /** The arithmetic of 16-bit inputs. docs/numerics.md has the order of operations of each class. */
 typedef enum qkv_class {
     /*
-     * Forward with bf16, by instruction set of the context and processor: amx with "avx512bf16" and
-     * AMX, dp with "avx512bf16" on AMD, otherwise f32. f32 and f16 inputs: f32.
+     * With bf16, by instruction set of the context and processor: amx with "avx512bf16" and AMX, dp
+     * with "avx512bf16" on AMD, otherwise f32. f32 and f16 inputs: f32.
      */
     QKV_CLASS_AUTO = 0,
     /* Inputs become floats, which is exact. */
@@ -505,9 +505,11 @@ static inline void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  *     cannot change a gradient. Rows of d_q at or beyond q_len are not written. Keys at or beyond
  *     kv_len get 0.
  * Accuracy: at most 4 times the error of the textbook algorithm in f32, plus 16 * 2^-24 max|x|. A
- *     16-bit gradient adds half a unit in its last place.
- * Determinism, threads, errors: as forward, but in class f32 always, and d_k, d_v, d_sinks and
- *     d_mask are sums over queries, heads or batches. Memory: qkv_attention_backward_workspace.
+ *     16-bit gradient adds half a unit in its last place. In class dp the textbook rounds p and ds
+ *     to bf16 before it sums them.
+ * Determinism, threads, errors: as forward. The class is dp where that of forward is, and o is
+ *     bf16; otherwise f32. d_k, d_v, d_sinks and d_mask are sums over queries, heads or batches.
+ *     Memory: qkv_attention_backward_workspace.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_backward(qkv_ctx *ctx,
                                                         const qkv_attention_desc *desc,

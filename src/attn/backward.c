@@ -15,6 +15,7 @@
 #include "attn/backward_piece.h"
 #include "attn/backward_rows.h"
 #include "attn/explain.h"
+#include "attn/piece.h"
 #include "attn/watch.h"
 
 enum { SERIAL_PRODUCTS = 100000 }; /* below it waking a thread costs more than it brings */
@@ -158,6 +159,7 @@ qkv_status qkv_attention_backward(qkv_ctx *ctx, const qkv_attention_desc *desc, 
     if (status == QKV_OK)
         status = qkvi_problem_backward(desc, q, k, v, o, lse, grads, &options, &problem, &g,
                                        &ctx->error);
+    if (status == QKV_OK) qkvi_problem_choose_gradients(&problem, ctx);
     if (status == QKV_OK) status = backward(ctx, &problem, &g, &options);
     return qkvi_ctx_end(ctx, status);
 }
@@ -169,6 +171,7 @@ qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx, const qkv_attention_de
     qkv_status status = qkvi_problem_shape(desc, false, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
     qkvi_backward_plan made = { 0 };
+    if (status == QKV_OK) qkvi_problem_choose_gradients(&problem, ctx);
     if (status == QKV_OK) status = qkvi_backward_plan_of(ctx, &problem, &made);
     if (status == QKV_OK) *bytes = made.bytes;
     return qkvi_ctx_end(ctx, status);

@@ -25,12 +25,29 @@ void qkvi_bwd_lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, qkvi_bwd_
     s->p = qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float));
     s->t = p->has_softcap ? qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float)) : NULL;
     s->d_s = qkvi_cut(cutter, n_queries * QKVI_BWD_DS_ROW, sizeof(float));
+    const int64_t pairs = p->grads_dp ? n_queries / 2 * QKVI_BWD_P_ROW : 0;
+    s->p_pairs = qkvi_cut(cutter, pairs, sizeof(uint32_t));
+    s->d_s_pairs = qkvi_cut(cutter, pairs, sizeof(uint32_t));
+    s->d_s_rows = qkvi_cut(cutter, p->grads_dp ? n_queries * QKVI_BWD_DS_ROW : 0, sizeof(uint16_t));
     s->lse = qkvi_cut(cutter, n_queries, sizeof(float));
     s->delta = qkvi_cut(cutter, n_queries, sizeof(float));
     s->begin = qkvi_cut(cutter, n_queries, sizeof(int32_t));
     s->end = qkvi_cut(cutter, n_queries, sizeof(int32_t));
     s->see = qkvi_cut(cutter, n_queries * (n_keys / QKVI_BWD_PANEL), sizeof(uint32_t));
     s->keep = p->has_dropout ? qkvi_cut(cutter, n_queries, sizeof(uint32_t)) : NULL;
+}
+
+/* Pairs take half the room of floats. */
+static void pack_key_pairs(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi_bwd_piece *w,
+                           const void *k, const void *v, const uint32_t *see,
+                           const qkvi_bwd_slot *s) {
+    const int64_t pairs = (p->head_dim + 1) / 2, pairs_v = (p->head_dim_v + 1) / 2;
+    kernels->pack_key_pairs(k, p->k_stride[2], w->n_keys, p->head_dim, pairs, see,
+                            (uint32_t *)s->k_t);
+    kernels->pack_key_pairs(v, p->v_stride[2], w->n_keys, p->head_dim_v, pairs_v, see,
+                            (uint32_t *)s->v_t);
+    w->finite = kernels->pack_channel_pairs(k, p->k_stride[2], w->n_keys, p->head_dim,
+                                            QKVI_BWD_KEYS, see, (uint32_t *)s->k);
 }
 
 void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi_bwd_piece *w,
@@ -42,6 +59,10 @@ void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi
     uint32_t see[QKVI_SEEN_WORDS];
     qkvi_seen(p, kernels, &w->rules, w->b, w->g, w->key, w->n_keys, see);
     qkvi_seen_from(see, w->first - w->key);
+    if (p->grads_dp) {
+        pack_key_pairs(p, kernels, w, k, v, see, s);
+        return;
+    }
     kernels->pack_keys[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim, see, s->k_t);
     kernels->pack_keys[p->dtype](v, p->v_stride[2], w->n_keys, p->head_dim_v, see, s->v_t);
     w->finite = kernels->pack_channels[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim,
@@ -66,6 +87,34 @@ static void zero_beyond(float *panels, int64_t n, int64_t dim) {
         memset(panels + d * QKVI_BWD_QUERIES + n * QKVI_BWD_PANEL, 0, bytes);
 }
 
+/* Rows of Q or dO, and pairs of them, in half of the room of a panel of floats each. */
+static uint16_t *rows_of(float *panels, int64_t dim) {
+    const int64_t words = QKVI_BWD_QUERIES / 2 * qkvi_round_up(dim, QKVI_BWD_PANEL);
+    return (uint16_t *)(panels + words);
+}
+
+static bool pack_query_pairs(const qkvi_kernels *kernels, const uint16_t *x, int64_t stride,
+                             int64_t n, int64_t dim, float *panels) {
+    const int64_t row = qkvi_round_up(dim, QKVI_BWD_PANEL);
+    uint16_t *const rows = rows_of(panels, dim);
+    for (int64_t r = 0; dim > 0 && r < n; r++)
+        memcpy(rows + r * row, x + r * stride, (size_t)dim * sizeof *rows);
+    const int64_t beyond = qkvi_round_up(n, 4) - n;
+    if (beyond * row > 0) memset(rows + n * row, 0, (size_t)(beyond * row) * sizeof *rows);
+    return kernels->pack_channel_pairs(x, stride, n, dim, QKVI_BWD_QUERIES, NULL,
+                                       (uint32_t *)panels);
+}
+
+/* Returns whether all are finite. */
+static bool pack_queries(const qkvi_problem *p, const qkvi_kernels *kernels, qkv_dtype type,
+                         const void *x, int64_t stride, int64_t n, int64_t dim, float *panels) {
+    if (p->grads_dp) return pack_query_pairs(kernels, x, stride, n, dim, panels);
+    const bool finite =
+        kernels->pack_channels[type](x, stride, n, dim, QKVI_BWD_QUERIES, NULL, panels);
+    zero_beyond(panels, n, dim);
+    return finite;
+}
+
 /* What the block mask shows the 32 queries of a group; groups beyond the last see as it does. */
 static uint32_t panels_of(const qkvi_problem *p, const qkvi_bwd_piece *w, int64_t h, int64_t i0,
                           int64_t n, int group) {
@@ -79,12 +128,10 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
                                     qkvi_dropout *dropout) {
     const void *const q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w->b, h, i0));
     const void *const d_o = qkvi_elem(g->d_o, p->o_dtype, qkvi_q_at(p, g->d_o_stride, w->b, h, i0));
-    const bool q_finite = kernels->pack_channels[p->dtype](q, p->q_stride[2], n, p->head_dim,
-                                                           QKVI_BWD_QUERIES, NULL, s->q);
-    const bool d_o_finite = kernels->pack_channels[p->o_dtype](
-        d_o, g->d_o_stride[2], n, p->head_dim_v, QKVI_BWD_QUERIES, NULL, s->d_o);
-    zero_beyond(s->q, n, p->head_dim);
-    zero_beyond(s->d_o, n, p->head_dim_v);
+    const bool q_finite =
+        pack_queries(p, kernels, p->dtype, q, p->q_stride[2], n, p->head_dim, s->q);
+    const bool d_o_finite =
+        pack_queries(p, kernels, p->o_dtype, d_o, g->d_o_stride[2], n, p->head_dim_v, s->d_o);
     fill_rows(w, s, i0, n);
     qkvi_backward_rows(p, g, kernels, w->b, h, i0, n, s->lse, s->delta);
     const bool all =
@@ -99,6 +146,11 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
         .k_t = s->k_t,
         .v_t = s->v_t,
         .k = s->k,
+        .dp = p->grads_dp,
+        .q_rows = rows_of(s->q, p->head_dim),
+        .d_o_rows = rows_of(s->d_o, p->head_dim_v),
+        .q_row = qkvi_round_up(p->head_dim, QKVI_BWD_PANEL),
+        .d_o_row = qkvi_round_up(p->head_dim_v, QKVI_BWD_PANEL),
         .begin = s->begin,
         .end = s->end,
         .lse = s->lse,
@@ -111,6 +163,10 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
         .p = s->p,
         .t = s->t,
         .d_s = s->d_s,
+        .whole = !p->grads_dp,
+        .p_pairs = s->p_pairs,
+        .d_s_pairs = s->d_s_pairs,
+        .d_s_rows = s->d_s_rows,
         .see = s->see,
         .keep = s->keep,
         .d_k = s->d_k,

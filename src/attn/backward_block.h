@@ -14,6 +14,8 @@ typedef struct qkvi_bwd_slot {
     float *q, *d_o, *k_t, *v_t, *k;
     float *d_k, *d_v;
     float *p, *t, *d_s, *lse, *delta;
+    uint32_t *p_pairs, *d_s_pairs; /* class dp, like d_s_rows */
+    uint16_t *d_s_rows;
     int32_t *begin, *end;
     uint32_t *see, *keep;
 } qkvi_bwd_slot;

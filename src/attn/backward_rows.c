@@ -17,10 +17,12 @@ void qkvi_backward_rows(const qkvi_problem *p, const qkvi_grads *g, const qkvi_k
         for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) lse[r] = delta[r] = 0;
         return;
     }
-    kernels->bwd.delta[type](qkvi_elem(p->o, type, qkvi_q_at(p, p->o_stride, b, h, i0)),
-                             p->o_stride[2],
-                             qkvi_elem(g->d_o, type, qkvi_q_at(p, g->d_o_stride, b, h, i0)),
-                             g->d_o_stride[2], n, p->head_dim_v, delta);
+    const void *const o = qkvi_elem(p->o, type, qkvi_q_at(p, p->o_stride, b, h, i0));
+    const void *const d_o = qkvi_elem(g->d_o, type, qkvi_q_at(p, g->d_o_stride, b, h, i0));
+    if (p->grads_dp)
+        kernels->bwd.delta_pairs(o, p->o_stride[2], d_o, g->d_o_stride[2], n, p->head_dim_v, delta);
+    else
+        kernels->bwd.delta[type](o, p->o_stride[2], d_o, g->d_o_stride[2], n, p->head_dim_v, delta);
     for (int64_t r = 0; g->d_lse && r < n; r++) delta[r] -= g->d_lse[lse_at + r * lse_row];
     for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) lse[r] = delta[r] = 0;
 }

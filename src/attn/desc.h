@@ -44,6 +44,7 @@ typedef struct qkvi_problem {
     int64_t all_heads, head_step, head_first;
     qkv_dtype dtype, o_dtype; /* of q, k, v; of o */
     qkv_class arithmetic;
+    bool grads_dp;         /* gradients are of class dp: qkvi_problem_choose_gradients (piece.h) */
     const void *q, *k, *v; /* of workspace queries: NULL, like o and lse */
     void *o;               /* backward: read only */
     float *lse;            /* nullable in forward; backward: read only */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attn/kv_view.h"
+#include "attn/piece.h"
 #include "attn/seen.h"
 #include "core/options.h"
 #include "kernels/attend_bwd.h"
@@ -22,23 +23,31 @@ static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 /* ---- What both passes have ------------------------------------------------------------------- */
 
-static void explain_class(const qkv_ctx *ctx, const qkvi_problem *p, bool forward,
-                          qkv_attention_plan *out) {
+/* of: the class of the pass; unless: what the class of forward lacks for it. */
+static void explain_class(const qkv_ctx *ctx, const qkvi_problem *p, qkvi_arithmetic of,
+                          const char *unless, qkv_attention_plan *out) {
     const qkvi_class_row *const class = &qkvi_classes[qkvi_arithmetic_of(p, ctx)];
-    const bool here = forward || !class->forward_only;
-    const qkvi_class_row *const taken = here ? class : &qkvi_classes[QKVI_CLASS_F32];
+    const qkvi_class_row *const taken = &qkvi_classes[of];
+    const bool here = taken == class;
     out->arithmetic = taken->name;
     out->arithmetic_class = taken->given;
-    if (here && class->how)
+    if (taken->how)
         say(out->arithmetic_reason, "%s: %s",
-            p->arithmetic ? "asked for" : "this processor is fast at it", class->how);
+            p->arithmetic ? "asked for" : "this processor is fast at it", taken->how);
     else if (p->dtype == QKV_F32)
         say(out->arithmetic_reason,
             "q, k, v are f32: f32 multiply-adds, each in its written order");
     else
         say(out->arithmetic_reason,
             "q, k, v of 16 bits become f32 on the way, which is exact%s%s%s",
-            here ? "" : "; class ", here ? "" : class->name, here ? "" : " is for forward alone");
+            here ? "" : "; class ", here ? "" : class->name, here ? "" : unless);
+}
+
+static void explain_class_of_backward(const qkv_ctx *ctx, const qkvi_problem *p,
+                                      qkv_attention_plan *out) {
+    const bool forward_only = qkvi_classes[qkvi_arithmetic_of(p, ctx)].forward_only;
+    explain_class(ctx, p, qkvi_backward_arithmetic_of(p, ctx),
+                  forward_only ? " is for forward alone" : " needs o of bf16 here", out);
 }
 
 static void explain_isa(const qkv_ctx *ctx, qkv_attention_plan *out) {
@@ -159,7 +168,7 @@ static qkv_status explain_forward(qkv_ctx *ctx, const qkvi_problem *p, qkv_atten
     QKV_TRY(qkvi_forward_plan_of(ctx, p, &plan, &out->workspace_bytes));
     out->small_heads = qkvi_small_heads(p, &plan);
     explain_isa(ctx, out);
-    explain_class(ctx, p, true, out);
+    explain_class(ctx, p, qkvi_arithmetic_of(p, ctx), "", out);
     explain_forward_kernel(&plan, out);
     explain_forward_blocks(p, &plan, rows, out);
     explain_forward_threads(ctx, p, &plan, out);
@@ -182,7 +191,7 @@ static qkv_status explain_backward(qkv_ctx *ctx, const qkvi_problem *p, qkv_atte
                          qkvi_round_up(p->head_dim_v, QKVI_BWD_PANEL);
     QKV_TRY(qkvi_backward_plan_of(ctx, p, &plan));
     explain_isa(ctx, out);
-    explain_class(ctx, p, false, out);
+    explain_class_of_backward(ctx, p, out);
     out->kernel = "attend_bwd";
     say(out->kernel_reason, "the only one there is: one pass over key blocks, five products");
     out->n_threads = plan.n_threads;
@@ -244,7 +253,7 @@ static qkv_status explain_decode(qkv_ctx *ctx, const qkvi_problem *p, qkv_attent
     qkvi_decode_plan plan;
     QKV_TRY(qkvi_decode_plan_of(ctx, p, &plan, &out->workspace_bytes));
     explain_isa(ctx, out);
-    explain_class(ctx, p, false, out);
+    explain_class(ctx, p, QKVI_CLASS_F32, " is not for decode", out);
     out->kernel = "decode_split";
     say(out->kernel_reason,
         "the only one there is: K and V where they lie, once for %" PRId64 " query head%s",
@@ -281,6 +290,7 @@ static qkv_status explain(qkv_ctx *ctx, const qkv_attention_desc *desc, qkv_atte
         break;
     case QKV_PASS_BACKWARD:
         QKV_TRY(qkvi_problem_shape(desc, false, &problem, &ctx->error));
+        qkvi_problem_choose_gradients(&problem, ctx);
         QKV_TRY(explain_backward(ctx, &problem, &made));
         break;
     case QKV_PASS_DECODE:

@@ -140,3 +140,7 @@ qkvi_problem qkvi_problem_rows(const qkvi_problem *p, int64_t begin, int64_t end
 qkv_class qkvi_problem_class(const qkvi_problem *p, const qkv_ctx *ctx) {
     return qkvi_classes[qkvi_arithmetic_of(p, ctx)].given;
 }
+
+void qkvi_problem_choose_gradients(qkvi_problem *p, const qkv_ctx *ctx) {
+    p->grads_dp = qkvi_backward_arithmetic_of(p, ctx) == QKVI_CLASS_DP;
+}

@@ -63,6 +63,9 @@ static inline void qkvi_problem_take_keys(qkvi_problem *p, const qkvi_problem *f
 /* The class that computes it in this context. */
 qkv_class qkvi_problem_class(const qkvi_problem *problem, const qkv_ctx *ctx);
 
+/* Sets grads_dp, before anything of a backward pass is laid out or computed. */
+void qkvi_problem_choose_gradients(qkvi_problem *problem, const qkv_ctx *ctx);
+
 /* The same problem with rows [begin, end) of its queries alone. */
 qkvi_problem qkvi_problem_rows(const qkvi_problem *problem, int64_t begin, int64_t end);
 

@@ -26,6 +26,14 @@ static inline qkvi_arithmetic qkvi_arithmetic_of(const qkvi_problem *p, const qk
     return is_auto ? QKVI_CLASS_F32 : ctx->class_of[p->arithmetic];
 }
 
+/* That of forward, if it has gradients, and o is of its type; else f32. */
+static inline qkvi_arithmetic qkvi_backward_arithmetic_of(const qkvi_problem *p,
+                                                          const qkv_ctx *ctx) {
+    const qkvi_arithmetic class = qkvi_arithmetic_of(p, ctx);
+    const bool here = !qkvi_classes[class].forward_only && p->o_dtype == qkvi_classes[class].type;
+    return here ? class : QKVI_CLASS_F32;
+}
+
 /* Where queries are not read as they lie: the class reads another type, or whole steps of them. */
 typedef struct qkvi_copied_q {
     bool copied;

@@ -245,6 +245,7 @@ qkv_status qkvi_call_open_backward(qkvi_group *group, qkv_ctx *ctx, qkv_status s
     QKV_TRY(exchange_desc(group, status, desc));
     const qkvi_piece piece = piece_of(group);
     status = qkvi_problem_backward_piece(desc, &piece, call, p, g, &group->error);
+    if (status == QKV_OK) qkvi_problem_choose_gradients(p, ctx);
     QKV_TRY(compare_lists(group, ctx, p, &(others){ .d_sinks = g->d_sinks }, status));
     *mask_dims = qkvi_call_mask_dims(group);
     return QKV_OK;

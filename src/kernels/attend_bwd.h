@@ -12,6 +12,10 @@
  *
  * A is only ever broadcast, so P and dS are never transposed. P lives for one panel of 32 keys, dS
  * for the key block.
+ *
+ * In class dp, A and B are pairs of bf16 along the depth. Panels hold words: pairs of channels of a
+ * key, or pairs of rows of a channel. P and dS are floats of one panel, which become pairs of
+ * queries; and rows of dS of the key block, for dQ.
  */
 #ifndef QKVI_KERNELS_ATTEND_BWD_H
 #define QKVI_KERNELS_ATTEND_BWD_H
@@ -36,13 +40,18 @@ enum {
  * Panels of channels ("Q panels") are [ceil(dim / 32)][rows][32], where rows is 128 for queries and
  * 256 for keys; panels of keys are [ceil(n_keys / 32)][dim][32]. All are aligned to 64 and zero in
  * the columns beyond the data. Rows beyond n_queries up to the next multiple of 4 are zero too.
+ *
+ * In class dp panels are of pairs: half as many rows, and ceil(dim / 2) instead of dim.
  */
 struct qkvi_bwd_block {
     int64_t head_dim, head_dim_v;
     int n_queries, n_keys;
-    const float *q, *d_o;   /* channel panels */
-    const float *k_t, *v_t; /* key panels */
-    const float *k;         /* channel panels */
+    const float *q, *d_o;              /* channel panels */
+    const float *k_t, *v_t;            /* key panels */
+    const float *k;                    /* channel panels */
+    bool dp;                           /* class dp: the panels above are words, and there are: */
+    const uint16_t *q_rows, *d_o_rows; /* Q and dO, zeros as in panels */
+    int64_t q_row, d_o_row;            /* elements from one row to the next */
     const int32_t *begin,
         *end; /* per query: keys [begin, end) of the block are visible; neither ever falls */
     const float *lse, *delta; /* per query */
@@ -57,9 +66,12 @@ struct qkvi_bwd_block {
     bool
         select; /* Q, dO or K hold a value that is not finite, and not every query sees and keeps every key */
 
-    float *p;   /* [128][P_ROW]  scratch: */
-    float *t;   /* [128][P_ROW]  derivative of the soft cap; NULL without one */
-    float *d_s; /* [128][DS_ROW] */
+    float *p;                      /* [128][P_ROW]  scratch: */
+    float *t;                      /* [128][P_ROW]  derivative of the soft cap; NULL without one */
+    float *d_s;                    /* [128][DS_ROW]; of class dp, except for the mask, one panel */
+    bool whole;                    /* d_s has a place for each panel */
+    uint32_t *p_pairs, *d_s_pairs; /* [64][P_ROW]   class dp: pairs of queries of a panel */
+    uint16_t *d_s_rows;            /* [128][DS_ROW] class dp: dS of the key block */
     uint32_t
         *keep; /* [128]         weights kept of the panel under way, a bit each; with dropout */
     uint32_t *
@@ -75,6 +87,9 @@ typedef struct qkvi_bwd_kernels {
     /* delta[i] = <d_o[i], o[i]>, n >= 1 rows of dim, by their type */
     void (*delta[QKVI_N_DTYPES])(const void *o, int64_t o_stride, const void *d_o,
                                  int64_t d_o_stride, int64_t n, int64_t dim, float *delta);
+    /* The same in class dp, of bf16. */
+    void (*delta_pairs)(const uint16_t *o, int64_t o_stride, const uint16_t *d_o,
+                        int64_t d_o_stride, int64_t n, int64_t dim, float *delta);
     /* A chain over n <= 128 queries of -exp(sink - lse) delta; lse and delta aligned to 64, with
      * anything beyond n. */
     float (*sink)(int n, float sink, const float *lse, const float *delta);

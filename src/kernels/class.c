@@ -18,7 +18,6 @@ const qkvi_class_row qkvi_classes[QKVI_N_CLASSES] = {
                         .per_word = 2,
                         .step = 2,
                         .rounds = true,
-                        .forward_only = true,
                         .how = "dot products of pairs of bf16, weights rounded to bf16" },
 #define AMX(words)                                                                                 \
     {                                                                                              \

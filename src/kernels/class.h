@@ -36,7 +36,7 @@ typedef struct qkvi_class_row {
     int step;               /* depths of K and V are filled up with zeros to a multiple of it */
     int q_rows;           /* q is copied into a multiple of so many rows, with that depth; 0: not */
     bool rounds;          /* weights are rounded to the type after they were summed */
-    bool forward_only;    /* backward and decode are those of QKVI_CLASS_F32 */
+    bool forward_only;    /* backward is that of QKVI_CLASS_F32; decode always is */
     const char *no_small; /* why attend_small cannot do it; NULL: it can */
     const char *how;      /* for qkv_attention_explain; NULL: conversion to floats */
 } qkvi_class_row;

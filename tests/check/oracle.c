@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "check/elements.h"
 #include "check/layout.h"
 #include "check/oracle_row.h"
 #include "check/rules.h"
@@ -32,6 +33,10 @@ static bool drops(const qkv_attention_desc *d) {
 
 static bool rounds_weights(const qkv_attention_desc *d) {
     return d->arithmetic == QKV_CLASS_DP || d->arithmetic == QKV_CLASS_AMX;
+}
+
+bool oracle_rounds_gradients(const qkv_attention_desc *d) {
+    return d->arithmetic == QKV_CLASS_DP && element_of_o(d) == ELEMENT_BF16;
 }
 
 /*
@@ -155,11 +160,24 @@ static void backward_row(const qkv_attention_desc *d, const operands *x, int64_t
         if (run->r.sees[j]) backward_pair(d, x, b, h, i, j, delta, run);
 }
 
+/* Class dp: each step of a chain may lose a sum below the normal numbers, and each factor may be lost. */
+static double lost_in_gradients(const qkv_attention_desc *d) {
+    const double heads = d->n_kv_heads ? (double)d->n_heads / (double)d->n_kv_heads : 0;
+    const double steps = heads * (double)d->len_q + (double)d->len_k;
+    return LEAST_NORMAL * (2 * steps + (double)(d->head_dim + d->head_dim_v)) *
+           fmax(1, fabs(rule_scale(d))) / (drops(d) ? 1 - (double)d->dropout : 1);
+}
+
 void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
                          oracle_backward *out) {
     operands x = operands_new(d, in);
+    if (oracle_rounds_gradients(d)) {
+        flush(d, &x);
+        flush_array(d, 'o', x.d_o);
+    }
     backward_run run = { row_new(d), oracle_zeros(d->head_dim_v, sizeof(double)), out };
     for_each_row(d, &x, backward_row, &run);
+    if (oracle_rounds_gradients(d)) out->flushed += lost_in_gradients(d);
     free(run.o);
     row_free(&run.r);
     operands_free(&x);

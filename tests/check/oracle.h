@@ -49,6 +49,9 @@ void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, or
 void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
                          oracle_backward *out);
 
+/* Are weights and derivatives of scores rounded to bf16 where gradients are summed? */
+bool oracle_rounds_gradients(const qkv_attention_desc *d);
+
 /*
  * The header's backward formulas evaluated in f32, from the o and lse of a forward call. There
  * is more than one such evaluation, and the error of a small problem is a matter of luck, so there

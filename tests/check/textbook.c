@@ -42,6 +42,11 @@ static float score_f32(const qkv_attention_desc *d, float s, float extra, float 
     return s + extra;
 }
 
+/* In class dp: rounded to bf16, as factors of the gradients' products are. */
+static float rounded(const qkv_attention_desc *d, float x) {
+    return oracle_rounds_gradients(d) ? (float)element_rounded(ELEMENT_BF16, (double)x) : x;
+}
+
 static void textbook_pair(const qkv_attention_desc *d, const operands *x, int64_t b, int64_t h,
                           int64_t i, int64_t j, float lse, float delta, const textbook *out) {
     const int64_t at_q = oracle_row_q(d, b, h, i), at_k = oracle_row_k(d, b, h, j);
@@ -53,10 +58,10 @@ static void textbook_pair(const qkv_attention_desc *d, const operands *x, int64_
     const float s = score_f32(d, dot_f32(out, q, k, d->head_dim, ELEMENT_F32, 0), extra, &t);
     const float p = expf(s - lse);
     const float d_p = keep > 0 ? dot_f32(out, d_o, v, d->head_dim_v, ELEMENT_F32, 0) * keep : 0;
-    const float d_s = p * (d_p - delta), ds = d_s * t * (float)rule_scale(d);
+    const float d_s = p * (d_p - delta), ds = rounded(d, d_s * t) * (float)rule_scale(d);
     if (out->d_mask) out->d_mask[at_q * d->len_k + j] = d_s;
     for (int64_t c = 0; keep > 0 && c < d->head_dim_v; c++)
-        out->d_v[at_k * d->head_dim_v + c] += p * keep * (float)d_o[c];
+        out->d_v[at_k * d->head_dim_v + c] += rounded(d, p) * keep * (float)d_o[c];
     for (int64_t c = 0; c < d->head_dim; c++) {
         out->d_q[at_q * d->head_dim + c] += ds * (float)k[c];
         out->d_k[at_k * d->head_dim + c] += ds * (float)q[c];

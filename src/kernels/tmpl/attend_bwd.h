@@ -12,142 +12,16 @@
  *                            ds = p (keep dp / (1 - dropout) - delta_i) t
  * where the caller divides the sum of dv.
  *
- * P and dS of a panel of keys: attend_bwd_scores.h; here are the sums over them, and delta in
- * attend_bwd_delta.h. Hidden p and ds are +0, which adds nothing to a chain but perhaps the sign of
- * a zero, and that is lost in the sums, unless its partner is not finite: `select` then walks the
- * visible pairs only.
+ * P and dS of a panel of keys are in attend_bwd_scores.h, sums over queries in attend_bwd_keys.h,
+ * delta in attend_bwd_delta.h, sums over keys here. Hidden p and ds are +0, which adds nothing to a
+ * chain but perhaps the sign of a zero, and that is lost in the sums, unless its partner is not
+ * finite: `select` then walks the visible pairs only.
  */
 #ifndef QKVI_TMPL_ATTEND_BWD_H
 #define QKVI_TMPL_ATTEND_BWD_H
 
 #include "kernels/tmpl/attend_bwd_delta.h"
-#include "kernels/tmpl/attend_bwd_scores.h"
-
-/* ---- What the block mask shows --------------------------------------------------------------- */
-
-/* Queries, or keys, of a block: [from, to) each, in order. */
-typedef struct bwd_runs {
-    int n;
-    int64_t from[4], to[4];
-} bwd_runs;
-
-/* Those of [from, to) that lie in shown groups of 32, a bit each, from group 0 on. */
-V_INLINE bwd_runs bwd_runs_of(uint32_t groups, int64_t from, int64_t to) {
-    bwd_runs runs = { .n = 0 };
-    bool open = false;
-    for (int64_t g = from / 32; from < to && 32 * g < to; g++) {
-        const int64_t end = 32 * (g + 1) < to ? 32 * (g + 1) : to;
-        const bool shown = groups >> g & 1;
-        if (shown && open) {
-            runs.to[runs.n - 1] = end;
-        } else if (shown) {
-            runs.from[runs.n] = 32 * g > from ? 32 * g : from;
-            runs.to[runs.n++] = end;
-        }
-        open = shown;
-    }
-    return runs;
-}
-
-/* The queries of [from, to) to which the panel from key j on is shown. */
-V_INLINE bwd_runs bwd_queries_of_panel(const bwd_block *a, int64_t j, int64_t from, int64_t to) {
-    uint32_t groups = 0;
-    for (int g = 0; g < QKVI_BWD_QUERIES / 32; g++)
-        groups |= (a->panels[g] >> j / QKVI_BWD_PANEL & 1) << g;
-    return bwd_runs_of(groups, from, to);
-}
-
-V_INLINE bool bwd_shown_to_all(const bwd_block *a, int64_t j) {
-    bool all = true;
-    for (int g = 0; 32 * g < a->n_queries; g++) all &= a->panels[g] >> j / QKVI_BWD_PANEL & 1;
-    return all;
-}
-
-/* The end of the queries from i on, the first of a group, that are shown the same. */
-V_INLINE int64_t bwd_alike(const bwd_block *a, int64_t i) {
-    int64_t g = i / 32 + 1;
-    while (32 * g < a->n_queries && a->panels[g] == a->panels[i / 32]) g++;
-    return 32 * g < a->n_queries ? 32 * g : a->n_queries;
-}
-
-/* ---- dK and dV ------------------------------------------------------------------------------- */
-
-/* y[rows][32] += X^T B: rows are keys, through these queries. x[key + query * x_row] */
-V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const float *b,
-                           const bwd_runs *runs, float *y) {
-    for (int half = 0; half < 2; half += V_NV) {
-        vf c[V_MR][V_NV];
-        tile_zero(c);
-        for (int n = 0; n < runs->n; n++)
-            tile_product(mr, runs->to[n] - runs->from[n], x + runs->from[n] * x_row, 1, x_row,
-                         b + runs->from[n] * QKVI_BWD_PANEL + 16 * half, c);
-        float *to = y + 16 * half;
-        V_UNROLL(12) for (int r = 0; r < mr; r++, to += QKVI_BWD_PANEL) {
-            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
-                vf_store(to + 16 * v, vf_add(vf_load(to + 16 * v), c[r][v]));
-            }
-        }
-    }
-}
-
-/* The same for one key, over the queries that see it and, with keep, keep its weight. */
-static void bwd_key_selected(const bwd_block *a, int64_t key, const float *x, int64_t x_row,
-                             const float *b, const uint32_t *keep, const bwd_runs *runs, float *y) {
-    for (int half = 0; half < 32; half += 16) {
-        vf c = vf_set1(0);
-        for (int n = 0; n < runs->n; n++)
-            for (int64_t i = runs->from[n]; i < runs->to[n]; i++) {
-                uint32_t see = a->see[i * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + key / 32];
-                if (keep) see &= keep[i];
-                if (see >> key % 32 & 1)
-                    c = vf_fma(vf_set1(x[i * x_row]), vf_load(b + i * QKVI_BWD_PANEL + half), c);
-            }
-        vf_store(y + half, vf_add(vf_load(y + half), c));
-    }
-}
-
-/*
- * d_k or d_v of the panel from key j on, through these queries. x: P or dS at key j; b:
- * channel panels; keep: which of P are kept, or NULL.
- */
-static void bwd_keys(const bwd_block *a, const float *x, int64_t x_row, const float *b, int64_t dim,
-                     const uint32_t *keep, const bwd_runs *runs, int64_t j, float *y) {
-    const int64_t n_keys = a->n_keys - j < QKVI_BWD_PANEL ? a->n_keys - j : QKVI_BWD_PANEL;
-    for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
-        const float *panel = b + d * QKVI_BWD_QUERIES;
-        float *sums = y + d * QKVI_BWD_KEYS + j * QKVI_BWD_PANEL;
-        for (int64_t r = 0, rows; r < n_keys; r += rows) {
-            rows = a->select ? 1 : bwd_tile_rows(n_keys - r);
-            if (a->select)
-                bwd_key_selected(a, j + r, x + r, x_row, panel, keep, runs,
-                                 sums + r * QKVI_BWD_PANEL);
-            else
-                BWD_TILE(rows, bwd_key_tile, x + r, x_row, panel, runs, sums + r * QKVI_BWD_PANEL);
-        }
-    }
-}
-
-/* P and dS of the block, and what they add to d_k and d_v. */
-static void bwd_block_keys(const bwd_block *a) {
-    for (int64_t j = 0; j < a->n_keys; j += QKVI_BWD_PANEL) {
-        int64_t from = 0, to = a->n_queries; /* the rows that see a key of this panel */
-        while (from < to && a->end[from] <= j) from++;
-        while (to > from && a->begin[to - 1] >= j + QKVI_BWD_PANEL) to--;
-        const bwd_runs runs = bwd_queries_of_panel(a, j, from, to);
-        if (runs.n == 0) continue;
-        if (bwd_alike(a, 0) ==
-            a->n_queries) { /* whole tiles, as bwd_block_queries will take them */
-            const int64_t first = from / V_MR * V_MR, last = (to + V_MR - 1) / V_MR * V_MR;
-            bwd_weights(a, first, last < a->n_queries ? last : a->n_queries, j);
-        } else {
-            const bwd_runs shown = bwd_queries_of_panel(a, j, 0, a->n_queries);
-            for (int n = 0; n < shown.n; n++) bwd_weights(a, shown.from[n], shown.to[n], j);
-        }
-        bwd_keys(a, a->p, QKVI_BWD_P_ROW, a->d_o, a->head_dim_v, a->dropout ? a->keep : NULL, &runs,
-                 j, a->d_v);
-        bwd_keys(a, a->d_s + j, QKVI_BWD_DS_ROW, a->q, a->head_dim, NULL, &runs, j, a->d_k);
-    }
-}
+#include "kernels/tmpl/attend_bwd_keys.h"
 
 /* ---- The gradient of the mask ---------------------------------------------------------------- */
 
@@ -167,27 +41,39 @@ V_INLINE void bwd_sum_row(const bwd_block *a, int64_t i) {
     row[0] = vf_sum(vf_add(sum0, sum1));
 }
 
+static void bwd_any_weights(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
+    if (a->dp)
+        bwd_weights(true, a, from, to, j);
+    else
+        bwd_weights(false, a, from, to, j);
+}
+
 /* d_s of the panel from key j on, where the block mask shows it to some queries only. */
 static void bwd_shown_panel(const bwd_block *a, int64_t j) {
     const bwd_runs shown = bwd_queries_of_panel(a, j, 0, a->n_queries);
     bwd_zero_panel(a, 0, a->n_queries, j);
-    for (int n = 0; n < shown.n; n++) bwd_weights(a, shown.from[n], shown.to[n], j);
+    for (int n = 0; n < shown.n; n++) bwd_any_weights(a, shown.from[n], shown.to[n], j);
+}
+
+/* d_s of the panel from key j on. */
+static void bwd_whole_panel(const bwd_block *a, int64_t j) {
+    int64_t from = 0, to = a->n_queries; /* the rows that see a key of this panel */
+    while (from < to && a->end[from] <= j) from++;
+    while (to > from && a->begin[to - 1] >= j + QKVI_BWD_PANEL) to--;
+    const int64_t first = from / V_MR * V_MR;
+    if (from < to) bwd_any_weights(a, first, to, j);
+    bwd_zero_panel(a, 0, from < to ? first : a->n_queries, j);
+    if (from < to) bwd_zero_panel(a, to, a->n_queries, j);
 }
 
 /* table.h */
-static void bwd_block_mask(const bwd_block *a, bool sum_queries, bool sum_keys) {
+static void bwd_block_mask(const bwd_block *given, bool sum_queries, bool sum_keys) {
+    bwd_block whole = *given;
+    const bwd_block *const a = &whole;
+    whole.whole = true;
     for (int64_t j = 0; j < a->n_keys; j += QKVI_BWD_PANEL) {
-        int64_t from = 0, to = a->n_queries; /* the rows that see a key of this panel */
-        if (!bwd_shown_to_all(a, j)) {
-            bwd_shown_panel(a, j);
-            continue;
-        }
-        while (from < to && a->end[from] <= j) from++;
-        while (to > from && a->begin[to - 1] >= j + QKVI_BWD_PANEL) to--;
-        const int64_t first = from / V_MR * V_MR;
-        if (from < to) bwd_weights(a, first, to, j);
-        bwd_zero_panel(a, 0, from < to ? first : a->n_queries, j);
-        if (from < to) bwd_zero_panel(a, to, a->n_queries, j);
+        (bwd_shown_to_all(a, j) ? bwd_whole_panel : bwd_shown_panel)(a, j);
+        if (a->dp) bwd_round(a, 0, a->n_queries, j);
     }
     for (int64_t i = 0; sum_keys && i < a->n_queries; i++) bwd_sum_row(a, i);
     const int64_t n = sum_keys ? 1 : qkvi_round_up(a->n_keys, 16);
@@ -211,19 +97,32 @@ V_INLINE void bwd_add_row(float *y, vf c, vf scale, int64_t n) {
         vf_store_n(y, bwd_added(vf_load_n(y, (int)n), c, scale), (int)n);
 }
 
+/* c += dS K of rows from i on, through these keys; k: channels from d on of key 0. */
+V_INLINE void bwd_q_product(const bool dp, const int mr, const bwd_block *a, int64_t i,
+                            const float *k, const bwd_runs *runs, vf c[V_MR][V_NV]) {
+    for (int n = 0; n < runs->n; n++) {
+        const int64_t from = runs->from[n], to = runs->to[n], pair = bwd_first_pair(from);
+        if (dp)
+            dp_product(mr, 2 * bwd_n_pairs(from, to), a->d_s_rows + i * QKVI_BWD_DS_ROW + 2 * pair,
+                       QKVI_BWD_DS_ROW * sizeof *a->d_s_rows,
+                       (const uint32_t *)k + pair * QKVI_BWD_PANEL, c,
+                       (tile_ahead){ (const char *)k, 0 });
+        else
+            tile_product(mr, to - from, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
+                         k + from * QKVI_BWD_PANEL, c);
+    }
+}
+
 /*
  * dQ of rows [i, i + mr) of which `used` exist, through these keys of the block, channels [d,
  * d + 32).
  */
-V_INLINE void bwd_q_tile(const int mr, const bwd_block *a, int64_t i, int64_t used,
+V_INLINE void bwd_q_tile(const int mr, const bool dp, const bwd_block *a, int64_t i, int64_t used,
                          const bwd_runs *runs, int64_t d) {
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
-        for (int n = 0; n < runs->n; n++)
-            tile_product(mr, runs->to[n] - runs->from[n],
-                         a->d_s + i * QKVI_BWD_DS_ROW + runs->from[n], QKVI_BWD_DS_ROW, 1,
-                         a->k + d * QKVI_BWD_KEYS + runs->from[n] * QKVI_BWD_PANEL + 16 * half, c);
+        bwd_q_product(dp, mr, a, i, a->k + (d * QKVI_BWD_KEYS >> dp) + 16 * half, runs, c);
         float *y = a->d_q + i * a->d_q_stride + d + 16 * half;
         V_UNROLL(12) for (int r = 0; r < mr; r++, y += a->d_q_stride) {
             if (r >= used) continue;
@@ -250,8 +149,28 @@ static void bwd_q_selected(const bwd_block *a, int64_t i, const bwd_runs *runs, 
     }
 }
 
+/* In class dp: of a pair of keys those that are seen, the other is a pair of zeros. */
+static void bwd_q_selected_dp(const bwd_block *a, int64_t i, const bwd_runs *runs, int64_t d) {
+    const uint32_t *const see = a->see + i * (QKVI_BWD_KEYS / QKVI_BWD_PANEL);
+    for (int half = 0; half < 32; half += 16) {
+        const float *const k = a->k + d * QKVI_BWD_KEYS / 2 + half;
+        vf c = vf_set1(0);
+        for (int n = 0; n < runs->n; n++)
+            for (int64_t j = runs->from[n] / 2 * 2; j < runs->to[n]; j += 2) {
+                const uint32_t seen = see[j / 32] >> j % 32 & 3;
+                const vi taken = vi_set1((int32_t)dp_half(seen));
+                if (seen)
+                    c = v_dp(c, vi_and(dp_set1(a->d_s_rows + i * QKVI_BWD_DS_ROW + j), taken),
+                             vi_and(dp_load(k + j / 2 * QKVI_BWD_PANEL), taken));
+            }
+        bwd_add_row(a->d_q + i * a->d_q_stride + d + half, c, vf_set1(a->scale),
+                    a->head_dim - d - half);
+    }
+}
+
 /* Queries [first, end), which are shown the same panels, and the keys of a chain from h on. */
-static void bwd_queries_alike(const bwd_block *a, int64_t first, int64_t end, int64_t h) {
+V_INLINE void bwd_queries_alike(const bool dp, const bwd_block *a, int64_t first, int64_t end,
+                                int64_t h) {
     for (int64_t i = first, rows; i < end; i += rows) {
         rows = a->select ? 1 : bwd_tile_rows(end - i);
         const int64_t used = rows < end - i ? rows : end - i;
@@ -261,24 +180,32 @@ static void bwd_queries_alike(const bwd_block *a, int64_t first, int64_t end, in
         const bwd_runs runs = bwd_runs_of(a->panels[first / 32], from, to);
         for (int64_t d = 0; runs.n > 0 && d < a->head_dim; d += QKVI_BWD_PANEL)
             if (a->select)
-                bwd_q_selected(a, i, &runs, d);
+                (dp ? bwd_q_selected_dp : bwd_q_selected)(a, i, &runs, d);
             else
-                BWD_TILE(rows, bwd_q_tile, a, i, used, &runs, d);
+                BWD_TILE(rows, bwd_q_tile, dp, a, i, used, &runs, d);
     }
 }
 
-static void bwd_block_queries(const bwd_block *a) {
+V_INLINE void bwd_queries_by(const bool dp, const bwd_block *a) {
     for (int64_t h = 0; h < a->n_keys; h += QKVI_BWD_DEPTH)
         for (int64_t i = 0, end; i < a->n_queries; i = end) {
             end = bwd_alike(a, i);
-            bwd_queries_alike(a, i, end, h);
+            bwd_queries_alike(dp, a, i, end, h);
         }
+}
+
+static void bwd_queries_in_floats(const bwd_block *a) { bwd_queries_by(false, a); }
+static void bwd_queries_in_pairs(const bwd_block *a) { bwd_queries_by(true, a); }
+
+/* table.h */
+static void bwd_block_queries(const bwd_block *a) {
+    (a->dp ? bwd_queries_in_pairs : bwd_queries_in_floats)(a);
 }
 
 #define BWD_KERNELS                                                                                \
     {                                                                                              \
-        .delta = EACH_TYPE(bwd_delta), .sink = bwd_sink, .keys = bwd_block_keys,                   \
-        .queries = bwd_block_queries, .mask = bwd_block_mask                                       \
+        .delta = EACH_TYPE(bwd_delta), .delta_pairs = bwd_delta_pairs, .sink = bwd_sink,           \
+        .keys = bwd_block_keys, .queries = bwd_block_queries, .mask = bwd_block_mask               \
     }
 
 #endif

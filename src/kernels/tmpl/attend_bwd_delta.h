@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/tmpl/attend_bwd_scores.h"
+#include "kernels/tmpl/pack_dp.h"
 
 enum { BWD_DELTA_CHANNELS = 64 }; /* of 16 bits that are converted at a time */
 
@@ -52,6 +53,24 @@ V_INLINE void bwd_delta_of(const qkv_dtype type, const void *o, int64_t o_stride
         bwd_delta_of(type, o, o_stride, d_o, d_o_stride, n, dim, delta);                           \
     }
 PACK_EACH_TYPE(BWD_DELTA)
+
+/* In class dp: a chain of steps over pairs of channels, like dP there; 16 rows at a time. */
+static void bwd_delta_pairs(const uint16_t *o, int64_t o_stride, const uint16_t *d_o,
+                            int64_t d_o_stride, int64_t n, int64_t dim, float *delta) {
+    _Alignas(64) uint32_t x[16 * 32], y[16 * 32];
+    for (int64_t i = 0; i < n; i += 16) {
+        const uint32_t rows = n - i < 16 ? (1u << (n - i)) - 1 : 0xFFFF;
+        vf sum = vf_set1(0);
+        for (int64_t d = 0; d < dim; d += 32) {
+            const int64_t pairs = dim - d < 32 ? (dim - d + 1) / 2 : 16;
+            pack_dp_corner(d_o + i * d_o_stride + d, d_o_stride, rows, dim - d, x);
+            pack_dp_corner(o + i * o_stride + d, o_stride, rows, dim - d, y);
+            for (int64_t c = 0; c < pairs; c++)
+                sum = v_dp(sum, dp_load(x + 32 * c), dp_load(y + 32 * c));
+        }
+        vf_store_n(delta + i, sum, n - i < 16 ? (int)(n - i) : 16);
+    }
+}
 
 static float bwd_sink(int n, float sink, const float *lse, const float *delta) {
     float p[16], sum = 0;

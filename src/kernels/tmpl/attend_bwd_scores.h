@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/attend_bwd.h"
+#include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/dropout.h"
 #include "kernels/tmpl/mask_bits.h"
 #include "kernels/tmpl/pack.h"
@@ -40,10 +41,32 @@ V_INLINE int bwd_tile_rows(int64_t n) {
 
 typedef struct qkvi_bwd_block bwd_block;
 
-/* c = rows [i, i + mr) of X times panel b, X in channel panels of 128 rows. */
-V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b, int64_t dim,
-                         vf c[V_MR][V_NV]) {
+/* Row i of dS from key j on: of the key block, or of the one panel that there is room for. */
+V_INLINE float *bwd_d_s(const bwd_block *a, int64_t i, int64_t j) {
+    return a->d_s + i * QKVI_BWD_DS_ROW + (a->whole ? j : 0);
+}
+
+/* Q or dO, by rows where the class has pairs, and the keys that they meet. */
+typedef struct bwd_factors {
+    const float *panels;
+    const uint16_t *rows;
+    int64_t row;
+    const float *b;
+    int64_t dim;
+} bwd_factors;
+
+/* c = rows [i, i + mr) of X times the panel from key j on, columns from `half` on. */
+V_INLINE void bwd_scores(const bool dp, const int mr, const bwd_factors *f, int64_t i, int64_t j,
+                         int half, vf c[V_MR][V_NV]) {
+    const int64_t dim = f->dim;
     tile_zero(c);
+    if (dp) {
+        const uint32_t *pairs = (const uint32_t *)f->b + j * ((dim + 1) / 2) + half;
+        dp_product(mr, dim, f->rows + i * f->row, 2 * f->row, pairs, c,
+                   (tile_ahead){ (const char *)pairs, 0 });
+        return;
+    }
+    const float *const x = f->panels, *const b = f->b + j * dim + half;
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
         const int64_t n = dim - d < QKVI_BWD_PANEL ? dim - d : QKVI_BWD_PANEL;
         tile_product(mr, n, x + d * QKVI_BWD_QUERIES + i * QKVI_BWD_PANEL, QKVI_BWD_PANEL, 1,
@@ -57,12 +80,13 @@ V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b
  * A tile of P whose keys all rows see, p = exp2((s - lse) log2e), or with finish false the tile of
  * s.
  */
-V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
+V_INLINE void bwd_p_tile(const int mr, const bool dp, const bwd_block *a, int64_t i, int64_t j,
                          const bool finish) {
     const vf scale = vf_set1(a->scale), log2e = vf_set1(BWD_LOG2E);
+    const bwd_factors f = { a->q, a->q_rows, a->q_row, a->k_t, a->head_dim };
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
-        bwd_scores(mr, a->q, i, a->k_t + j * a->head_dim + 16 * half, a->head_dim, c);
+        bwd_scores(dp, mr, &f, i, j, 16 * half, c);
         float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
         V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW) {
             const vf lse = vf_set1(a->lse[i + r]);
@@ -103,13 +127,14 @@ V_INLINE uint32_t bwd_p_row(const bwd_block *a, int64_t i, int64_t j, float *p, 
  * A tile of dS whose keys all rows see, ds = p (dp - delta), or with finish false the tile of dp -
  * delta; with dropout that of dp.
  */
-V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
+V_INLINE void bwd_ds_tile(const int mr, const bool dp, const bwd_block *a, int64_t i, int64_t j,
                           const bool finish) {
+    const bwd_factors f = { a->d_o, a->d_o_rows, a->d_o_row, a->v_t, a->head_dim_v };
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
-        bwd_scores(mr, a->d_o, i, a->v_t + j * a->head_dim_v + 16 * half, a->head_dim_v, c);
+        bwd_scores(dp, mr, &f, i, j, 16 * half, c);
         const float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
-        float *d_s = a->d_s + i * QKVI_BWD_DS_ROW + j + 16 * half;
+        float *d_s = bwd_d_s(a, i, j) + 16 * half;
         V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW, d_s += QKVI_BWD_DS_ROW) {
             const vf delta = vf_set1(a->dropout ? 0 : a->delta[i + r]);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
@@ -164,7 +189,7 @@ V_INLINE void bwd_rows_of_tile(const bwd_block *a, int64_t i, int64_t j, int row
     for (int64_t r = i; r < i + rows && r < a->n_queries; r++) {
         uint32_t *see = a->see + r * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / QKVI_BWD_PANEL;
         float *p = a->p + r * QKVI_BWD_P_ROW, *t = a->t ? a->t + r * QKVI_BWD_P_ROW : NULL;
-        float *d_s = a->d_s + r * QKVI_BWD_DS_ROW + j;
+        float *d_s = bwd_d_s(a, r, j);
         if (weights)
             *see = bwd_p_row(a, r, j, p, t);
         else
@@ -178,26 +203,53 @@ static void bwd_drop_rows(const bwd_block *a, int64_t i, int64_t j, int rows, bo
     for (int64_t r = i; r < i + rows && r < a->n_queries; r++) {
         const uint32_t see = a->see[r * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / QKVI_BWD_PANEL];
         bwd_drop_row(a, r, j, plain ? UINT32_MAX : see, a->p + r * QKVI_BWD_P_ROW,
-                     a->t ? a->t + r * QKVI_BWD_P_ROW : NULL, a->d_s + r * QKVI_BWD_DS_ROW + j);
+                     a->t ? a->t + r * QKVI_BWD_P_ROW : NULL, bwd_d_s(a, r, j));
     }
 }
 
 /* P and dS of rows [from, to) and the panel from key j on. */
-static void bwd_weights(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
+V_INLINE void bwd_weights(const bool dp, const bwd_block *a, int64_t from, int64_t to, int64_t j) {
     for (int64_t i = from, rows; i < to; i += rows) {
         rows = bwd_tile_rows(to - i);
         const bool plain = bwd_plain(a, i, j, (int)rows);
-        BWD_TILE(rows, bwd_p_tile, a, i, j, plain);
+        BWD_TILE(rows, bwd_p_tile, dp, a, i, j, plain);
         if (!plain) bwd_rows_of_tile(a, i, j, (int)rows, true);
     }
     for (int64_t i = from, rows; i < to; i += rows) {
         rows = bwd_tile_rows(to - i);
         const bool plain = bwd_plain(a, i, j, (int)rows);
-        BWD_TILE(rows, bwd_ds_tile, a, i, j, plain && !a->dropout);
+        BWD_TILE(rows, bwd_ds_tile, dp, a, i, j, plain && !a->dropout);
         if (a->dropout)
             bwd_drop_rows(a, i, j, (int)rows, plain);
         else if (!plain)
             bwd_rows_of_tile(a, i, j, (int)rows, false);
+    }
+}
+
+/* ---- Class dp: rounded ----------------------------------------------------------------------- */
+
+/*
+ * P and dS of rows [from, to), from even, and the panel from key j on: pairs, and rows of dS. Beyond the
+ * last key p may be anything, so that dS is made 0 there: it may be half of a pair.
+ */
+static void bwd_round(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
+    const uint32_t there = mask_range(0, a->n_keys - j);
+    for (int64_t i = from; i < to; i += 2) {
+        const bool second = i + 1 < a->n_queries;
+        const float *const p = a->p + i * QKVI_BWD_P_ROW, *const d_s = bwd_d_s(a, i, j);
+        uint16_t *const row = a->d_s_rows + i * QKVI_BWD_DS_ROW + j;
+        for (int v = 0; v < 32; v += 16) {
+            const vf p1 = second ? vf_load(p + QKVI_BWD_P_ROW + v) : vf_set1(0);
+            const vf s0 = vf_load(d_s + v);
+            const vf s1 = second ? vf_load(d_s + QKVI_BWD_DS_ROW + v) : vf_set1(0);
+            const vm key = vm_of_bits(there >> v & 0xFFFF);
+            const vi rounded =
+                dp_round(vf_select(key, s0, vf_set1(0)), vf_select(key, s1, vf_set1(0)));
+            const int64_t at = i / 2 * QKVI_BWD_P_ROW + v;
+            vf_store((float *)a->p_pairs + at, vi_as_vf(dp_weave(dp_round(vf_load(p + v), p1))));
+            vf_store((float *)a->d_s_pairs + at, vi_as_vf(dp_weave(rounded)));
+            dp_part(rounded, row + v, row + v + QKVI_BWD_DS_ROW);
+        }
     }
 }
 

@@ -69,6 +69,34 @@ V_INLINE vi dp_store(uint16_t *p, vf x0, vf x1) {
     vf_storeu_bf16(p + 16, x1);
     return dp_load(p);
 }
+
+#endif
+
+/*
+ * Floats rounded to bf16 as an operand of a step is: to nearest even, but what is subnormal before
+ * becomes a zero of its sign. Sixteen and the next sixteen.
+ */
+#ifndef V_HAS_DP
+V_INLINE vi dp_round(vf x0, vf x1) {
+    uint16_t halves[32];
+    return dp_store(halves, dp_flush(x0), dp_flush(x1));
+}
+
+/* Pairs of an element of the first sixteen and one of the next. */
+V_INLINE vi dp_weave(vi halves) {
+    uint16_t from[32];
+    uint32_t pairs[16];
+    memcpy(from, &halves, sizeof from);
+    for (int n = 0; n < 16; n++) pairs[n] = from[n] | (uint32_t)from[16 + n] << 16;
+    return dp_load(pairs);
+}
+
+V_INLINE void dp_part(vi halves, uint16_t *first, uint16_t *second) {
+    uint16_t from[32];
+    memcpy(from, &halves, sizeof from);
+    memcpy(first, from, sizeof from / 2);
+    memcpy(second, from + 16, sizeof from / 2);
+}
 #endif
 
 /* Of a pair the first element (bit 0), the second (bit 1), or both. */
@@ -109,7 +137,7 @@ V_INLINE vi dp_set1_half(const void *p) {
 
 /*
  * c continues its chains by a depth of n elements of A B, for R rows and V_NV vectors of columns.
- * Row i of A is elements from a + i a_row bytes on, at any address; row k of B is b[32 * k ...],
+ * Pair k of row i of A is at a + i a_row + k a_step bytes, any address; row k of B is b[32 * k ...],
  * its last pair half of zeros where n is odd: then nothing beyond A's last element is read. The
  * pointers are those of tile_product_ahead. Of the model there is nothing to keep in registers.
  */
@@ -125,8 +153,8 @@ V_INLINE void dp_last(const int R, const char *a0, int64_t a_row, const uint32_t
     }
 }
 
-V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
-                         vf c[V_MR][V_NV], tile_ahead ahead) {
+V_INLINE void dp_product_by(const int R, int64_t n, const void *a, int64_t a_row, int64_t a_step,
+                            const uint32_t *b, vf c[V_MR][V_NV], tile_ahead ahead) {
     const char *a0 = a, *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
     V_UNROLL_BY(2) for (int64_t k = 0; k < n / 2; k++) {
         const char *const third[4] = { a0, a3, a6, a9 };
@@ -137,26 +165,32 @@ V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, c
             const vi x = dp_set1(third[i / 3] + i % 3 * a_row);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = v_dp(c[i][v], x, row[v]);
         }
-        a0 += 4, a3 += 4, a6 += 4, a9 += 4, b += 32;
+        a0 += a_step, a3 += a_step, a6 += a_step, a9 += a_step, b += 32;
     }
     if (n % 2) dp_last(R, a0, a_row, b, c);
 }
 #else
-static void dp_product(int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
-                       vf c[V_MR][V_NV], tile_ahead ahead) {
+static void dp_product_by(int R, int64_t n, const void *a, int64_t a_row, int64_t a_step,
+                          const uint32_t *b, vf c[V_MR][V_NV], tile_ahead ahead) {
     (void)ahead;
     for (int i = 0; i < R; i++)
         for (int v = 0; v < V_NV; v++) {
             const char *at = (const char *)a + i * a_row;
             vf sum = c[i][v];
-            for (int64_t k = 0; k < n; k += 2) {
-                const vi x = k + 1 < n ? dp_set1(at + 2 * k) : dp_set1_half(at + 2 * k);
+            for (int64_t k = 0; k < n; k += 2, at += a_step) {
+                const vi x = k + 1 < n ? dp_set1(at) : dp_set1_half(at);
                 sum = v_dp(sum, x, dp_load(b + 16 * k + 16 * v));
             }
             c[i][v] = sum;
         }
 }
 #endif
+
+/* The same of A whose rows are dense. */
+V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
+                         vf c[V_MR][V_NV], tile_ahead ahead) {
+    dp_product_by(R, n, a, a_row, 4, b, c, ahead);
+}
 
 V_INLINE void dp_rows(const int R, int n_cols, int64_t n, const uint16_t *a, int64_t a_row,
                       const uint32_t *b, float *c, int64_t c_row) {

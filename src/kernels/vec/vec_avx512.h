@@ -99,6 +99,17 @@ V_INLINE vi dp_store(uint16_t *p, vf x0, vf x1) {
     _mm512_storeu_si512(p, pairs);
     return pairs;
 }
+V_INLINE vi dp_round(vf x0, vf x1) { return (vi)_mm512_cvtne2ps_pbh(x1, x0); }
+V_INLINE vi dp_weave(vi halves) {
+    static const _Alignas(64)
+        uint16_t order[32] = { 0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                               8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
+    return _mm512_permutexvar_epi16(_mm512_load_si512(order), halves);
+}
+V_INLINE void dp_part(vi halves, uint16_t *first, uint16_t *second) {
+    _mm256_storeu_si256((__m256i *)first, _mm512_castsi512_si256(halves));
+    _mm256_storeu_si256((__m256i *)second, _mm512_extracti64x4_epi64(halves, 1));
+}
 #endif
 
 /* ---- integers and bits ---- */

@@ -48,6 +48,39 @@ static void known_problems(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
+/* Gradients have the class of forward where it has some and o is of its type; decode has none. */
+static void classes_of_passes(void **state) {
+    (void)state;
+    static const struct {
+        qkv_class of;
+        qkv_dtype o;
+        qkv_pass pass;
+        const char *class, *reason;
+    } rows[] = {
+        { QKV_CLASS_DP, QKV_BF16, QKV_PASS_FORWARD, "dp", "asked for" },
+        { QKV_CLASS_DP, QKV_BF16, QKV_PASS_BACKWARD, "dp", "asked for" },
+        { QKV_CLASS_DP, QKV_F32, QKV_PASS_FORWARD, "dp", "asked for" },
+        { QKV_CLASS_DP, QKV_F32, QKV_PASS_BACKWARD, "f32", "class dp needs o of bf16 here" },
+        { QKV_CLASS_DP, QKV_BF16, QKV_PASS_DECODE, "f32", "class dp is not for decode" },
+        { QKV_CLASS_AMX, QKV_BF16, QKV_PASS_BACKWARD, "f32", "class amx is for forward alone" },
+        { QKV_CLASS_F32, QKV_BF16, QKV_PASS_BACKWARD, "f32", "which is exact" },
+    };
+    qkv_ctx *ctx = context(1);
+    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+        qkv_attention_desc d;
+        qkv_attention_desc_contiguous(&d, 1, 2, 2, 40, 40, 32, 32);
+        d.dtype = QKV_BF16;
+        d.flags = QKV_SET_O_DTYPE;
+        d.o_dtype = rows[n].o;
+        d.arithmetic = rows[n].of;
+        const qkv_attention_plan plan = explain(ctx, &d, rows[n].pass);
+        assert_string_equal(plan.arithmetic, rows[n].class);
+        if (!strstr(plan.arithmetic_reason, rows[n].reason))
+            fail_msg("\"%s\" lacks \"%s\"", plan.arithmetic_reason, rows[n].reason);
+    }
+    qkv_ctx_destroy(ctx);
+}
+
 /* ---- What is refused, and what is huge -------------------------------------------------------- */
 
 static void refuse(qkv_ctx *ctx, const qkv_attention_desc *d, qkv_attention_plan *plan,
@@ -147,9 +180,9 @@ static void huge_problems(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_problems), cmocka_unit_test(refusals),
-        cmocka_unit_test(larger_structs), cmocka_unit_test(nothing_to_compute),
-        cmocka_unit_test(huge_problems),
+        cmocka_unit_test(known_problems),     cmocka_unit_test(classes_of_passes),
+        cmocka_unit_test(refusals),           cmocka_unit_test(larger_structs),
+        cmocka_unit_test(nothing_to_compute), cmocka_unit_test(huge_problems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
