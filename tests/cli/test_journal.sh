@@ -138,9 +138,9 @@ code 1
 err_like "^qkv: an answer in the journal has 8 bytes$"
 rm "$journal"
 
-# Numbers of heads, and texts on which one fires: pieces of 256 lines. Line 900 has two tabs.
+# Numbers of heads, and texts on which one fires: pieces of 256 lines. Line 600 has two tabs.
 i=0
-while [ $i -lt 899 ]; do echo "the man saw dog $i" && i=$((i + 1)); done >"$folder/texts"
+while [ $i -lt 599 ]; do echo "the man saw dog $i" && i=$((i + 1)); done >"$folder/texts"
 cp "$folder/texts" "$folder/many"
 printf 'a\tb\tc\n' >>"$folder/many"
 printf 'the man\tthe dog\n' >>"$folder/many"
@@ -148,12 +148,12 @@ stop_heads() { # stop_heads OPTION...
     rm -f "$journal"
     run heads --file "$folder/many" --journal "$journal" "$@"
     code 1
-    err_like "many:900: more than one tab"
+    err_like "many:600: more than one tab"
     err_like "journal keeps what was done: the same command goes on from there$"
     cp "$journal" "$folder/kept"
 }
-goes_on() { # goes_on OPTION...: without line 900
-    sed '900d' "$folder/many" >"$folder/whole_lines"
+goes_on() { # goes_on OPTION...: without line 600
+    sed '600d' "$folder/many" >"$folder/whole_lines"
     cp "$folder/many" "$folder/all"
     run heads --file "$folder/whole_lines" "$@"
     code 0
@@ -236,7 +236,7 @@ fire 1 0 0 1 1
 forge
 run heads --file "$folder/many" --journal "$journal" --fires 1.1
 code 1
-err_like "many:900: more than one tab"
+err_like "many:600: more than one tab"
 for odd in "0 0 0 1 1" "1 1 0 1 1" "1 0 1 1 1" "1 0 0 2 2" "1 0 0 1 0" "1 0 0 0 1"; do
     fire $odd
     less=44 refused "a text" --fires 1.1
