@@ -29,6 +29,7 @@ static const struct ranks_case cases[] = {
     { "zigzag", BENCH_FORWARD, false, 1, 1, 64 },   { "zigzag", BENCH_FORWARD, true, 1, 1, 64 },
     { "ulysses", BENCH_FORWARD, false, 0, 0, 64 },  { "ulysses", BENCH_FORWARD, true, 0, 0, 64 },
     { "ordered", BENCH_BACKWARD, false, 1, 1, 64 }, { "ordered", BENCH_BACKWARD, true, 1, 1, 64 },
+    { "ordered", BENCH_COLUMNS, false, 1, 1, 64 },  { "ordered", BENCH_COLUMNS, true, 1, 1, 64 },
     { "ordered", BENCH_DECODE, false, 32, 8, 128 }, { "tree", BENCH_DECODE, false, 32, 8, 128 },
 };
 
@@ -70,7 +71,8 @@ bool ranks_bench_make(struct ranks_bench *b, const struct ranks_case *c, int64_t
     const int64_t n_all = c->call == BENCH_BACKWARD ? 3 * n_q + n_q + 4 * n_k : 2 * n_q + 2 * n_k;
     const int64_t n_lse = n_heads * len_q;
     *b = (struct ranks_bench){ .c = c, .len = len };
-    float *const x = malloc((size_t)(n_all + n_lse) * sizeof(float));
+    const int64_t n_received = c->call == BENCH_COLUMNS ? n_heads * len : 0;
+    float *const x = malloc((size_t)(n_all + n_lse + n_received) * sizeof(float));
     if (!x) return false;
     b->memory = x;
     uint32_t state = 1;
@@ -78,6 +80,8 @@ bool ranks_bench_make(struct ranks_bench *b, const struct ranks_case *c, int64_t
     qkv_attention_desc_contiguous(&b->desc, 1, n_heads, n_kv_heads, len_q, len, c->head_dim,
                                   c->head_dim);
     qkv_attention_grads_contiguous(&b->grads, &b->desc);
+    qkv_attention_columns_contiguous(&b->columns, &b->desc);
+    b->columns.received = x + n_all + n_lse;
     if (c->causal) b->desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
     b->q = (char *)x;
     b->o = (char *)(x + n_q);
@@ -104,16 +108,19 @@ void ranks_bench_free(struct ranks_bench *b) {
 
 /*
  * Where a rank's rows begin. Causal rows see more the later they are: pieces of the same work end at roots
- * of the share, and at seams of 256 rows. Zigzag does that by itself, ulysses shares heads, and backward
- * has its second pass.
+ * of the share, and at seams of 256 rows; for columns, of which early keys are seen more, from the other
+ * end. Zigzag does that by itself, ulysses shares heads, and backward has both.
  */
 static int64_t piece_begin(const struct ranks_bench *b, int rank) {
     enum { SEAM = 256 };
     const int size = ranks_size();
     const bool by_root = b->c->causal && b->c->call == BENCH_FORWARD && !is_zigzag(b->c) &&
                          !is_scheme(b->c, "ulysses");
+    const double len = (double)b->len, share = (double)rank / size;
+    if (b->c->causal && b->c->call == BENCH_COLUMNS && rank < size)
+        return (int64_t)((1 - sqrt(1 - share)) * len / SEAM + 0.5) * SEAM;
     if (!by_root || rank == size) return b->len / size * rank;
-    return (int64_t)(sqrt((double)rank / size) * (double)b->len / SEAM + 0.5) * SEAM;
+    return (int64_t)(sqrt(share) * len / SEAM + 0.5) * SEAM;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------- */
@@ -137,7 +144,8 @@ static struct ranks_call call_of(const struct ranks_bench *b, qkv_attention_desc
                                .o = b->o + bytes,
                                .lse = b->lse + at,
                                .scheme = b->c->scheme,
-                               .grads = grads };
+                               .grads = grads,
+                               .columns = &b->columns };
     if (b->c->call == BENCH_BACKWARD) {
         grads->d_o = (const char *)grads->d_o + bytes;
         grads->d_q = (char *)grads->d_q + bytes;
@@ -147,6 +155,7 @@ static struct ranks_call call_of(const struct ranks_bench *b, qkv_attention_desc
 
 static qkv_status run(const struct ranks_bench *b, const struct ranks_call *call,
                       qkv_error *error) {
+    if (b->c->call == BENCH_COLUMNS) return ranks_columns(call, error);
     return b->c->call == BENCH_BACKWARD ? ranks_backward(call, error) : ranks_forward(call, error);
 }
 
@@ -166,6 +175,19 @@ static qkv_status pieces(const struct ranks_bench *b, bool no_keys, qkv_error *e
         desc.flags |= QKV_SET_KV_LEN;
         desc.kv_len = &b->no_keys;
     }
+    return run(b, &call, error);
+}
+
+/* Of this rank's keys, with all queries. */
+static qkv_status columns_alone(const struct ranks_bench *b, qkv_error *error) {
+    const int64_t at = piece_begin(b, ranks_rank());
+    qkv_attention_desc desc;
+    qkv_attention_grads grads;
+    struct ranks_call call = call_of(b, &desc, &grads, 0, b->len);
+    desc.len_k = piece_begin(b, ranks_rank() + 1) - at;
+    desc.q_offset = -at;
+    call.k = b->k + bytes_to(b, at);
+    call.alone = true;
     return run(b, &call, error);
 }
 
@@ -233,6 +255,9 @@ static qkv_status one_process(const struct ranks_bench *b, qkv_error *error) {
         view.k = b->k;
         view.v = b->v;
         status = qkv_attention_decode(b->all_ctx, &b->desc, b->q, &view, b->o, b->lse, NULL);
+    } else if (b->c->call == BENCH_COLUMNS) {
+        status =
+            qkv_attention_columns_pass(b->all_ctx, &b->desc, b->q, b->k, b->lse, &b->columns, NULL);
     } else if (b->c->call == BENCH_BACKWARD) {
         status = qkv_attention_backward(b->all_ctx, &b->desc, b->q, b->k, b->v, b->o, b->lse,
                                         &b->grads, NULL);
@@ -247,5 +272,6 @@ qkv_status ranks_bench_run(struct ranks_bench *b, enum ranks_part part, qkv_erro
     if (part == PART_ONE) return one_process(b, error);
     if (b->c->call == BENCH_DECODE) return decode(b, part, error);
     if (part != PART_COMPUTE) return pieces(b, part == PART_TRANSFER, error);
+    if (b->c->call == BENCH_COLUMNS) return columns_alone(b, error);
     return is_scheme(b->c, "ulysses") ? share_alone(b, error) : runs_alone(b, error);
 }

@@ -29,6 +29,7 @@ struct ranks_bench {
     qkv_ctx *ctx, *all_ctx; /* all_ctx: of PART_ONE, on the first rank */
     qkv_attention_desc desc;
     qkv_attention_grads grads;
+    qkv_attention_columns columns;
     int64_t no_keys; /* kv_len: that no key exists */
     char *q, *k, *v, *o;
     float *lse;

@@ -17,7 +17,7 @@
 
 struct journal {
     FILE *file;
-    const char *path;
+    const char *path, *also;
     int64_t n_found; /* answers */
     bool is_at_end;  /* what comes is added */
 };
@@ -143,7 +143,7 @@ static void add_folder(FILE *out, const char *folder) {
     if (n >= 0) free(entries);
 }
 
-static char *model_text(const char *model, size_t *n) {
+static char *files_text(const struct journal *j, const char *model, size_t *n) {
     char *text = NULL;
     FILE *const out = open_memstream(&text, n);
     if (!out) return NULL;
@@ -151,6 +151,7 @@ static char *model_text(const char *model, size_t *n) {
         fputs("embedded\n", out);
     else
         add_file(out, "", model), add_folder(out, model);
+    if (j->also) add_file(out, "", j->also);
     return fclose(out) == 0 ? text : NULL;
 }
 
@@ -159,7 +160,8 @@ static qkv_status of_other_work(const struct journal *j, bool is_command, const 
     if (is_command)
         return text_error(error, QKV_ERR_ARGUMENT, "%s: of another command: %.200s", j->path,
                           stored);
-    return text_error(error, QKV_ERR_ARGUMENT, "%s: the model's files have changed since", j->path);
+    return text_error(error, QKV_ERR_ARGUMENT, "%s: the model's files%s%s have changed since",
+                      j->path, j->also ? " or " : "", j->also ? j->also : "");
 }
 
 /* A record of the beginning: it is there and the same, or is written. is_command: else of the model. */
@@ -192,7 +194,7 @@ static qkv_status begin(struct journal *j, const char *model, qkv_error *error) 
     char *const command = command_text(&n);
     qkv_status status = agree_on(j, command, n, true, error);
     if (status != QKV_OK) return status;
-    char *const files = model_text(model, &n);
+    char *const files = files_text(j, model, &n);
     return agree_on(j, files, n, false, error);
 }
 
@@ -214,13 +216,15 @@ static qkv_status open_file(struct journal *j, qkv_error *error) {
     return QKV_OK;
 }
 
-struct journal *journal_open(const char *path, const char *model, qkv_error *error) {
+struct journal *journal_open(const char *path, const char *model, const char *also,
+                             qkv_error *error) {
     struct journal *const j = calloc(1, sizeof *j);
     if (!j) {
         text_no_memory(error);
         return NULL;
     }
     j->path = path;
+    j->also = also;
     qkv_status status = open_file(j, error);
     if (status == QKV_OK) status = begin(j, model, error);
     if (status == QKV_OK) return j;
@@ -256,6 +260,22 @@ qkv_status journal_next(struct journal *j, uint32_t mark, struct text *answer, b
     return text_error(error, QKV_ERR_ARGUMENT,
                       "%s: answer %" PRId64 " is to other text than there is now", j->path,
                       j->n_found);
+}
+
+qkv_status journal_end(struct journal *j, int64_t n, qkv_error *error) {
+    while (!j->is_at_end) {
+        struct head head;
+        struct text answer;
+        const qkv_status status = read_record(j, &head, &answer, error);
+        if (status != QKV_OK) return status;
+        if (answer.bytes) j->n_found++;
+        free(answer.bytes);
+    }
+    if (j->n_found <= n) return QKV_OK;
+    return text_error(error, QKV_ERR_ARGUMENT,
+                      "%s: has answers to %" PRId64 " pieces of the input, which now has %" PRId64
+                      ": lines may be added, not taken away",
+                      j->path, j->n_found, n);
 }
 
 qkv_status journal_add(struct journal *j, uint32_t mark, const struct text *answer,

@@ -19,8 +19,12 @@ extern char **cli_words;
 
 struct journal;
 
-/* Opens or makes it; NULL with the reason. model: a folder or a file, or NULL, the embedded one. */
-struct journal *journal_open(const char *path, const char *model, qkv_error *error);
+/*
+ * Opens or makes it; NULL with the reason. model: a folder or a file, or NULL, the embedded one. also: another
+ * file that answers come from, or NULL.
+ */
+struct journal *journal_open(const char *path, const char *model, const char *also,
+                             qkv_error *error);
 
 uint32_t journal_mark(const struct text *piece);
 /* The next answer in it, if there is one, to be freed; the piece with this mark must be its piece. */
@@ -29,6 +33,9 @@ qkv_status journal_next(struct journal *journal, uint32_t mark, struct text *ans
 /* Adds an answer, once journal_next has found no more. */
 qkv_status journal_add(struct journal *journal, uint32_t mark, const struct text *answer,
                        qkv_error *error);
+
+/* There are n pieces and no more: an error if it has more answers. Not before each piece has its answer. */
+qkv_status journal_end(struct journal *journal, int64_t n, qkv_error *error);
 
 /* done: the file is removed; else it is kept for the next time, which a remark says. NULL is allowed. */
 void journal_close(struct journal *journal, bool done, bool quiet);

@@ -8,6 +8,7 @@
 #ifndef QKV_CLI_COMMON_RANKS_H
 #define QKV_CLI_COMMON_RANKS_H
 
+#include <qkv/columns.h>
 #include <qkv/kv.h>
 #include <qkv/train.h>
 #include <stdbool.h>
@@ -79,11 +80,13 @@ struct ranks_call {
     float *lse;
     const char *scheme;               /* forward, decode; NULL: the default */
     const qkv_attention_grads *grads; /* backward */
-    const qkv_kv_view *view;          /* decode */
+    const qkv_attention_columns *columns;
+    const qkv_kv_view *view; /* decode */
     bool alone;
 };
 qkv_status ranks_forward(const struct ranks_call *call, qkv_error *error);
 qkv_status ranks_backward(const struct ranks_call *call, qkv_error *error);
+qkv_status ranks_columns(const struct ranks_call *call, qkv_error *error);
 qkv_status ranks_decode(const struct ranks_call *call, qkv_error *error);
 
 /* Bytes that this rank has sent, in messages and as the root of broadcasts. */

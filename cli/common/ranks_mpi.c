@@ -210,6 +210,14 @@ qkv_status ranks_backward(const struct ranks_call *c, qkv_error *error) {
         of, error);
 }
 
+qkv_status ranks_columns(const struct ranks_call *c, qkv_error *error) {
+    qkvmpi_group *of;
+    const qkv_status status = group_of(c, &of, error);
+    if (status != QKV_OK) return status;
+    return told(qkvmpi_attention_columns_pass(of, c->ctx, c->desc, c->q, c->k, c->lse, c->columns),
+                of, error);
+}
+
 qkv_status ranks_decode(const struct ranks_call *c, qkv_error *error) {
     qkvmpi_options options = qkvmpi_options_init();
     qkvmpi_group *of;

@@ -64,6 +64,11 @@ qkv_status ranks_backward(const struct ranks_call *call, qkv_error *error) {
     return refuse(error);
 }
 
+qkv_status ranks_columns(const struct ranks_call *call, qkv_error *error) {
+    (void)call;
+    return refuse(error);
+}
+
 qkv_status ranks_decode(const struct ranks_call *call, qkv_error *error) {
     (void)call;
     return refuse(error);

@@ -227,6 +227,8 @@ static void lead(struct sharing *s) {
         }
     }
     take(s);
+    if (s->status == QKV_OK && s->at_end.status == QKV_OK && s->journal && !cli_cancelled)
+        s->status = journal_end(s->journal, s->given, s->error);
     if (s->status != QKV_OK || s->at_end.status == QKV_OK) return;
     s->status = s->at_end.status;
     *s->error = s->at_end;
@@ -243,7 +245,7 @@ qkv_status share_run(const struct share *share, qkv_error *error) {
     s.held = calloc((size_t)size, sizeof *s.held);
     if (!s.slots || !s.held) s.status = text_no_memory(error);
     if (s.status == QKV_OK && share->journal) {
-        s.journal = journal_open(share->journal, share->model, error);
+        s.journal = journal_open(share->journal, share->model, share->also, error);
         if (!s.journal) s.status = error->status;
     }
     if (s.status == QKV_OK) lead(&s);

@@ -22,6 +22,7 @@ struct share {
     /* Where answers are kept (journal.h), or NULL. Then `take` checks an answer as what comes from outside. */
     const char *journal;
     const char *model; /* of the answers; NULL: the embedded one */
+    const char *also;  /* another file that they come from, or NULL */
     bool quiet;
 };
 

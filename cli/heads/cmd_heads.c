@@ -33,7 +33,7 @@ static const struct given_rule effects[] = {
     { .these = "--effect", .with = "--file|--fires" },
     { .these = "--patch", .with = "--ablate|--reference" },
     { .these = "--word", .with = "--loss" },
-    { .these = "--fires", .without = "--file", .message = "%s goes with --file" },
+    { .these = "--fires|--journal", .without = "--file", .message = "%s goes with --file" },
 };
 
 static int check_effects(const struct cli_command *command, const struct heads_options *options,
@@ -117,6 +117,7 @@ static const struct cli_option heads_table_of_options[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
     PAIR_TABLE(which),
     OPTION_FILE("--file", "F", file, "*"),
+    OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_FILE("--sort", "KEY", sort, "@numbers"),
     OPTION_FLAG("--reverse", reverse),
     OPTION_INT("--top", "N", top, 1, INT32_MAX),

@@ -117,16 +117,31 @@ static int32_t *copy_ids(const char *from, int64_t n) {
     return ids;
 }
 
+/* Is the record a fire and the ids of its tokens, and its pair among these? *two: queries have ids of their own. */
+static bool is_fire(const struct fires *fires, const struct text *record, struct fire *fire,
+                    bool *two) {
+    if (record->n < sizeof *fire) return false;
+    memcpy(fire, record->bytes, sizeof *fire);
+    const int64_t n_ids = (int64_t)((record->n - sizeof *fire) / sizeof(int32_t));
+    *two = fires->which == QKV_CROSS;
+    return record->n == sizeof *fire + (size_t)n_ids * sizeof(int32_t) && fire->line > 0 &&
+           fire->n_keys >= 0 && fire->n_keys <= n_ids && fire->n_queries >= 0 &&
+           (*two ? fire->n_queries == n_ids - fire->n_keys
+                 : fire->n_keys == n_ids && fire->n_queries == n_ids) &&
+           fire->query >= -1 && fire->query < fire->n_queries &&
+           (fire->query < 0 || (fire->key >= 0 && fire->key < fire->n_keys));
+}
+
 static qkv_status take(void *user, const struct text *record, qkv_error *error) {
     struct fires *const fires = user;
     struct fire fire;
-    memcpy(&fire, record->bytes, sizeof fire);
+    bool two;
+    if (!is_fire(fires, record, &fire, &two))
+        return text_error(error, QKV_ERR_FORMAT, "a text in the journal has %zu bytes", record->n);
     fires->n_silent += fire.query < 0;
     if (fire.query < 0) return QKV_OK;
     if (fires->n == fires->most && is_behind(&fire, &fires->list[fires->n - 1])) return QKV_OK;
     const char *const ids = record->bytes + sizeof fire;
-    const size_t all = (size_t)(fire.n_queries + fire.n_keys) * sizeof(int32_t);
-    const bool two = record->n - sizeof fire == all;
     fire.keys = copy_ids(ids + (two ? (size_t)fire.n_queries * sizeof(int32_t) : 0), fire.n_keys);
     fire.queries = two ? copy_ids(ids, fire.n_queries) : fire.keys;
     if (fire.queries && fire.keys) {
@@ -269,6 +284,7 @@ int fires_answer(const struct heads_job *job) {
                            .which = fires.which,
                            .flags = QKV_RUN_CAPTURE,
                            .asked = &asked,
+                           .journal = options->journal,
                            .make = make,
                            .take = take,
                            .user = &fires };

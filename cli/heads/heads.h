@@ -41,7 +41,7 @@ json_t *head_json(int64_t layer, int64_t head, const char *label, const double *
 
 struct heads_options {
     struct cli_common common;
-    const char *pair, *file, *sort, *label, *like, *columns, *grammar, *out;
+    const char *pair, *file, *journal, *sort, *label, *like, *columns, *grammar, *out;
     struct arg_int top, seed;
     bool reverse, probes;
     struct arg_texts what_if;

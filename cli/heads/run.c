@@ -162,6 +162,9 @@ static qkv_status make_numbers(void *user, const struct texts_one *text, struct 
 
 static qkv_status add_numbers(void *user, const struct text *record, qkv_error *error) {
     const struct adding *adding = user;
+    if (record->n != numbers_bytes(adding->heads))
+        return text_error(error, QKV_ERR_FORMAT, "numbers of heads in the journal have %zu bytes",
+                          record->n);
     return qkv_heads_add_numbers(adding->heads->text.heads,
                                  (const double *)(const void *)record->bytes, error);
 }
@@ -174,6 +177,8 @@ static qkv_status read_texts(struct heads *heads, const qkv_head_probes *probes,
                            .which = heads->which,
                            .flags = QKV_RUN_CAPTURE,
                            .asked = &heads->what_if->asked,
+                           .journal = heads->options->journal,
+                           .also = heads->options->grammar,
                            .make = make_numbers,
                            .record_bytes = numbers_bytes(heads),
                            .take = add_numbers,

@@ -239,19 +239,42 @@ static void tell(struct reading *reading) {
     progress_text(&reading->progress, text);
 }
 
+/* The record of the next text, which begins at *at; false: there is none that is whole. */
+static bool next_record(const struct text *answer, size_t *at, struct text *record) {
+    int64_t n;
+    if (answer->n - *at < sizeof n) return false;
+    memcpy(&n, answer->bytes + *at, sizeof n);
+    *at += sizeof n;
+    if (n < 0 || (size_t)n > answer->n - *at) return false;
+    *record = (struct text){ answer->bytes + *at, (size_t)n };
+    *at += (record->n + 7) / 8 * 8;
+    return *at <= answer->n;
+}
+
+/* A journal has answers of all kinds (journal.h). */
+static bool is_count(int64_t n, int64_t most) { return n >= 0 && n <= most; }
+static bool are_counts(const struct counts *made) {
+    const int64_t most = (int64_t)RANKS_MOST_BYTES;
+    return is_count(made->n_texts, BATCH) && is_count(made->n_cut, made->n_texts) &&
+           is_count(made->n_tokens, most) && is_count(made->n_targets, most);
+}
+
 static qkv_status take(void *user, const struct text *answer, qkv_error *error) {
     struct reading *const reading = user;
     struct texts *const texts = reading->texts;
-    struct counts made;
+    struct counts made = { .n_texts = -1 };
+    struct text record;
     qkv_status status = QKV_OK;
-    memcpy(&made, answer->bytes, sizeof made);
-    for (size_t at = sizeof made; status == QKV_OK && at < answer->n;) {
-        int64_t n;
-        memcpy(&n, answer->bytes + at, sizeof n);
-        const struct text record = { answer->bytes + at + sizeof n, (size_t)n };
+    size_t at = sizeof made;
+    int64_t n = 0;
+    if (answer->n >= at) memcpy(&made, answer->bytes, sizeof made);
+    const bool counts = are_counts(&made);
+    for (; status == QKV_OK && counts && n < made.n_texts && next_record(answer, &at, &record); n++)
         if (texts->take) status = texts->take(texts->user, &record, error);
-        at += sizeof n + (record.n + 7) / 8 * 8;
-    }
+    if (status == QKV_OK && (!counts || n < made.n_texts || at != answer->n))
+        status =
+            text_error(error, QKV_ERR_FORMAT, "an answer in the journal has %zu bytes", answer->n);
+    if (status != QKV_OK) return status;
     texts->n_texts += made.n_texts;
     texts->n_cut += made.n_cut;
     texts->n_tokens += made.n_tokens;
@@ -274,7 +297,14 @@ static void open_file(struct reading *reading, const char *path) {
 
 qkv_status texts_read(struct texts *texts, qkv_error *error) {
     struct reading reading = { .texts = texts, .lines.name = lines_name(texts->path) };
-    const struct share share = { .user = &reading, .next = next, .make = make, .take = take };
+    const struct share share = { .user = &reading,
+                                 .next = next,
+                                 .make = make,
+                                 .take = take,
+                                 .journal = texts->journal,
+                                 .model = texts->session->common->model,
+                                 .also = texts->also,
+                                 .quiet = texts->session->common->quiet };
     const int64_t most = RECORD_BYTES / (int64_t)(texts->record_bytes + 1);
     reading.piece_lines = most < 1 ? 1 : most < BATCH ? most : BATCH;
     reading.pairs = calloc(BATCH, sizeof *reading.pairs);

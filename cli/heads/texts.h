@@ -23,11 +23,16 @@ struct texts {
     qkv_which which; /* QKV_SELF: the second text of a line is a sentence B, else a target */
     uint32_t flags;  /* QKV_RUN_… */
     const qkv_run_options *asked;
+    const char *journal; /* share.h; NULL: none */
+    const char *also;
     /* On any rank: what is kept of a text, from malloc, about `record_bytes` of it. */
     qkv_status (*make)(void *user, const struct texts_one *one, struct text *record,
                        qkv_error *error);
     size_t record_bytes;
-    /* On the first rank, in the order of lines; NULL: of one rank, where make does it all. The bytes begin at a multiple of 8. */
+    /*
+     * On the first rank, in the order of lines; NULL: of one rank, where make does it all. The bytes begin at a multiple of
+     * 8. With a journal they come from outside.
+     */
     qkv_status (*take)(void *user, const struct text *record, qkv_error *error);
     void *user;
     /* What was read; on the first rank. */

@@ -107,12 +107,13 @@ static int take_rules(struct arrays *arrays) {
 static int read_all(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
     qkv_heads_arrays *a = &arrays->given;
-    int code = arrays_read("--q", options->q, &arrays->q);
-    if (!code) code = arrays_read("--k", options->k, &arrays->k);
+    int code = arrays_read("--q", options->q, &arrays->q, &a->own_queries);
+    if (!code) code = arrays_read("--k", options->k, &arrays->k, &a->own_keys);
     if (code) return code;
     a->q = arrays->q->data;
     a->k = arrays->k->data;
     a->ranks = ranks_of_heads();
+    a->pieces = 1;
     a->n_heads = attend_size(arrays->q, 1);
     a->n_kv_heads = attend_size(arrays->k, 1);
     a->n_queries = attend_size(arrays->q, 2);

@@ -226,9 +226,9 @@ struct arrays {
 
 /*
  * An array of --q or --k, at least one of each: [L,D], [H,L,D] or [1,H,L,D]. Of several ranks each reads its
- * rows, and gives them to the others (arrays_read.c). An exit code.
+ * rows, `own` of them; the shape is that of the whole array (arrays_read.c). An exit code.
  */
-int arrays_read(const char *option, const char *path, qkv_array **array);
+int arrays_read(const char *option, const char *path, qkv_array **array, int64_t *own);
 
 /* An exit code, having said what is wrong. */
 int look_arrays(const struct cli_command *command, const struct look_options *options);

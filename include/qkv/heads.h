@@ -249,6 +249,15 @@ typedef struct qkv_heads_arrays {
      * within a pass is that of all. Not together with rows. It is copied; its user stays.
      */
     const qkv_train_ranks *ranks;
+    /*
+     * With ranks: 1: q and k hold this rank's rows alone, [n_heads][own_queries][head_dim] and
+     * [n_kv_heads][own_keys][head_dim], which are those behind the rows of lower ranks. A rank may
+     * have none. Other sizes are those of all ranks together. Each pass brings a rank the rows of
+     * one head that its part reads. Then a rank has statistics of all queries, and of q and k its
+     * own rows, and those for as long as the pass takes. 0: all ranks have all rows.
+     */
+    int pieces;
+    int64_t own_queries, own_keys;
 } qkv_heads_arrays;
 
 /** Returns arrays that are not set: all 0 or NULL, and a window without bounds. */
@@ -391,7 +400,8 @@ QKV_API int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, 
 
 /**
  * Returns the head as qkv/patterns.h takes it. It is valid as long as `heads`. For arrays, lse is
- * computed now if it is not known. QKV_ERR_UNSUPPORTED for means.
+ * computed now if it is not known. QKV_ERR_UNSUPPORTED for means. Of pieces the first rank gets all
+ * rows of the head, which it keeps; on others q and k are NULL.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_view(qkv_heads *heads, int64_t index,
                                                 qkv_head_view *view, qkv_error *error);

@@ -198,6 +198,7 @@ qkv_status qkvi_head_rows_compute(const qkvi_head_pass *pass, qkvi_head_rows *ro
                                .desc = pass->desc,
                                .q = pass->q,
                                .k = pass->k,
+                               .pieces = pass->pieces,
                                .call = pass->call };
     qkv_error reason = { QKV_OK, "" };
     qkv_status status = compute_rows(&share, pass, rows, &reason);

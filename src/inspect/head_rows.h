@@ -3,6 +3,7 @@
 #define QKVI_INSPECT_HEAD_ROWS_H
 
 #include "attn/mask.h"
+#include "inspect/head_pieces.h"
 #include "inspect/tokens.h"
 #include "model/base.h"
 #include "model/train/peers.h"
@@ -32,12 +33,13 @@ typedef struct qkvi_head_pass {
     qkv_ctx *ctx;
     const qkv_attention_desc *desc;
     const float *q, *k;
-    float *lse;           /* [n_heads][n]: read, or (make_lse) written first */
-    int make_lse, places; /* places: those of queries and keys compare */
-    const int32_t *ids;   /* [n]: tokens of queries and keys; NULL: those do not compare */
-    const uint8_t *kinds; /* [n_keys] qkvi_token_kind; NULL: unknown */
-    int columns, top;     /* what else is asked for */
-    qkvi_peers *peers;    /* ranks that share the pass; then of one head */
+    float *lse;               /* [n_heads][n]: read, or (make_lse) written first */
+    int make_lse, places;     /* places: those of queries and keys compare */
+    const int32_t *ids;       /* [n]: tokens of queries and keys; NULL: those do not compare */
+    const uint8_t *kinds;     /* [n_keys] qkvi_token_kind; NULL: unknown */
+    int columns, top;         /* what else is asked for */
+    qkvi_peers *peers;        /* ranks that share the pass; then of one head */
+    qkvi_head_pieces *pieces; /* q and k are this rank's rows; NULL: all rows */
     const qkvi_rules *rules;
     const qkv_call_options *call;
 } qkvi_head_pass;

@@ -32,6 +32,14 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
     return h->sources && h->descs ? QKV_OK : qkvi_no_memory(error, "heads");
 }
 
+static void free_whole(qkv_heads *heads) {
+    for (int side = 0; side < 2; side++) {
+        for (int64_t h = 0; heads->whole[side] && h < heads->n_whole; h++)
+            free(heads->whole[side][h]);
+        free(heads->whole[side]);
+    }
+}
+
 void qkv_heads_free(qkv_heads *heads) {
     if (!heads) return;
     qkvi_heads_mean_free(heads->mean);
@@ -45,6 +53,8 @@ void qkv_heads_free(qkv_heads *heads) {
     free(heads->empty);
     free(heads->peaks);
     free(heads->own_lse);
+    free_whole(heads);
+    qkvi_head_pieces_free(&heads->pieces);
     qkvi_peers_free(&heads->peers);
     free(heads);
 }
@@ -110,6 +120,7 @@ qkvi_share qkvi_heads_share(qkv_heads *heads, int64_t index, const qkv_head_view
                          .desc = view->desc,
                          .q = view->q,
                          .k = view->k,
+                         .pieces = qkvi_heads_pieces(heads),
                          .call = call };
 }
 
@@ -319,6 +330,7 @@ static qkv_status run_pass(struct work *work, int64_t first, const qkv_call_opti
                                   .columns = (work->flags & QKV_HEADS_RECEIVED) != 0,
                                   .top = (work->flags & QKV_HEADS_SHARPEST) != 0,
                                   .peers = &heads->peers,
+                                  .pieces = qkvi_heads_pieces(heads),
                                   .rules = qkvi_heads_rules(heads, first),
                                   .call = call };
     QKV_TRY(qkvi_head_rows_compute(&pass, &work->rows, error));

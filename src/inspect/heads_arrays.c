@@ -36,6 +36,28 @@ static qkv_status check_rows(const qkv_heads_arrays *a, qkv_error *error) {
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "arrays.rows.%s is NULL", missing);
 }
 
+static qkv_status check_own(const qkv_heads_arrays *a, int alone, qkv_error *error) {
+    static const char *const names[] = { "queries", "keys" };
+    const int64_t own[] = { a->own_queries, a->own_keys }, n[] = { a->n_queries, a->n_keys };
+    for (int side = 0; side < 2; side++) {
+        const int64_t least = alone ? n[side] : 0;
+        if (own[side] < least || own[side] > n[side])
+            return qkvi_error_set(error, QKV_ERR_SHAPE,
+                                  "arrays.own_%s = %lld is not between %lld and n_%s = %lld",
+                                  names[side], (long long)own[side], (long long)least, names[side],
+                                  (long long)n[side]);
+    }
+    return QKV_OK;
+}
+
+/* Of one rank its own rows are all; several check them together (take_pieces). */
+static qkv_status check_pieces(const qkv_heads_arrays *a, qkv_error *error) {
+    if (!a->pieces) return QKV_OK;
+    if (a->rows)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "arrays.rows together with pieces");
+    return a->ranks && a->ranks->n_ranks > 1 ? QKV_OK : check_own(a, 1, error);
+}
+
 static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
     const struct {
         const char *name;
@@ -59,6 +81,7 @@ static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
                               "arrays.n_heads = %lld is no multiple of n_kv_heads = %lld",
                               (long long)a->n_heads, (long long)a->n_kv_heads);
     QKV_TRY(check_rows(a, error));
+    QKV_TRY(check_pieces(a, error));
     return check_list(a, error);
 }
 
@@ -135,11 +158,14 @@ static qkv_status take_tokens(const qkv_heads_arrays *a, qkv_heads *heads, qkv_e
 
 static void take_heads(const qkv_heads_arrays *a, qkv_heads *heads) {
     const int64_t group = a->n_heads / a->n_kv_heads;
+    const int64_t own[] = { a->pieces ? a->own_queries : a->n_queries,
+                            a->pieces ? a->own_keys : a->n_keys };
     for (int64_t i = 0; i < heads->n_all; i++) {
         const int64_t h = a->list ? a->list[i] : i;
         heads->sources[i] = (qkvi_head_source){
-            .q = a->q + h * a->n_queries * a->head_dim,
-            .k = a->k + h / group * a->n_keys * a->head_dim,
+            .q = a->q + h * own[0] * a->head_dim,
+            .k = a->k + h / group * own[1] * a->head_dim,
+            .kv = h / group,
             .lse = heads->own_lse + i * a->n_queries,
             .scale = a->scale != 0 ? a->scale : (float)(1 / sqrt((double)a->head_dim)),
             .sink = a->sinks ? a->sinks + h : NULL,
@@ -155,6 +181,17 @@ static void take_rules(const qkv_heads_arrays *a, qkv_heads *heads) {
     heads->desc.flags |= QKV_SET_WINDOW;
     heads->desc.window_left = a->window_left;
     heads->desc.window_right = a->window_right;
+}
+
+static qkv_status take_pieces(const qkv_heads_arrays *a, qkv_heads *heads, qkv_error *error) {
+    const int64_t own[] = { a->own_queries, a->own_keys }, n[] = { a->n_queries, a->n_keys };
+    heads->n_whole = qkvi_max_i64(heads->n_all, a->n_kv_heads);
+    qkv_status status = check_own(a, 0, error);
+    for (int side = 0; side < 2; side++) {
+        heads->whole[side] = qkvi_calloc_array((size_t)heads->n_whole, sizeof *heads->whole[side]);
+        if (status == QKV_OK && !heads->whole[side]) status = qkvi_no_memory(error, "heads");
+    }
+    return qkvi_head_pieces_make(&heads->pieces, &heads->peers, status, own, n, a->head_dim, error);
 }
 
 static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **heads,
@@ -185,6 +222,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
         QKV_TRY(qkvi_peers_begin(&(*heads)->peers, error));
     }
     if (a->rows) return take_tokens(a, *heads, error);
+    if (a->pieces && (*heads)->peers.of) QKV_TRY(take_pieces(a, *heads, error));
     if (qkvi_mul_i64(info.n_heads, a->n_queries, &n_lse))
         (*heads)->own_lse = qkvi_malloc_array((size_t)n_lse, 2 * sizeof(float));
     if ((*heads)->own_lse) (*heads)->distance = (*heads)->own_lse + n_lse;

@@ -11,6 +11,7 @@
 typedef struct qkvi_head_source {
     const float *q, *k;
     float *lse; /* of a run it is only read */
+    int64_t kv; /* of arrays: the head of k */
     float scale;
     const float *sink, *added; /* [1] and [n_queries][n_keys]; NULL: none */
 } qkvi_head_source;
@@ -50,7 +51,11 @@ struct qkv_heads {
     qkv_attention_desc *descs;   /* [n_all] of the views */
     struct qkvi_heads_mean *mean;
     qkv_train_ranks ranks;
-    qkvi_peers peers; /* of ranks, that share passes over arrays; else one */
+    qkvi_peers peers;        /* of ranks, that share passes over arrays; else one */
+    qkvi_head_pieces pieces; /* of these, if each has its rows alone */
+    float *
+        *whole[2]; /* [n_whole] queries of heads, keys of kv heads: of views, on the first rank */
+    int64_t n_whole;
 };
 
 /** Sizes, rules and arrays for n_all heads; the sources are the caller's to fill. */
@@ -67,6 +72,10 @@ void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
 /** A pass over a head whose lse is there, or over what stands for it. */
 qkvi_share qkvi_heads_share(qkv_heads *heads, int64_t index, const qkv_head_view *view,
                             const qkv_call_options *call);
+/** Of pieces; else NULL. */
+static inline qkvi_head_pieces *qkvi_heads_pieces(qkv_heads *heads) {
+    return heads->pieces.peers ? &heads->pieces : NULL;
+}
 qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *error);
 
 /** Of means (heads_mean.c). */

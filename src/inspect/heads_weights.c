@@ -27,20 +27,64 @@ static qkv_status make_lse(qkv_heads *heads, int64_t index, qkv_error *error) {
     return QKV_OK;
 }
 
-qkv_status qkv_heads_view(qkv_heads *heads, int64_t index, qkv_head_view *view, qkv_error *error) {
-    QKV_TRY(qkvi_heads_check(heads, index, error));
-    if (!view) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "view is NULL");
+/* Of pieces q and k are this rank's rows. */
+static qkv_status view_of(qkv_heads *heads, int64_t index, qkv_head_view *view, qkv_error *error) {
     if (heads->mean || heads->given)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s no queries and keys",
                               heads->mean ? "a mean has" : "statistics of rows have");
-    qkv_head_view made = qkv_head_view_init();
-    QKV_TRY(qkvi_options_read(&made, sizeof made, view, "qkv_head_view", error));
     QKV_TRY(make_lse(heads, index, error));
     const qkvi_head_source *const source = &heads->sources[index];
     qkvi_heads_describe(heads, index, 1, &heads->descs[index]);
-    made = (qkv_head_view){
+    *view = (qkv_head_view){
         .desc = &heads->descs[index], .q = source->q, .k = source->k, .lse = source->lse
     };
+    return QKV_OK;
+}
+
+/* Rows of pieces to where all rows of the head have room; of whole arrays they are there. */
+static qkv_status bring(qkv_heads *heads, qkv_status status, qkvi_range queries, qkvi_range keys,
+                        qkv_head_view *view, qkv_error *error) {
+    qkvi_head_pieces *const pieces = qkvi_heads_pieces(heads);
+    if (!pieces) return status;
+    const float *const own[] = { view->q, view->k };
+    const qkvi_range wanted[] = { queries, keys };
+    const int64_t room[] = { heads->info.n_queries, heads->info.n_keys };
+    QKV_TRY(qkvi_head_pieces_bring(pieces, status, own, wanted, room, error));
+    view->q = pieces->rows[0];
+    view->k = pieces->rows[1];
+    return QKV_OK;
+}
+
+static void drop(qkv_heads *heads) {
+    if (heads->pieces.peers) qkvi_head_pieces_drop(&heads->pieces);
+}
+
+/* The first rank keeps all rows of a head that is asked for, and a head of keys once. */
+static qkv_status keep_whole(qkv_heads *heads, int64_t index, qkv_head_view *view,
+                             qkv_error *error) {
+    float **const whole[] = { &heads->whole[0][index], &heads->whole[1][heads->sources[index].kv] };
+    const bool first = heads->peers.rank == 0;
+    const qkvi_range queries = { 0, first && !*whole[0] ? heads->info.n_queries : 0 },
+                     keys = { 0, first && !*whole[1] ? heads->info.n_keys : 0 };
+    QKV_TRY(bring(heads, QKV_OK, queries, keys, view, error));
+    for (int side = 0; side < 2; side++) {
+        if (!first || *whole[side]) continue;
+        *whole[side] = heads->pieces.rows[side];
+        heads->pieces.rows[side] = NULL;
+    }
+    drop(heads);
+    view->q = *whole[0];
+    view->k = *whole[1];
+    return QKV_OK;
+}
+
+qkv_status qkv_heads_view(qkv_heads *heads, int64_t index, qkv_head_view *view, qkv_error *error) {
+    QKV_TRY(qkvi_heads_check(heads, index, error));
+    if (!view) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "view is NULL");
+    qkv_head_view made = qkv_head_view_init();
+    QKV_TRY(qkvi_options_read(&made, sizeof made, view, "qkv_head_view", error));
+    QKV_TRY(view_of(heads, index, &made, error));
+    if (heads->pieces.peers) QKV_TRY(keep_whole(heads, index, &made, error));
     qkvi_options_write(view, &made, sizeof made);
     return QKV_OK;
 }
@@ -56,16 +100,19 @@ static qkv_status weights_of(qkv_heads *heads, int64_t index, int64_t i0, int64_
         memcpy(weights + (i - i0) * row, mean + i * heads->info.n_keys + j0,
                (size_t)(j1 - j0) * sizeof *weights);
     if (mean) return QKV_OK;
-    QKV_TRY(qkv_heads_view(heads, index, &v, error));
+    QKV_TRY(view_of(heads, index, &v, error));
+    QKV_TRY(bring(heads, QKV_OK, (qkvi_range){ i0, i1 }, (qkvi_range){ j0, j1 }, &v, error));
     const int64_t columns = qkvi_max_i64(j1 - j0, 1),
                   step = qkvi_max_i64(QKV_WEIGHTS_MAX_CELLS / columns, 1);
-    for (int64_t i = i0; i < i1; i += step)
-        QKV_TRY(qkvi_ctx_told(heads->ctx,
-                              qkv_attention_weights(heads->ctx, v.desc, v.q, v.k, v.lse, 0, 0, i,
-                                                    qkvi_min_i64(i + step, i1), j0, j1,
-                                                    weights + (i - i0) * row, row, call),
-                              error));
-    return QKV_OK;
+    qkv_status status = QKV_OK;
+    for (int64_t i = i0; status == QKV_OK && i < i1; i += step)
+        status = qkvi_ctx_told(heads->ctx,
+                               qkv_attention_weights(heads->ctx, v.desc, v.q, v.k, v.lse, 0, 0, i,
+                                                     qkvi_min_i64(i + step, i1), j0, j1,
+                                                     weights + (i - i0) * row, row, call),
+                               error);
+    drop(heads);
+    return status;
 }
 
 qkv_status qkv_heads_weights(qkv_heads *heads, int64_t index, int64_t i0, int64_t i1, int64_t j0,
@@ -130,11 +177,13 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
                               qkv_error *error) {
     const qkv_heads_info *const info = &heads->info;
     const int64_t n = info->n_queries, m = info->n_keys, d = info->head_dim;
-    p->q = extended(v->q, n, p->n_queries, d, 0);
-    p->k = extended(v->k, m, p->n_keys, d, 0);
+    const bool is_here = !heads->pieces.peers; /* else they come to room with zeros behind them */
+    if (is_here) p->q = extended(v->q, n, p->n_queries, d, 0);
+    if (is_here) p->k = extended(v->k, m, p->n_keys, d, 0);
     p->lse = extended(v->lse, n, p->n_queries, 1, -INFINITY);
     p->seen = qkvi_calloc_array((size_t)p->n_keys, 1);
-    if (!p->q || !p->k || !p->lse || !p->seen) return qkvi_no_memory(error, "weights");
+    if ((is_here && (!p->q || !p->k)) || !p->lse || !p->seen)
+        return qkvi_no_memory(error, "weights");
     for (int64_t j = 0; j < m; j++) p->seen[j] = !heads->seen || heads->seen[j];
     qkv_attention_desc_contiguous(&p->desc, 1, 1, 1, p->n_queries, p->n_keys, d, 0);
     p->desc.scale = v->desc->scale;
@@ -156,10 +205,13 @@ static qkv_status pool_head(qkv_heads *heads, int64_t index, int64_t tile, int64
                             const qkv_call_options *call, qkv_error *error) {
     qkv_head_view v = qkv_head_view_init();
     struct padded p = { .n_queries = rows * tile, .n_keys = cols * tile };
-    QKV_TRY(qkv_heads_view(heads, index, &v, error));
+    QKV_TRY(view_of(heads, index, &v, error));
     const bool is_whole = p.n_queries == heads->info.n_queries && p.n_keys == heads->info.n_keys;
     qkv_status status = is_whole ? QKV_OK : padded_make(heads, &v, &p, error);
-    const qkv_head_view whole = { .desc = &p.desc, .q = p.q, .k = p.k, .lse = p.lse };
+    const bool is_here = !heads->pieces.peers;
+    const qkv_head_view whole = {
+        .desc = &p.desc, .q = is_here ? p.q : v.q, .k = is_here ? p.k : v.k, .lse = p.lse
+    };
     const qkv_head_view *const of = is_whole ? &v : &whole;
     const qkvi_share share = qkvi_heads_share(heads, index, of, call);
     status = qkvi_share_tiles(&share, status, of->lse, tile, rows, cols, pooling, cells, error);
@@ -234,6 +286,20 @@ static qkv_status by_query(qkv_heads *heads, int64_t index, const qkv_head_view 
     return status;
 }
 
+/* On each rank, with all rows. */
+static qkv_status pass_whole(qkv_heads *heads, qkv_status status, const qkv_head_view *view,
+                             const qkv_attention_columns *columns, const qkv_call_options *call,
+                             qkv_error *error) {
+    qkv_head_view v = *view;
+    QKV_TRY(bring(heads, status, (qkvi_range){ 0, heads->info.n_queries },
+                  (qkvi_range){ 0, heads->info.n_keys }, &v, error));
+    status = qkvi_ctx_told(
+        heads->ctx, qkv_attention_columns_pass(heads->ctx, v.desc, v.q, v.k, v.lse, columns, call),
+        error);
+    drop(heads);
+    return status;
+}
+
 /*
  * Diagonals are not shared: their sums go from key to key. They come by delta = i + q_offset - j,
  * from delta = q_offset - (n_keys - 1) on; by_offset has d = j - i ascending: the same ones from the
@@ -252,11 +318,8 @@ static qkv_status by_key(qkv_heads *heads, int64_t index, const qkv_head_view *v
     if (profile->by_offset && sums) columns.diagonal = sums + n_keys;
     if (!profile->by_offset)
         status = qkvi_share_received(&share, status, v->lse, &columns, error);
-    else if (status == QKV_OK)
-        status = qkvi_ctx_told(
-            heads->ctx,
-            qkv_attention_columns_pass(heads->ctx, v->desc, v->q, v->k, v->lse, &columns, call),
-            error);
+    else
+        status = pass_whole(heads, status, v, &columns, call, error);
     for (int64_t j = 0; status == QKV_OK && profile->received && j < n_keys; j++)
         profile->received[j] = (double)sums[j];
     for (int64_t d = 0; status == QKV_OK && profile->by_offset && d < n_offsets; d++)
@@ -279,7 +342,7 @@ qkv_status qkv_heads_position(qkv_heads *heads, int64_t index, const qkv_heads_p
         qkvi_profile(heads, index, mean, &asked);
         return QKV_OK;
     }
-    QKV_TRY(qkv_heads_view(heads, index, &v, error));
+    QKV_TRY(view_of(heads, index, &v, error));
     if (asked.entropy || asked.largest) QKV_TRY(by_query(heads, index, &v, &asked, &call, error));
     if (!asked.received && !asked.by_offset) return QKV_OK;
     return by_key(heads, index, &v, &asked, &call, error);

@@ -75,6 +75,47 @@ static qkv_attention_desc describe(const qkvi_share *s, bool is_queries, part ow
     return desc;
 }
 
+/* ---- Rows that come from other ranks --------------------------------------------------------- */
+
+static qkvi_range range_of(part of) { return (qkvi_range){ of.first, of.first + of.n }; }
+
+/* Whole blocks, as passes read them. */
+static qkvi_range blocks(qkvi_range of, int64_t unit, int64_t n) {
+    if (of.begin >= of.end) return (qkvi_range){ 0, 0 };
+    return (qkvi_range){ of.begin / unit * unit,
+                         qkvi_min_i64((of.end + unit - 1) / unit * unit, n) };
+}
+
+static qkvi_range keys_seen(const qkvi_share *s, part queries) {
+    const int64_t end = qkvi_min_i64(queries.first + queries.n, s->rules->n_queries);
+    if (queries.first >= end) return (qkvi_range){ 0, 0 };
+    return qkvi_keys_of_block(s->rules, queries.first, end);
+}
+
+static qkvi_range queries_seeing(const qkvi_share *s, part keys) {
+    if (keys.n == 0) return (qkvi_range){ 0, 0 };
+    return qkvi_queries_of_block(s->rules, keys.first, keys.first + keys.n);
+}
+
+/* *with: the same with the rows that a part reads; of whole arrays it is s. Dropped by drop. */
+static qkv_status bring(const qkvi_share *s, qkv_status status, qkvi_range queries, qkvi_range keys,
+                        qkvi_share *with, qkv_error *error) {
+    *with = *s;
+    if (!s->pieces) return status;
+    const float *const own[] = { s->q, s->k };
+    const qkvi_range wanted[] = { blocks(queries, ROWS, s->rules->n_queries),
+                                  blocks(keys, KEYS, s->rules->n_keys) };
+    const int64_t room[] = { s->desc->len_q, s->desc->len_k };
+    QKV_TRY(qkvi_head_pieces_bring(s->pieces, status, own, wanted, room, error));
+    with->q = s->pieces->rows[0];
+    with->k = s->pieces->rows[1];
+    return QKV_OK;
+}
+
+static void drop(const qkvi_share *s) {
+    if (s->pieces) qkvi_head_pieces_drop(s->pieces);
+}
+
 /* ---- What goes to all ------------------------------------------------------------------------ */
 
 /* An array of `row` bytes an item. */
@@ -161,9 +202,13 @@ static void add_counts(const qkvi_peers *peers, const qkv_attention_stats *stats
 qkv_status qkvi_share_forward(const qkvi_share *s, qkv_status status, float *lse,
                               const qkv_attention_stats *stats, qkv_error *error) {
     part own = { 0, 0 };
+    qkvi_share with;
     int64_t counts[2] = { 0, 0 };
     if (status == QKV_OK) status = find_part(s, s->desc->len_q, ROWS, count_keys, &own, error);
-    if (status == QKV_OK) status = forward_part(s, own, lse, stats, counts, error);
+    status = bring(s, status, range_of(own), keys_seen(s, own), &with, error);
+    if (status != QKV_OK && s->pieces) return status;
+    if (status == QKV_OK) status = forward_part(&with, own, lse, stats, counts, error);
+    drop(s);
     if (!s->peers->of) return status;
     const double values[QKVI_PEER_VALUES] = { (double)counts[0], (double)counts[1] };
     QKV_TRY(qkvi_peers_agree(s->peers, status, values, error));
@@ -190,8 +235,12 @@ static qkv_status received_part(const qkvi_share *s, part own, const float *lse,
 qkv_status qkvi_share_received(const qkvi_share *s, qkv_status status, const float *lse,
                                const qkv_attention_columns *columns, qkv_error *error) {
     part own = { 0, 0 };
+    qkvi_share with;
     if (status == QKV_OK) status = find_part(s, s->desc->len_k, KEYS, count_queries, &own, error);
-    if (status == QKV_OK) status = received_part(s, own, lse, columns, error);
+    status = bring(s, status, queries_seeing(s, own), range_of(own), &with, error);
+    if (status != QKV_OK && s->pieces) return status;
+    if (status == QKV_OK) status = received_part(&with, own, lse, columns, error);
+    drop(s);
     if (!s->peers->of) return status;
     QKV_TRY(qkvi_peers_agree(s->peers, status, NULL, error));
     QKV_TRY(spread(s, columns->received, sizeof(float), error));
@@ -245,8 +294,13 @@ qkv_status qkvi_share_tiles(const qkvi_share *s, qkv_status status, const float 
                             int64_t rows, int64_t cols, qkv_tile_kind pooling, float *cells,
                             qkv_error *error) {
     part own = { 0, 0 };
+    qkvi_share with;
     if (status == QKV_OK) status = find_tiles(s, tile, rows, &own, error);
-    if (status == QKV_OK) status = tiles_part(s, own, lse, tile, cols, pooling, cells, error);
+    const part queries = { own.first * tile, own.n * tile };
+    status = bring(s, status, range_of(queries), keys_seen(s, queries), &with, error);
+    if (status != QKV_OK && s->pieces) return status;
+    if (status == QKV_OK) status = tiles_part(&with, own, lse, tile, cols, pooling, cells, error);
+    drop(s);
     if (!s->peers->of) return status;
     QKV_TRY(qkvi_peers_agree(s->peers, status, NULL, error));
     return spread(s, cells, (size_t)cols * sizeof *cells, error);

@@ -10,6 +10,7 @@
 #define QKVI_INSPECT_SHARE_H
 
 #include "attn/mask.h"
+#include "inspect/head_pieces.h"
 #include "model/train/peers.h"
 #include "qkv/columns.h"
 #include "qkv/heads.h"
@@ -21,6 +22,7 @@ typedef struct qkvi_share {
     qkv_ctx *ctx;
     const qkv_attention_desc *desc; /* of one head, unless there is one rank */
     const float *q, *k;
+    qkvi_head_pieces *pieces; /* q and k are this rank's rows; NULL: all rows */
     const qkv_call_options *call;
 } qkvi_share;
 

@@ -67,10 +67,31 @@ run generate --file "$lines" $work --journal "$journal"
 code 1
 err_like "journal: answer 3 is to other text than there is now$"
 sed -i '3s/the 2/dog 2/' "$lines"
+cp -p "$folder/model/config.json" "$folder/kept_config"
 touch -d 2001-01-01 "$folder/model/config.json"
 run generate --file "$lines" $work --journal "$journal"
 code 1
 err "qkv: $journal: the model's files have changed since"
+
+# Fewer lines than there are answers: nothing is removed.
+touch -r "$folder/kept_config" "$folder/model/config.json"
+cp "$lines" "$folder/all"
+sed -i '$d' "$lines"
+sed -i '$d' "$lines"
+run generate --file "$lines" $work --journal "$journal"
+code 1
+err_like "journal: has answers to 12 pieces of the input, which now has 10: lines may be added, not taken away$"
+check "fewer lines: another journal" cmp -s "$folder/kept" "$journal"
+printf 'X' | dd of="$journal" bs=1 seek=$(($(size) - 3)) conv=notrunc 2>"$folder/dd"
+run generate --file "$lines" $work --journal "$journal"
+code 1
+err_like "journal: damaged at byte [0-9]*$"
+cp "$folder/kept" "$journal"
+cp "$folder/all" "$lines"
+run generate --file "$lines" $work --journal "$journal"
+code 0
+check "all lines again: other bytes" is_same
+check "all lines again: a journal is left" test ! -e "$journal"
 echo "a text of mine" >"$journal"
 run generate --file "$lines" $work --journal "$journal"
 code 1
@@ -116,6 +137,116 @@ run eval --text "$folder/pairs" $pair --journal "$journal"
 code 1
 err_like "^qkv: an answer in the journal has 8 bytes$"
 rm "$journal"
+
+# Numbers of heads, and texts on which one fires: pieces of 256 lines. Line 600 has two tabs.
+i=0
+while [ $i -lt 599 ]; do echo "the man saw dog $i" && i=$((i + 1)); done >"$folder/texts"
+cp "$folder/texts" "$folder/many"
+printf 'a\tb\tc\n' >>"$folder/many"
+printf 'the man\tthe dog\n' >>"$folder/many"
+stop_heads() { # stop_heads OPTION...
+    rm -f "$journal"
+    run heads --file "$folder/many" --journal "$journal" "$@"
+    code 1
+    err_like "many:600: more than one tab"
+    err_like "journal keeps what was done: the same command goes on from there$"
+    cp "$journal" "$folder/kept"
+}
+goes_on() { # goes_on OPTION...: without line 600
+    sed '600d' "$folder/many" >"$folder/whole_lines"
+    cp "$folder/many" "$folder/all"
+    run heads --file "$folder/whole_lines" "$@"
+    code 0
+    cp "$folder/out" "$folder/whole"
+    cp "$folder/whole_lines" "$folder/many"
+    run heads --file "$folder/many" --journal "$journal" "$@"
+    code 0
+    check "$*: other bytes" is_same
+    check "$*: a journal is left" test ! -e "$journal"
+    cp "$folder/all" "$folder/many"
+}
+for asked in "--columns entropy,confidence" "--probes --json" "--fires 1.1 --top 3" "--fires 0.0 --json"; do
+    stop_heads $asked
+    check "$asked: no answers" test "$(size)" -gt 3000
+    goes_on $asked
+    stop_heads $asked
+    truncate -s $(($(size) - 100)) "$journal"
+    goes_on $asked
+done
+stop_heads --sort entropy
+run heads --file "$folder/many" --sort confidence --journal "$journal"
+code 1
+err_like "journal: of another command: "
+cp "$here/../../models/default/grammar.txt" "$folder/grammar.txt"
+stop_heads --grammar "$folder/grammar.txt"
+touch -d 2001-01-01 "$folder/grammar.txt"
+run heads --file "$folder/many" --grammar "$folder/grammar.txt" --journal "$journal"
+code 1
+err "qkv: $journal: the model's files or $folder/grammar.txt have changed since"
+
+# Forged answers: the first one of the journal, with other bytes and a right checksum.
+int() { # int N...: each as 8 bytes, at most 65,535
+    for n in "$@"; do
+        printf "\\$(printf %o $((n & 255)))\\$(printf %o $((n / 256)))\\0\\0\\0\\0\\0\\0"
+    done
+}
+forge() { # forge: the first answer is $folder/data
+    at=8
+    for record in 1 2; do at=$((at + 16 + $(od -An -t u8 -j $at -N 8 "$folder/kept"))); done
+    int $(wc -c <"$folder/data") >"$folder/head"
+    tail -c +$((at + 9)) "$folder/kept" | head -c 4 >>"$folder/head"
+    head -c $at "$folder/kept" >"$journal"
+    {
+        cat "$folder/head"
+        cat "$folder/head" "$folder/data" | gzip -c | tail -c 8 | head -c 4
+        cat "$folder/data"
+    } >>"$journal"
+    cp "$journal" "$folder/forged"
+}
+refused() { # refused MESSAGE OPTION...: and the journal stays
+    message=$1
+    shift
+    forge
+    run heads --file "$folder/many" --journal "$journal" "$@"
+    code 1
+    err_like "^qkv: $message in the journal \(has\|have\) $(($(wc -c <"$folder/data") - ${less:-0})) bytes$"
+    check "$message: another journal" cmp -s "$folder/forged" "$journal"
+}
+stop_heads --sort entropy
+printf 'short' >"$folder/data"
+refused "an answer" --sort entropy
+int 1 0 0 0 0 >"$folder/data"
+less=40 refused "numbers of heads" --sort entropy
+printf '\377\377\377\377\377\377\377\377' >"$folder/data" # -1 texts
+int 0 0 0 >>"$folder/data"
+refused "an answer" --sort entropy
+int 1 2 0 0 0 >"$folder/data" # more texts cut than there are
+refused "an answer" --sort entropy
+int 1 0 0 0 24 7 >"$folder/data" # a record longer than the answer
+refused "an answer" --sort entropy
+int 1 0 0 0 8 7 7 >"$folder/data" # more than one record
+less=48 refused "numbers of heads" --sort entropy
+int 0 0 0 0 7 >"$folder/data" # more than no record
+refused "an answer" --sort entropy
+stop_heads --fires 1.1
+fire() { # fire LINE QUERY KEY QUERIES KEYS: with one id
+    int 1 0 1 0 68 "$@" 0 0 0 3 >"$folder/data"
+}
+fire 1 0 0 1 1
+forge
+run heads --file "$folder/many" --journal "$journal" --fires 1.1
+code 1
+err_like "many:600: more than one tab"
+for odd in "0 0 0 1 1" "1 1 0 1 1" "1 0 1 1 1" "1 0 0 2 2" "1 0 0 1 0" "1 0 0 0 1"; do
+    fire $odd
+    less=44 refused "a text" --fires 1.1
+done
+int 1 0 1 0 8 7 >"$folder/data"
+less=40 refused "a text" --fires 1.1
+rm "$journal"
+run heads "the man" --journal "$journal"
+code 2
+err_like "^qkv heads: --journal goes with --file$"
 run eval --text "$lines" --journal "$journal"
 code 2
 err_like "^qkv eval: --journal is of lines"

@@ -119,4 +119,20 @@ $mpirun 2 "$qkv" embed --file "$folder/many" -o "$folder/killed.npy" --journal "
 check "went on: exit $?" is $? -eq 0
 check "went on: other vectors" cmp -s "$folder/whole.npy" "$folder/killed.npy"
 check "went on: a journal is left" test ! -e "$folder/journal"
+
+# Heads, too.
+"$qkv" heads --file "$folder/many" --json --quiet >"$folder/whole" 2>"$folder/err" || failed=1
+rm -f "$folder/ranks"
+timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" heads --file "$folder/many" --json \
+    --journal "$folder/journal" >"$folder/out" 2>"$folder/err" &
+job=$!
+tries=0
+while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt 100000 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
+kill -9 "$(tail -n 1 "$folder/ranks")"
+wait $job
+check "heads killed: no journal" test -s "$folder/journal"
+$mpirun 2 "$qkv" heads --file "$folder/many" --json --journal "$folder/journal" --quiet >"$folder/out" 2>"$folder/err"
+check "heads went on: exit $?" is $? -eq 0
+check "heads went on: other bytes" cmp -s "$folder/whole" "$folder/out"
+check "heads went on: a journal is left" test ! -e "$folder/journal"
 exit $failed

@@ -76,8 +76,8 @@ void qkvi_peers_free(qkvi_peers *ranks) {
     memset(ranks, 0, sizeof *ranks);
 }
 
-/* By at and bytes, which say nothing of this rank. */
-static qkv_status exchange(qkvi_peers *ranks, const void *send, void *receive, qkv_error *error) {
+qkv_status qkvi_peers_exchange(qkvi_peers *ranks, const void *send, void *receive,
+                               qkv_error *error) {
     const qkv_train_ranks *const of = ranks->of;
     for (int i = 0; i < 2; i++) ranks->at[i][ranks->rank] = ranks->bytes[i][ranks->rank] = 0;
     if (of->exchange(of->user, send, ranks->at[0], ranks->bytes[0], receive, ranks->at[1],
@@ -96,7 +96,7 @@ static qkv_status gather_records(qkvi_peers *ranks, qkv_error *error) {
         ranks->at[1][r] = (size_t)r * sizeof ranks->own;
         ranks->bytes[0][r] = ranks->bytes[1][r] = sizeof ranks->own;
     }
-    return exchange(ranks, &ranks->own, ranks->records, error);
+    return qkvi_peers_exchange(ranks, &ranks->own, ranks->records, error);
 }
 
 static qkv_status take_failure(qkvi_peer_record *from, int rank, qkv_error *error) {
@@ -167,7 +167,7 @@ qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *s
         ranks->at[1][r] = (size_t)r * own * sizeof(float);
         ranks->bytes[1][r] = r < n ? own * sizeof(float) : 0;
     }
-    QKV_TRY(exchange(ranks, grads, ranks->parts, error));
+    QKV_TRY(qkvi_peers_exchange(ranks, grads, ranks->parts, error));
     for (int r = 0; r < n; r++)
         add(ranks, r == ranks->rank ? grads + at : ranks->parts + (size_t)r * own, sum + at, own);
     return QKV_OK;
@@ -182,7 +182,7 @@ qkv_status qkvi_peers_spread(qkvi_peers *ranks, void *array, size_t bytes, qkv_e
         ranks->at[1][r] = first[r] * bytes;
         ranks->bytes[1][r] = (first[r + 1] - first[r]) * bytes;
     }
-    return exchange(ranks, array, array, error);
+    return qkvi_peers_exchange(ranks, array, array, error);
 }
 
 qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error) {

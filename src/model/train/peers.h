@@ -55,6 +55,13 @@ qkv_status qkvi_peers_agree(qkvi_peers *ranks, qkv_status status, const double *
 /** ARGUMENT, naming the first rank whose hash is not that of rank 0. */
 qkv_status qkvi_peers_compare(qkvi_peers *ranks, uint64_t hash, qkv_error *error);
 
+/**
+ * Exchanges bytes: at[0] and bytes[0] say what goes from `send` to each rank, at[1] and bytes[1] what comes to
+ * `receive`. This rank's own are not read, and become 0. All ranks call it; IO.
+ */
+qkv_status qkvi_peers_exchange(qkvi_peers *ranks, const void *send, void *receive,
+                               qkv_error *error);
+
 /** Adds grads of the ranks 0 … n - 1, in their order, to this rank's elements of sum. */
 qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *sum,
                           qkv_error *error);
