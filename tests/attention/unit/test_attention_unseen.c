@@ -237,6 +237,7 @@ static void random_sizes(rng *r, int n, qkv_attention_desc *d) {
                                   rng_between(r, 1, n % 5 ? 20 : 400), rng_between(r, 1, 2000),
                                   rng_between(r, 1, 300), rng_between(r, 1, 200));
     d->dtype = n % 2 ? QKV_BF16 : QKV_F32;
+    d->arithmetic = n % 4 == 1 ? QKV_CLASS_DP : QKV_CLASS_F32;
     d->flags = n % 3 == 0 ? QKV_SET_CAUSAL : n % 3 == 1 ? QKV_SET_SOFTCAP : QKV_SET_DROPOUT;
     d->softcap = 1;
     d->dropout = 0.5f;
@@ -249,7 +250,8 @@ static int64_t backward_formula(const qkv_attention_desc *d, int64_t threads) {
     const int64_t products =
         d->n_batch * d->n_heads * d->len_q * d->len_k * (d->head_dim + d->head_dim_v);
     const int64_t asked = products < 100000 ? 1 : threads, t = asked < blocks ? asked : blocks;
-    int64_t bytes = t * (169984 + 3584 * dim + 2560 * v + 128);
+    int64_t bytes = t * (169984 + 3584 * dim + 2560 * v) + up(152 * t, 64);
+    if (d->arithmetic == QKV_CLASS_DP) bytes += 94208 * t;
     if (d->flags & QKV_SET_SOFTCAP) bytes += 24576 * t;
     if (d->flags & QKV_SET_DROPOUT) bytes += 512 * t;
     if (d->len_k > 256) bytes += up(8 * d->n_batch * d->n_heads * (up(d->len_q, 128) / 128), 64);
