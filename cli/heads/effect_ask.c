@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/heads_group.h"
 #include "common/predict.h"
 #include "heads/effect.h"
 #include "heads/texts.h"
@@ -102,32 +103,11 @@ qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *
 
 /* ---- Sets ------------------------------------------------------------------------------------ */
 
-/* Heads of "1.2,3.*" into list, which is nullable; how many, or -1: it is no such list. */
-static int64_t parse_group(const char *text, int64_t n_layers, int64_t n_heads, int64_t *list) {
-    int64_t n = 0, layer = 0, head = 0;
-    while (*text) {
-        char one[48], digits[24];
-        const size_t bytes = strcspn(text, ",");
-        if (bytes == 0 || bytes >= sizeof one) return -1;
-        snprintf(one, sizeof one, "%.*s", (int)bytes, text);
-        text += bytes + (text[bytes] == ',');
-        const bool whole = bytes > 2 && strcmp(one + bytes - 2, ".*") == 0;
-        snprintf(digits, sizeof digits, "%.*s", (int)(bytes - 2), one);
-        if (whole ? !args_int(digits, 0, INT32_MAX, &layer) : !session_place(one, &layer, &head))
-            return -1;
-        if (layer >= n_layers || (!whole && head >= n_heads)) return -1;
-        const int64_t first = whole ? 0 : head, end = whole ? n_heads : head + 1;
-        for (int64_t h = first; h < end; h++, n++)
-            if (list) list[n] = layer * n_heads + h;
-    }
-    return n > 0 ? n : -1;
-}
-
 int effect_check(const struct session *session, const struct heads_options *options) {
     int64_t n_layers, n_heads;
     session_sizes(session, pair_which(&options->which), &n_layers, &n_heads);
     for (int i = 0; i < options->groups.n; i++)
-        if (parse_group(options->groups.list[i], n_layers, n_heads, NULL) < 0)
+        if (heads_group(options->groups.list[i], n_layers, n_heads, NULL) < 0)
             return cli_usage(session->command,
                              "--group: '%s' is no list of heads L.H or layers L.*, layers 0 to "
                              "%" PRId64 ", heads 0 to %" PRId64,
@@ -140,7 +120,7 @@ qkv_status effect_sets(struct effect *effect, qkv_error *error) {
     const int64_t n_sets = effect->n_all + groups->n;
     int64_t n = effect->n_all;
     for (int i = 0; i < groups->n; i++)
-        n += parse_group(groups->list[i], effect->n_layers, effect->n_heads, NULL);
+        n += heads_group(groups->list[i], effect->n_layers, effect->n_heads, NULL);
     effect->heads = calloc((size_t)n + 1, sizeof *effect->heads);
     effect->ends = calloc((size_t)n_sets + 1, sizeof *effect->ends);
     effect->sets = calloc((size_t)n_sets + 1, sizeof *effect->sets);
@@ -155,7 +135,7 @@ qkv_status effect_sets(struct effect *effect, qkv_error *error) {
         if (s < effect->n_all)
             effect->heads[end] = s;
         else
-            set->n = parse_group(groups->list[s - effect->n_all], effect->n_layers, effect->n_heads,
+            set->n = heads_group(groups->list[s - effect->n_all], effect->n_layers, effect->n_heads,
                                  effect->heads + end);
         effect->ends[s] = end += set->n;
     }

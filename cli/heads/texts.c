@@ -42,7 +42,7 @@ static qkv_status keep(struct reading *reading, const struct text *record, qkv_e
     static const char zeros[8];
     const int64_t n = (int64_t)record->n;
     fwrite(&n, sizeof n, 1, reading->out);
-    fwrite(record->bytes, 1, record->n, reading->out);
+    if (record->n > 0) fwrite(record->bytes, 1, record->n, reading->out);
     fwrite(zeros, 1, -record->n % sizeof zeros, reading->out);
     return ferror(reading->out) ? text_no_memory(error) : QKV_OK;
 }

@@ -122,9 +122,10 @@ static qkv_status show(const struct against *a, json_t **json, qkv_error *error)
         return QKV_OK;
     }
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    const qkv_status status = given_ending(out, ".json") == 0
-                                  ? json_write_file(out, against_json(a), error)
-                                  : against_picture(a, out, error);
+    const qkv_status status =
+        given_ending(out, ".json") == 0
+            ? json_write_file(out, against_json(a), error)
+            : (given_ending(out, ".html") == 0 ? against_page : against_picture)(a, out, error);
     if (status == QKV_OK) cli_note(a->options->common.quiet, "qkv: wrote %s", out);
     return status;
 }

@@ -33,6 +33,8 @@ struct against {
 void against_print(const struct against *a);
 json_t *against_json(const struct against *a);
 qkv_status against_picture(const struct against *a, const char *path, qkv_error *error);
+/* A page of the heads of both (against_page.c). */
+qkv_status against_page(const struct against *a, const char *path, qkv_error *error);
 
 /* Answers one text, by a second session. */
 qkv_status look_against(struct text_job *job, const struct session *other,

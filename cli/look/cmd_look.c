@@ -105,11 +105,9 @@ static const struct given_rule inputs[] = {
     { .these = "--decoder", .with = "--align" },
     { .these = DECODER, .with = "--pair|--slide|--jsonl" },
     { .these = "--lens",
-      .with =
-          DECODER "|--target|--top|--slide|--what-if|--heads|--head|--layer|--plot|--map|--pool|"
-                  "--q|--against|-o" },
-    { .these = "--effect",
-      .with = DECODER "|--slide|--what-if|--jsonl|--q|--lens|--against|--plot" },
+      .with = DECODER "|--target|--slide|--what-if|--plot|--pool|--q|--against" },
+    { .these = "--effect", .with = DECODER "|--slide|--what-if|--jsonl|--q|--against|--plot" },
+    { .these = "--group", .without = "--effect", .message = "%s goes with --effect" },
     { .these = "--port", .without = "--serve", .message = "%s goes with --serve" },
     { .these = "--serve",
       .with = "-o|--json|--jsonl|--file|--q|--lens|--against|--align|--plot|--pool" },
@@ -142,6 +140,22 @@ static int check_plot(const struct cli_command *command, const struct look_optio
                        : EXIT_OK;
 }
 
+/* What goes with --lens in a page only, which has it beside the heads. */
+static const struct given_rule lens_alone[] = {
+    { .these = "--lens", .with = "--top|--heads|--head|--layer|--map|-o" },
+};
+static const struct given_rule against_page[] = {
+    { .these = "--against", .with = "--cross|--decoder", .message = "%s with %s writes no page" },
+};
+
+static int check_page(const struct cli_command *command, const struct look_options *o,
+                      int n_words) {
+    const bool page = given_ending(o->out, ".html") == 0;
+    if (o->lens && !page)
+        return given_check(command, o, n_words, lens_alone, CLI_COUNT(lens_alone));
+    return page ? given_check(command, o, n_words, against_page, CLI_COUNT(against_page)) : EXIT_OK;
+}
+
 static int check_out(const struct cli_command *command, const struct look_options *o) {
     const bool page = o->serve || given_ending(o->out, ".html") == 0;
     const int code = given_check_ending(command, o->out, ENDINGS);
@@ -156,9 +170,9 @@ static int check_out(const struct cli_command *command, const struct look_option
     if (o->effect && !page)
         return cli_usage(command, "--effect is of a page: -o FILE.html; 'qkv heads --effect' "
                                   "prints a table");
-    if (o->against && o->out && given_ending(o->out, PICTURES " .json") < 0)
+    if (o->against && o->out && given_ending(o->out, ".html " PICTURES " .json") < 0)
         return cli_usage(command,
-                         "-o: '%s' ends in none of " PICTURES " .json, which --against "
+                         "-o: '%s' ends in none of .html " PICTURES " .json, which --against "
                          "writes",
                          o->out);
     if (o->heads && (o->common.head || o->common.layer.set))
@@ -177,6 +191,7 @@ static int look(const struct cli_command *command, const void *data, int n_words
         code = picture_check(command, o, &o->picture, o->out,
                              o->against && (o->common.head || o->common.layer.set) ? "--against"
                                                                                    : NULL);
+    if (code == EXIT_OK) code = check_page(command, o, n_words);
     if (code == EXIT_OK) code = check_plot(command, o);
     if (code == EXIT_OK) code = check_out(command, o);
     if (code) return code;
@@ -208,6 +223,7 @@ static const struct cli_option look_table[] = {
     OPTION_CHOICE("--map", "cosine|inner", map),
     OPTION_FLAG("--lens", lens),
     OPTION_FLAG("--effect", effect),
+    OPTION_TEXTS("--group", "layers|labels|all|L.H,L.*...", groups),
     OPTION_FILE("--against", "MODEL", against, "/"),
     OPTION_FLAG("--serve", serve),
     OPTION_INT("--port", "N", port, 1, 65535),

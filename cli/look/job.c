@@ -33,15 +33,17 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 
 int look_job_open(struct look_job *job, const struct cli_command *command,
                   const struct look_options *options) {
-    *job = (struct look_job){ .texts = { .options = options,
-                                         .pair = options->pair,
-                                         .file = options->file,
-                                         .any_length = options->windows != NULL,
-                                         .longer = look_which(options) == QKV_SELF
-                                                       ? "--slide N looks at windows of it, "
-                                                       : NULL,
-                                         .which = look_which(options),
-                                         .answer = options->lens ? lens_answer : answer } };
+    *job = (struct look_job){
+        .texts = { .options = options,
+                   .pair = options->pair,
+                   .file = options->file,
+                   .any_length = options->windows != NULL,
+                   .longer = look_which(options) == QKV_SELF ? "--slide N looks at windows of it, "
+                                                             : NULL,
+                   .which = look_which(options),
+                   /* of a page the lens is a part (page_lens.c) */
+                   .answer = options->lens && !options->out ? lens_answer : answer }
+    };
     struct text_job *const texts = &job->texts;
     int code = what_if_parse(command, &options->what_if, &job->what_if);
     if (code == EXIT_OK) code = windows_parse(command, options, &job->windows);

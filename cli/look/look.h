@@ -25,13 +25,14 @@ struct look_options {
     const char *q, *k, *tokens, *q_tokens, *causal, *window;
     struct arg_real scale;
     struct arg_int pool;
-    struct arg_int plot; /* enum plot_kind */
-    struct arg_int map;  /* 0: cosine, 1: inner */
-    bool lens;           /* common/lens.h */
-    const char *against; /* against.h */
-    bool effect;         /* of a page (page_effect.c) */
-    bool serve;          /* serve.c */
-    bool mpi;            /* of arrays (arrays_read.c) */
+    struct arg_int plot;     /* enum plot_kind */
+    struct arg_int map;      /* 0: cosine, 1: inner */
+    bool lens;               /* common/lens.h */
+    const char *against;     /* against.h */
+    bool effect;             /* of a page (page_effect.c) … */
+    struct arg_texts groups; /* … and of groups (page_groups.c) */
+    bool serve;              /* serve.c */
+    bool mpi;                /* of arrays (arrays_read.c) */
     struct arg_int port;
     struct picture_options picture;
 };
@@ -304,13 +305,20 @@ qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *li
 void look_tokens_free(struct look_tokens *tokens, int64_t n);
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error);
+qkv_status look_page_head(const struct look *look, int64_t index, float scale, qkv_page_head *head,
+                          qkv_error *error);
 /* What each head is worth for the words that the model predicts (page_effect.c). */
 struct page_effects {
     char what[160];
     char *word; /* to be freed */
 };
+struct page_tables; /* page_table.h */
 qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_head *heads,
-                             struct page_effects *made, qkv_error *error);
+                             struct page_effects *made, struct page_tables *tables,
+                             qkv_error *error);
+/* The title of a page of a text. */
+enum { LOOK_TITLE = 200 };
+void look_page_title(const struct look *look, char title[LOOK_TITLE]);
 /* Where queries and keys hide one another: rules, dropped keys and the badge of a page. */
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]);
 

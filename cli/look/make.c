@@ -82,7 +82,8 @@ qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error 
     struct attended *text = &look->text;
     qkv_status status = begin(look, parsed, error);
     if (status == QKV_OK) status = run_before(look, error);
-    if (status == QKV_OK) status = attended_run(text, 0, error);
+    if (status == QKV_OK)
+        status = attended_run(text, look->options->lens ? QKV_RUN_HIDDEN : 0, error);
     if (status == QKV_OK) status = make_predictions(look, text->run, &look->predictions, error);
     if (status == QKV_OK) status = make_expected(look, text->run, error);
     if (status == QKV_OK)

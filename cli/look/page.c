@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "look/look.h"
+#include "look/page_table.h"
 
 void look_tokens_free(struct look_tokens *tokens, int64_t n) {
     session_labels_free(tokens->texts, n);
@@ -34,8 +34,8 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-static qkv_status page_head(const struct look *look, int64_t index, float scale,
-                            qkv_page_head *head, qkv_error *error) {
+qkv_status look_page_head(const struct look *look, int64_t index, float scale, qkv_page_head *head,
+                          qkv_error *error) {
     qkv_head_view seen = qkv_head_view_init();
     const qkv_status status = qkv_heads_view(look->text.heads, index, &seen, error);
     if (status != QKV_OK) return status;
@@ -65,7 +65,7 @@ qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float 
     *scale = first_of_all.desc->scale;
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         const int64_t index = look->list ? look->list[i].layer * across + look->list[i].head : i;
-        status = page_head(look, index, *scale, &heads[i], error);
+        status = look_page_head(look, index, *scale, &heads[i], error);
     }
     if (status != QKV_OK || look->list || (look->arrays && look->given)) return status;
     const double *const numbers = look_numbers(look, look_chosen(look));
@@ -96,7 +96,7 @@ static void add_cut(char *title, size_t bytes, const char *text) {
 }
 
 /* The text, as the tokenizer makes it of its tokens; special ones that it added are left out. */
-static void make_title(const struct look *look, char *title, size_t bytes) {
+void look_page_title(const struct look *look, char title[LOOK_TITLE]) {
     const qkv_encoding *input = look->text.input;
     int32_t *ids = malloc((size_t)input->n * sizeof *ids + 1);
     qkv_text *text = NULL;
@@ -108,12 +108,12 @@ static void make_title(const struct look *look, char *title, size_t bytes) {
         qkv_tokenizer_decode(look->text.session->tokenizer, ids, n, 0, &text, &error) == QKV_OK) {
         const char *begin = text->bytes + strspn(text->bytes, " ");
         char *escaped = term_escape(begin, (size_t)(text->bytes + text->n - begin));
-        if (escaped) add_cut(title, bytes, escaped);
+        if (escaped) add_cut(title, LOOK_TITLE, escaped);
         free(escaped);
     }
     qkv_text_free(text);
     free(ids);
-    if (look->text.pair.next) add(title, bytes, " \u2192 ", look->text.pair.target);
+    if (look->text.pair.next) add(title, LOOK_TITLE, " \u2192 ", look->text.pair.target);
 }
 
 static void put_best(const struct look *look, const struct predictions *predictions, int64_t m,
@@ -206,10 +206,12 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     const struct attention_view *view = &look->text.view;
     const qkv_page_run queries = { .tokens = (const char *const *)look->rows,
                                    .special = view->queries.tokens->special };
-    char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
+    char title[LOOK_TITLE] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
     qkv_page page = look_page_of(look, title, caption);
     struct look_tokens keys = { NULL, NULL };
     struct page_effects effects = { .word = NULL };
+    struct page_tables tables = { .n = 0 };
+    qkv_page_table *put = NULL;
     qkv_status status = look_tokens_make(&keys, &view->keys, error);
     page.n_heads = look->list ? look->n_list : look->given ? 1 : look_n_heads(look);
     page.tokens = (const char *const *)keys.texts;
@@ -222,11 +224,16 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     }
     if (*look->text.session->hint) page.hint = look->text.session->hint;
     look_page_rules(look, &page, modified);
-    make_title(look, title, sizeof title);
+    look_page_title(look, title);
     make_caption(look, caption, sizeof caption);
     if (status == QKV_OK) status = look_page_heads(look, heads, &page.scale, error);
-    if (status == QKV_OK) status = look_page_effects(look, &page, heads, &effects, error);
+    if (status == QKV_OK && look->options->lens) status = page_lens(look, &page, &tables, error);
+    if (status == QKV_OK) status = look_page_effects(look, &page, heads, &effects, &tables, error);
+    if (status == QKV_OK && !(put = page_tables_put(&tables, &page, error)))
+        status = QKV_ERR_MEMORY;
     if (status == QKV_OK) status = look_page_write(look, &page, heads, path, error);
+    free(put);
+    page_tables_free(&tables);
     free(effects.word);
     look_tokens_free(&keys, look->n_cols);
     return status;

@@ -5,13 +5,16 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "look/findings.h"
+#include "look/page_groups.h"
 #include <qkv/effects.h>
 
-/* Each head of the page is a set of its own, in the order of the page. */
+/* Each head of the page is a set of its own, in the order of the page; behind them are groups. */
 struct sets {
-    int64_t n, n_places;
+    int64_t n, n_places; /* n: with groups */
+    struct page_groups groups;
     int64_t *ends, *heads;
     int32_t *words;
     double *log_p; /* [n + 1][n_places] */
@@ -22,6 +25,17 @@ static void sets_free(struct sets *sets) {
     free(sets->heads);
     free(sets->words);
     free(sets->log_p);
+    page_groups_free(&sets->groups);
+}
+
+/* Groups follow the heads. */
+static void put_groups(struct sets *sets, int64_t n_heads) {
+    int64_t end = n_heads;
+    for (int64_t g = 0; g < sets->groups.n; g++) {
+        const struct page_group *const group = &sets->groups.list[g];
+        memcpy(sets->heads + end, group->heads, (size_t)group->n * sizeof *group->heads);
+        sets->ends[n_heads + g] = end += group->n;
+    }
 }
 
 /* Of a decoder that reads an encoder the word is the one of the target that the shown row predicts. */
@@ -32,17 +46,22 @@ static bool is_of_target(const struct look *look) {
 static qkv_status sets_make(struct sets *sets, const struct look *look, const qkv_page *page,
                             const qkv_page_head *heads, qkv_error *error) {
     const struct predictions *const made = &look->predictions;
-    sets->n = page->n_heads;
+    qkv_status status = QKV_OK;
+    if (look->options->groups.n > 0)
+        status = page_groups_make(look, heads, page->n_heads, &sets->groups, error);
+    if (status != QKV_OK) return status;
+    sets->n = page->n_heads + sets->groups.n;
     sets->n_places = is_of_target(look) ? 1 : made->n_masks;
     sets->ends = calloc((size_t)sets->n + 1, sizeof *sets->ends);
-    sets->heads = calloc((size_t)sets->n + 1, sizeof *sets->heads);
+    sets->heads = calloc((size_t)(page->n_heads + sets->groups.n_all) + 1, sizeof *sets->heads);
     sets->words = calloc((size_t)sets->n_places + 1, sizeof *sets->words);
     sets->log_p = calloc((size_t)((sets->n + 1) * sets->n_places) + 1, sizeof *sets->log_p);
     if (!sets->ends || !sets->heads || !sets->words || !sets->log_p) return text_no_memory(error);
-    for (int64_t s = 0; s < sets->n; s++) {
+    for (int64_t s = 0; s < page->n_heads; s++) {
         sets->heads[s] = heads[s].layer * look_info(look)->n_heads + heads[s].head;
         sets->ends[s] = s + 1;
     }
+    put_groups(sets, page->n_heads);
     if (is_of_target(look)) sets->words[0] = look->text.pair.next->ids[look->choice.query];
     for (int64_t t = 0; !is_of_target(look) && t < sets->n_places; t++)
         sets->words[t] = made->candidates[t * made->top].id;
@@ -115,7 +134,8 @@ static bool is_of_itself(const struct look *look) {
 }
 
 qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_head *heads,
-                             struct page_effects *made, qkv_error *error) {
+                             struct page_effects *made, struct page_tables *tables,
+                             qkv_error *error) {
     const bool asked = look->options->effect;
     struct sets sets = { 0 };
     if (!asked && !(is_of_itself(look) && findings_quick(look, page->n_heads))) return QKV_OK;
@@ -128,6 +148,10 @@ qkv_status look_page_effects(const struct look *look, qkv_page *page, qkv_page_h
     if (status == QKV_OK) describe(look, &sets, page, made);
     for (int64_t h = 0; status == QKV_OK && h < page->n_heads; h++)
         heads[h].effect = mean_of(&sets, 1 + h) - mean_of(&sets, 0);
+    for (int64_t g = 0; status == QKV_OK && g < sets.groups.n; g++)
+        sets.groups.list[g].effect = mean_of(&sets, 1 + page->n_heads + g) - mean_of(&sets, 0);
+    if (status == QKV_OK)
+        status = page_groups_table(look, page, heads, &sets.groups, tables, error);
     sets_free(&sets);
     /* without them it is a page all the same */
     return status == QKV_ERR_UNSUPPORTED && !asked ? QKV_OK : status;

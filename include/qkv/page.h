@@ -87,6 +87,38 @@ typedef struct qkv_page_run {
 } qkv_page_run;
 
 /**
+ * A table of numbers about the text, beside its heads: a view of its own shows it with its caption.
+ * Texts may be NULL, and arrays of texts may have NULL.
+ */
+typedef struct qkv_page_table {
+    /* What it is called; and what its rows, columns and numbers are. */
+    const char *name, *caption;
+    /* 1 to 2^16 each, and 2^18 cells at most. */
+    int64_t n_rows, n_cols;
+    /* [n_rows] and [n_cols]; and what rows and columns are, above the names of rows. */
+    const char *const *row_names, *const *col_names;
+    const char *corner;
+    /* NULL: cells show their values. Otherwise [n_rows][n_cols]: what each cell says. */
+    const char *const *cells;
+    /*
+     * NULL: no colours, if there are `cells`. Otherwise [n_rows][n_cols], NaN: not known; the name
+     * of such a number, such as "p"; and the value with the last colour, above 0. The first colour
+     * is that of 0, or, if is_signed, of -high.
+     */
+    const double *values;
+    const char *value_name;
+    double high;
+    int is_signed;
+    /* NULL, or [n_cols]: the query that a column is about, which its cells select; -1: none. */
+    const int64_t *queries;
+    /*
+     * NULL, or [n_rows][n_cols]: the head of the page that a cell opens; -1: none. With `others`
+     * it is compared with that one.
+     */
+    const int64_t *heads, *others;
+} qkv_page_table;
+
+/**
  * The page holds q, k and lse of heads. Its script computes any weight from them, and shows it:
  *
  *     s_ij = softcap(scale q_i . k_j) + alibi (j - i - q_offset)        softcap(x) = c tanh(x / c)
@@ -96,7 +128,7 @@ typedef struct qkv_page_run {
  * Shapes: n tokens, each a query and a key. With `queries` there are n keys, and n_queries other
  *     tokens are the queries. head_dim is the same for all heads.
  * Size: a head takes about 4/3 (8 or 4) n head_dim bytes, as f32 or f16. A map adds 22 n, a mask
- *     n n_queries / 6. The page adds 0.2 MB. No number is stored for each weight.
+ *     n n_queries / 6. The page adds 0.2 MB, and its tables. No number is stored for each weight.
  * Accuracy: q and k are written as f32 up to 64 tokens, and where f16 would change a weight by more
  *     than 1e-3. Otherwise they are f16. The change is measured over all rows up to 2,048 x 2,048
  *     weights, and over 512 rows above.
@@ -186,6 +218,11 @@ typedef struct qkv_page {
     qkv_ctx *ctx;
     /* NULL, or what the text's writer may like to know about how it was read. */
     const char *hint;
+
+    /* 0 to 64 tables, such as of qkv/effects.h, and sizeof(qkv_page_table). */
+    int64_t n_tables;
+    const qkv_page_table *tables;
+    size_t table_bytes;
 } qkv_page;
 
 /** Made by qkv_page_result_init(). */

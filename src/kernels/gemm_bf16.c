@@ -26,11 +26,12 @@ enum {
      * with AMX), of 1 x 512, whose C are smaller, as long or 2 % more.
      */
     PAST_CACHES = 2 << 20,
-    STREAM_AHEAD = 8 << 10, /* bytes of B, where a block has one tile of rows */
-    ROWS_AT_ONCE = 12,      /* without memory for A */
-    K_AT_ONCE = 256,        /* and then rows of so many of k: 6 KiB */
-    COLUMNS_AT_ONCE = 48,   /* of A, where they are dense: 192 bytes of each of 32 */
-    WORTH_A_TASK = 1 << 21, /* multiplications */
+    STREAM_AHEAD = 8 << 10,   /* bytes of B, where a block has one tile of rows */
+    ROWS_AT_ONCE = 12,        /* without memory for A */
+    K_AT_ONCE = 256,          /* and then rows of so many of k: 6 KiB */
+    COLUMNS_AT_ONCE = 48,     /* of A, where they are dense: 192 bytes of each of 32 */
+    PANELS_BYTES = 192 << 10, /* of B, that stay in a second-level cache while rows of A change */
+    WORTH_A_TASK = 1 << 21,   /* multiplications */
     TASKS_PER_THREAD = 8,
     OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
     LANES = 16
@@ -139,7 +140,8 @@ static void continue_floats(const product *p, int n_rows, int64_t i, int64_t j0)
     }
 }
 
-static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+/* Rows of A through some panels: the rows stay near, and so do the panels for the next rows. */
+static void panels_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int mr = j->kernels->mr;
     for (int64_t i = i0; i < i1; i += mr) {
@@ -154,6 +156,13 @@ static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0,
         for (int64_t r = i; j->bias && r < i + n_rows; r++)
             for (int64_t at = j0; at < j1; at++) j->c[r * j->c_row + at] += j->bias[at];
     }
+}
+
+static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const int64_t panel = QKVI_PANEL * p->depth * (int64_t)sizeof(uint16_t),
+                  at_once = panel ? qkvi_max_i64(1, PANELS_BYTES / panel) * QKVI_PANEL : j1 - j0;
+    for (int64_t at = j0; at < j1; at += at_once)
+        panels_by_tiles(p, i0, i1, at, qkvi_min_i64(at + at_once, j1));
 }
 
 static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {

@@ -124,5 +124,6 @@ qkv_status qkvi_page_check(const qkv_page *page, const char *path, qkv_error *er
             error, QKV_ERR_ARGUMENT, "query = %lld is neither -1 nor below %s = %lld",
             (long long)page->query, page->queries ? "n_queries" : "n", (long long)page->n_queries);
     QKV_TRY(check_effects(page, error));
+    QKV_TRY(qkvi_page_check_tables(page, error));
     return check_heads(page, error);
 }

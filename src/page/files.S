@@ -1,6 +1,7 @@
 /*
  * The files of the page, byte for byte. Scripts are one text: they share one scope, and each uses only
- * what files before it define, but inside of functions.
+ * what files before it define, but inside of functions. A page has a view of its own kind of data
+ * only where it has such data.
  */
     .section .rodata
     .macro begin name
@@ -54,7 +55,14 @@
     .incbin "src/page/web/start.js"
     .incbin "src/page/web/model.js"
     .incbin "src/page/web/keys.js"
-    .incbin "src/page/web/main.js"
     end qkvi_page_script
+
+    begin qkvi_page_tables
+    .incbin "src/page/web/tables.js"
+    end qkvi_page_tables
+
+    begin qkvi_page_main
+    .incbin "src/page/web/main.js"
+    end qkvi_page_main
 
 #include "elf_notes.h"

@@ -5,7 +5,7 @@
 #include "model/base.h"
 #include "page/head.h"
 
-enum { MOST = 1 << 16 /* qkv/page.h says so of both lists */ };
+enum { MOST = 1 << 16 /* qkv/page.h says so of heads and runs */ };
 
 typedef struct list {
     const void *given;
@@ -35,19 +35,30 @@ static qkv_status copy_runs(const qkv_page *page, const qkv_page_run *given, int
     return status;
 }
 
+static qkv_status copy_tables(const qkv_page *page, qkv_page_table **own, qkv_error *error) {
+    const list tables = { page->tables, page->n_tables, page->table_bytes,
+                          sizeof **own, "tables",       "table_bytes" };
+    void *copied;
+    const qkv_status status = copy(&tables, &copied, error);
+    *own = copied;
+    return status;
+}
+
 qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_error *error) {
     const list heads = { page->heads,         page->n_heads, page->head_bytes,
                          sizeof *page->heads, "heads",       "head_bytes" };
     void *copied;
-    *lists = (qkvi_page_lists){ NULL, NULL, NULL };
+    *lists = (qkvi_page_lists){ NULL, NULL, NULL, NULL };
     const qkv_status status = copy(&heads, &copied, error);
     lists->heads = copied;
     QKV_TRY(status);
     QKV_TRY(copy_runs(page, page->runs, page->n_runs, "runs", &lists->runs, error));
     QKV_TRY(copy_runs(page, page->queries, 1, "queries", &lists->queries, error));
+    QKV_TRY(copy_tables(page, &lists->tables, error));
     if (lists->heads) page->heads = lists->heads;
     if (lists->runs) page->runs = lists->runs;
     if (lists->queries) page->queries = lists->queries;
+    if (lists->tables) page->tables = lists->tables;
     return QKV_OK;
 }
 
@@ -55,6 +66,7 @@ void qkvi_page_lists_free(qkvi_page_lists *lists) {
     free(lists->heads);
     free(lists->runs);
     free(lists->queries);
+    free(lists->tables);
 }
 
 /* Places of the largest of many numbers: where to go in a long text. */

@@ -265,6 +265,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     if (page->softcap > 0) add_real(file, "softcap", page->softcap);
     add_int(file, "query", page->query);
     if (page->effect_of) add_effects(file, page);
+    if (page->n_tables > 0) qkvi_page_add_tables(file, page);
     add_texts(file, page);
     add_ramps(file);
     add_numbers(file);
@@ -297,5 +298,6 @@ size_t qkvi_page_fixed_bytes(const qkv_page *page) {
     if (page->hint) used += ESCAPED * strlen(page->hint);
     if (page->effect_of) used += ESCAPED * strlen(page->effect_of);
     if (page->effect_word) used += ESCAPED * strlen(page->effect_word);
+    used += qkvi_page_tables_bytes(page);
     return used + (page->queries ? 3 * run_bytes(page->queries, page->n_queries) : 0);
 }

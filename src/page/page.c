@@ -13,7 +13,6 @@
 #include "page/head.h"
 #include "page/mask.h"
 #include "page/parts.h"
-#include "page/sha256.h"
 
 enum { MAX_RUNS = 1 << 16 };
 
@@ -98,40 +97,21 @@ static qkv_status take_rules(qkv_page *page, qkv_attention_desc *rules, qkv_erro
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* A text of the page's own: what stands between <style> or <script> and its end. */
-struct text {
-    const char *data;
-    size_t n;
-};
-static struct text style(void) {
-    return (struct text){ qkvi_page_style, (size_t)(qkvi_page_style_end - qkvi_page_style) };
-}
-static struct text script(void) {
-    return (struct text){ qkvi_page_script, (size_t)(qkvi_page_script_end - qkvi_page_script) };
-}
+static size_t style_bytes(void) { return (size_t)(qkvi_page_style_end - qkvi_page_style); }
 
-static void add_hash(qkvi_bytes *file, const char *what, struct text text) {
-    uint8_t digest[32];
-    qkvi_sha256(text.data, text.n, digest);
-    qkvi_bytes_text(file, what);
-    qkvi_bytes_text(file, " 'sha256-");
-    qkvi_base64_add(file, digest, sizeof digest);
-    qkvi_bytes_text(file, "'; ");
-}
-
-static void add_begin(qkvi_bytes *file, const qkv_page *page) {
+static void add_begin(qkvi_bytes *file, const qkv_page *page, const qkvi_bytes *script) {
     qkvi_bytes_text(file,
                     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
-    add_hash(file, "script-src", script());
-    add_hash(file, "style-src", style());
+    qkvi_page_add_hash(file, "script-src", script->data, script->n);
+    qkvi_page_add_hash(file, "style-src", qkvi_page_style, style_bytes());
     qkvi_bytes_text(file,
                     "img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                     "<link rel=\"icon\" href=\"data:,\">\n<title>");
     qkvi_page_add_shown(file, page->title ? page->title : "Attention");
     qkvi_bytes_text(file, "</title>\n<style>");
-    qkvi_bytes_add(file, style().data, style().n);
+    qkvi_bytes_add(file, qkvi_page_style, style_bytes());
     qkvi_bytes_text(file, "</style>\n</head>\n<body>\n");
     qkvi_bytes_add(file, qkvi_page_shell, (size_t)(qkvi_page_shell_end - qkvi_page_shell));
 }
@@ -160,7 +140,7 @@ static int64_t heads_at_once(const qkv_page *page, int64_t i, size_t used) {
 /* The heads that fit, in the order given; the first always. Text is counted as what it is at most. */
 static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_page_result *result,
                          qkv_error *error) {
-    size_t used = qkvi_page_fixed_bytes(page) + script().n + style().n;
+    size_t used = qkvi_page_fixed_bytes(page) + qkvi_page_add_script(NULL, page) + style_bytes();
     for (int64_t i = 0, measured = 0; i < page->n_heads; i++) {
         const int64_t n = i == measured ? heads_at_once(page, i, used) : 0;
         if (n) QKV_TRY(qkvi_page_measure_heads(page, i, n, measures, error));
@@ -236,13 +216,17 @@ static void put_heads(struct stream *s, int64_t n_heads) {
 /* All that stands before the second head. */
 static void add_most(qkvi_bytes *file, const qkv_page *page, const qkvi_page_measure *measures,
                      int64_t n_heads) {
-    add_begin(file, page);
+    qkvi_bytes script = { 0 };
+    qkvi_page_add_script(&script, page);
+    add_begin(file, page, &script);
     qkvi_page_add_plain(file, page, &measures[0]);
     qkvi_page_add_manifest(file, page, measures, n_heads);
     add_head(file, page, 0, measures[0].half);
     qkvi_bytes_text(file, "<script>");
-    qkvi_bytes_add(file, script().data, script().n);
+    qkvi_bytes_add(file, script.data, script.n);
     qkvi_bytes_text(file, "</script>\n");
+    if (script.failed) file->failed = 1;
+    qkvi_bytes_free(&script);
 }
 
 static qkv_status write(const qkv_page *page, const qkvi_page_measure *measures, const char *path,

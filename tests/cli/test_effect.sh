@@ -165,6 +165,23 @@ err_like 'there is no \[MASK\] in the text'
 run look "the man" $b --lens
 code 2
 err_like 'has an encoder and a decoder'
+# A page has the words of the terminal.
+run look "$sentence" $m --lens
+sed -n 's/^ *\([0-9]*\)  *\([^ ]*\)  *\([0-9.]*\)  *\([0-9.]*\)  *\([0-9]*\)  *\([0-9.]*\)$/"\2","\3","\4","\5","\6"/p' "$folder/out" |
+    paste -s -d, - > "$d/cells"
+run look "$sentence" $m --lens --head 0.0 -o "$d/lens.html" --quiet
+code 0
+check "layers and tokens" grep -q '"tables":\[{"name":"What each layer would predict".*"queries":\[0,1,2' "$d/lens.html"
+check "the cells of the terminal" grep -q -F "\"cells\":[$(cat "$d/cells")]" "$d/lens.html"
+run look "the key" $g --lens -o "$d/lens.html" --quiet
+code 0
+check "of a language model" grep -q '"name":"How layers come to .* after token' "$d/lens.html"
+run look "a red fox" $b --lens -o "$d/lens.html"
+code 1
+err_like '\-\-lens is of a model with one stack'
+run look "$sentence" $m --lens -o "$d/lens.png"
+code 2
+err_like '\-\-lens together with -o'
 run look "$sentence" $m --lens --head 0.0
 code 2
 err_like '\-\-lens together with --head'
@@ -216,6 +233,24 @@ err_like 'the model predicts nothing here: a text with \[MASK\], or a language m
 run look "the key" $g --effect -o "$d/page.html" --quiet
 code 0
 check "of a language model" grep -q '"what":"ln P(.*) after token [0-9]*"' "$d/page.html"
+# Groups: the numbers of heads --group.
+run heads "$sentence" $m --effect --group "1.*" --json
+code 0
+sed -n 's/.*"groups":\[.*"nats":\(-*[0-9.]*\),.*"sum_nats":\(-*[0-9.]*\).*/\1 \2/p' "$folder/out" > "$d/group"
+run look "$sentence" $m --effect --group "1.*" --group layers --group all -o "$d/page.html" --quiet
+code 0
+check "a table of groups" grep -q '"name":"What groups of heads are worth".*"rows":\["1\.\*","layer 0","layer 1","all heads"\]' "$d/page.html"
+check "together and sum are those of heads" test "$(sed -n 's/.*"value[s]":\[null,\([-0-9.e]*\),\([-0-9.e]*\),null.*/\2 \1/p' "$d/page.html" |
+    paste -d ' ' - "$d/group" | awk 'NF == 4 { d = $1 - $3; e = $2 - $4; if (d * d + e * e < 1e-11) print "same" }')" = same
+run look "$sentence" $m --effect --heads 0.0,0.1 --group 1.0 -o "$d/page.html" --quiet
+code 1
+err_like "\-\-group: head 1.0 of '1.0' is not in the page"
+run look "$sentence" $m --effect --group 7.0 -o "$d/page.html" --quiet
+code 1
+err_like "\-\-group: '7.0' is none of layers, labels and all, and no list of heads L.H or layers L.\*, layers 0 to 1, heads 0 to 1"
+run look "$sentence" $m --group 1.0 -o "$d/page.html"
+code 2
+err_like '\-\-group goes with --effect'
 run look "$sentence" $m --effect
 code 2
 err_like '\-\-effect is of a page: -o FILE.html'
@@ -242,9 +277,17 @@ code 1
 err_like 'has 1 layers of 3 heads, and .* 2 of 2: heads are compared in their places'
 run look "$sentence" $m --against "$d"
 check "no model" test "$got" -ne 0
-run look "$sentence" $m --against "$model" -o "$d/a.html"
+run look "$sentence" $m --against "$model" -o "$d/a.csv"
 code 2
-err_like "ends in none of .png"
+err_like "ends in none of .html .png"
+run look "$sentence" $m --against "$model" -o "$d/a.html"
+code 0
+check "heads of both" test "$(grep -c '^{"layer"\|^,{"layer"' "$d/a.html")" -eq 8
+check "two texts" grep -q '"runs":\[.*"name":"A: .*"name":"B: ' "$d/a.html"
+check "a table of heads" grep -q '"tables":\[{"name":"Which heads differ.*"others":' "$d/a.html"
+run look "a red fox" $b --against "$here/../../models/translator" --cross -o "$d/a.html"
+code 2
+err_like '\-\-against with --cross writes no page'
 run look "a red fox" $b --against "$here/../../models/translator" --cross
 code 0
 finish

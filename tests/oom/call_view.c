@@ -137,6 +137,14 @@ static qkv_status page(qkv_error *error) {
     static const uint8_t dropped[N] = { 1 };
     const qkv_page_run runs[] = { { .name = title, .tokens = labels },
                                   { .name = caption, .tokens = labels } };
+    static const double values[N] = { 0, 0.5, 1 };
+    const qkv_page_table table = { .name = title,
+                                   .n_rows = 1,
+                                   .n_cols = N,
+                                   .row_names = labels,
+                                   .col_names = labels,
+                                   .values = values,
+                                   .high = 1 };
     const qkv_page made = { .struct_size = sizeof made,
                             .n = N,
                             .head_dim = 2,
@@ -151,7 +159,10 @@ static qkv_status page(qkv_error *error) {
                             .heads = given,
                             .head_bytes = sizeof *given,
                             .title = title,
-                            .caption = caption };
+                            .caption = caption,
+                            .n_tables = 1,
+                            .tables = &table,
+                            .table_bytes = sizeof table };
     return qkv_page_write(&made, path, NULL, error);
 }
 

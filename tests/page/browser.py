@@ -15,6 +15,7 @@ import xml.dom.minidom
 
 import axe_playwright_python
 import served
+import tables
 import views
 from playwright.sync_api import sync_playwright
 
@@ -1189,7 +1190,7 @@ def main():
             began = time.time()
             part(browser)
             print(f"{part.__name__}: {time.time() - began:.1f} s", flush=True)
-        for part in views.PARTS + served.PARTS:
+        for part in views.PARTS + served.PARTS + tables.PARTS:
             if chosen and part.__name__ not in chosen:
                 continue
             began = time.time()

@@ -883,6 +883,110 @@ static void refuse(const qkv_page *page, const char *path, qkv_status status, co
         refuse(&page, FOLDER "/b.html", status, words);                                            \
     } while (0)
 
+static qkv_page_table make_table(void) {
+    static const char *const rows[] = { "0", "</script>" }, *const columns[] = { "a", NULL, "c" };
+    static const char *const cells[] = { "x", "<b>", NULL, "y", "\xFF", "" };
+    static const double values[] = { 0, 0.5, NAN, -1, 1, 2 };
+    static const int64_t queries[] = { 0, -1, 7 }, opens[] = { 0, 1, -1, 0, 1, -1 };
+    return (qkv_page_table){ .name = "A & B",
+                             .caption = "What it is",
+                             .n_rows = 2,
+                             .n_cols = 3,
+                             .row_names = rows,
+                             .col_names = columns,
+                             .corner = "layer",
+                             .cells = cells,
+                             .values = values,
+                             .value_name = "p",
+                             .high = 2,
+                             .is_signed = 1,
+                             .queries = queries,
+                             .heads = opens,
+                             .others = opens };
+}
+
+/* A table is what was given; its script is in the page only with one. */
+static void test_tables(void **state) {
+    (void)state;
+    qkv_page page = make_page(8, 4, 2, 2, 0);
+    const qkv_page_table tables[] = { make_table(), make_table() };
+    struct file file = write_page(&page);
+    json_t *manifest = manifest_of(&file);
+    assert_null(json_object_get(manifest, "tables"));
+    assert_null(strstr((const char *)file.bytes, "tabs.tables ="));
+    close_page(&file, manifest);
+    page.n_tables = 2;
+    page.tables = tables;
+    page.table_bytes = sizeof *tables;
+    file = write_page(&page);
+    assert_non_null(strstr((const char *)file.bytes, "tabs.tables ="));
+    manifest = manifest_of(&file);
+    assert_int_equal(json_array_size(json_object_get(manifest, "tables")), 2);
+    const json_t *const table = json_array_get(json_object_get(manifest, "tables"), 1);
+    assert_string_equal(text_of(table, "name"), "A & B");
+    assert_string_equal(text_of(table, "caption"), "What it is");
+    assert_string_equal(text_of(table, "corner"), "layer");
+    assert_string_equal(text_of(table, "value"), "p");
+    assert_true(json_is_true(json_object_get(table, "signed")));
+    assert_true(json_number_value(json_object_get(table, "high")) == 2);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(table, "rows"), 1)),
+                        "</script>");
+    assert_int_equal(json_array_size(json_object_get(table, "columns")), 3);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(table, "cells"), 1)),
+                        "<b>");
+    assert_int_equal(json_array_size(json_object_get(table, "cells")), 6);
+    assert_true(json_is_null(json_array_get(json_object_get(table, "values"), 2)));
+    assert_true(json_number_value(json_array_get(json_object_get(table, "values"), 3)) == -1);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(table, "queries"), 2)), 7);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(table, "heads"), 1)), 1);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(table, "others"), 2)), -1);
+    close_page(&file, manifest);
+}
+
+static void refuse_table(qkv_page_table table, qkv_status status, const char *part) {
+    qkv_page page = make_page(8, 4, 2, 2, 0);
+    page.n_tables = 1;
+    page.tables = &table;
+    page.table_bytes = sizeof table;
+    refuse(&page, FOLDER "/a.html", status, part);
+}
+
+static void test_tables_refused(void **state) {
+    (void)state;
+    static const int64_t far[] = { 0, -1, 8 }, wrong[] = { 0, 1, -2, 0, 1, -1 };
+    qkv_page page = make_page(8, 4, 2, 2, 0);
+    qkv_page_table table = make_table();
+    page.n_tables = 65;
+    refuse(&page, FOLDER "/a.html", QKV_ERR_SHAPE, "n_tables = 65 must be 0 to 64");
+    page.n_tables = 1;
+    refuse(&page, FOLDER "/a.html", QKV_ERR_ARGUMENT, "tables is NULL");
+    table.n_rows = 0;
+    refuse_table(table, QKV_ERR_SHAPE, "tables[0] has n_rows = 0 and n_cols = 3");
+    table.n_rows = INT64_MAX;
+    refuse_table(table, QKV_ERR_SHAPE, "n_rows = 9223372036854775807");
+    table.n_rows = table.n_cols = 1 << 10;
+    refuse_table(table, QKV_ERR_SHAPE, "their product at most 262144");
+    table = make_table();
+    table.col_names = NULL;
+    refuse_table(table, QKV_ERR_ARGUMENT, "tables[0].col_names is NULL");
+    table = make_table();
+    table.high = NAN;
+    refuse_table(table, QKV_ERR_ARGUMENT, "tables[0].high = nan must be finite and above 0");
+    table = make_table();
+    table.cells = NULL;
+    table.values = NULL;
+    refuse_table(table, QKV_ERR_ARGUMENT, "tables[0].cells and values are both NULL");
+    table = make_table();
+    table.heads = NULL;
+    refuse_table(table, QKV_ERR_ARGUMENT, "tables[0].heads is NULL, others is not");
+    table.others = NULL;
+    table.queries = far;
+    refuse_table(table, QKV_ERR_ARGUMENT, "tables[0].queries[2] = 8 is neither -1 nor below 8");
+    table = make_table();
+    table.others = wrong;
+    refuse_table(table, QKV_ERR_ARGUMENT, "tables[0].others[2] = -2 is neither -1 nor below 2");
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static const double places[20] = { [7] = NAN };
@@ -993,6 +1097,7 @@ int main(void) {
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_thumbnail),
         cmocka_unit_test(test_mask),       cmocka_unit_test(test_head_window),
         cmocka_unit_test(test_effects),    cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_tables_refused),
         cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_same_bytes_of_contexts),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_dropped),
         cmocka_unit_test(test_runs),       cmocka_unit_test(test_long),

@@ -10,7 +10,7 @@ V_INLINE void bwd_key_product(const bool dp, const int mr, const float *x, int64
     for (int n = 0; n < runs->n; n++) {
         const int64_t from = runs->from[n], to = runs->to[n], pair = bwd_first_pair(from);
         if (dp)
-            dp_product_by(mr, 2 * bwd_n_pairs(from, to), x + pair * x_row, sizeof *x,
+            dp_product_by(mr, 0, 2 * bwd_n_pairs(from, to), x + pair * x_row, sizeof *x,
                           x_row * (int64_t)sizeof *x, (const uint32_t *)b + pair * QKVI_BWD_PANEL,
                           c, (tile_ahead){ (const char *)b, 0 });
         else

@@ -18,15 +18,16 @@ function divergence(a, b) {
     return max(0, sum);
 }
 
+/* Of several texts its name, too. */
+const headOfRun = i =>
+    headName(i) + (manifest.runs ? ` · ${manifest.runs[HEADS[i].run].name}` : "");
+
 tabs.compare = {
     name: "Compare",
     show(panel) {
         if (!compare.b) compare.b = HEADS.length > 1 ? String(state.head ? 0 : 1) : "modified";
         const heads = [...HEADS.keys()].slice(0, 400).map(
-            i =>
-                [String(i),
-                 `layer ${HEADS[i].layer}, head ${HEADS[i].head}${
-                     HEADS[i].label ? " · " + HEADS[i].label : ""}`]);
+            i => [String(i), [headOfRun(i), HEADS[i].label].filter(Boolean).join(" · ")]);
         compare.body = el("div");
         compare.key = "";
         panel.append(
@@ -40,7 +41,7 @@ tabs.compare = {
             compare.body);
     },
     draw() {
-        byId("compare-a").textContent = `A: layer ${thisHead().layer}, head ${thisHead().head}`;
+        byId("compare-a").textContent = `A: ${headOfRun(state.head)}`;
         const key = [state.head, compare.b, version, dark].join();
         if (key === compare.key || !thisData() ||
             (compare.b !== "modified" && !headData(+compare.b)))

@@ -1,5 +1,6 @@
 /* Begins: what is there once, then the first drawing. Heads that the browser has not read yet come later. */
 tabOrder.push("start", "model", "tokens", "matrix", "why", "map", "numbers", "compare");
+if (tabs.tables) tabOrder.push("tables");
 
 function showTop() {
     byId("title").textContent = manifest.title || "Attention";
