@@ -1,5 +1,5 @@
 /**
- * One head of a page, as the file has it: base64 of q, k and lse, and of a map.
+ * One head of a page, as the file has it: q, k and lse, and a map.
  */
 #include "page/head.h"
 
@@ -9,6 +9,7 @@
 #include "core/fpstate.h"
 #include "kernels/table.h"
 #include "model/store/encode.h"
+#include "page/base85.h"
 #include "page/mask.h"
 
 static size_t raw_bytes(const qkv_page *page, int half) {
@@ -25,10 +26,11 @@ static size_t long_bytes(const qkv_page *page, const qkv_page_head *head) {
 }
 
 size_t qkvi_page_head_bytes(const qkv_page *page, const qkv_page_head *head, int half) {
-    enum { MANIFEST = 2048, ESCAPED = 6 }; /* the thumbnail is 1,368 of them */
+    enum { MANIFEST = 2048, ESCAPED = 6 }; /* the thumbnail is 1,280 of them */
     const size_t map = head->map ? 2 * qkvi_page_map_bytes(page) : 0;
     const size_t note = head->map_note ? ESCAPED * strlen(head->map_note) : 0;
-    return (raw_bytes(page, half) + long_bytes(page, head) + map + 2) / 3 * 4 + MANIFEST + note;
+    return qkvi_base85_chars(raw_bytes(page, half) + long_bytes(page, head) + map) + MANIFEST +
+           note;
 }
 
 /* Two numbers for each query and key. */
@@ -51,7 +53,7 @@ void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *pl
     const double span = fmax(high[0] - low[0], high[1] - low[1]);
     for (size_t i = 0; i < n; i++)
         raw[i] = span > 0 ? (uint16_t)((places[i] / 2 - low[i % 2]) / span * UINT16_MAX + 0.5) : 0;
-    qkvi_base64_add(bytes, raw, n * sizeof *raw);
+    qkvi_base85_add(bytes, raw, n * sizeof *raw);
     free(raw);
 }
 
@@ -79,6 +81,6 @@ void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_
     at = put(kernels, at, head->k, n * d, half);
     at = put(kernels, at, head->lse, n_queries, 0);
     qkvi_fpstate_leave(saved);
-    qkvi_base64_add(bytes, raw, (size_t)(at - raw));
+    qkvi_base85_add(bytes, raw, (size_t)(at - raw));
     free(raw);
 }

@@ -50,10 +50,10 @@ qkv_status qkvi_page_measure_heads(const qkv_page *page, int64_t first, int64_t 
  */
 int qkvi_page_largest(const float *values, int64_t n, int most, int64_t *places);
 
-/** Base64 of q, k and lse, one after the other: f16 or f32, f16 or f32, f32; little-endian. */
+/** Text (base85.h) of q, k and lse in this order: f16 or f32, f16 or f32, f32; little-endian. */
 void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_head *head,
                         int half);
-/** Base64 of the places of a map as u16, [n_queries + n][2]; and their bytes before. */
+/** Text of the places of a map as u16, [n_queries + n][2]; and their bytes before. */
 void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *places);
 size_t qkvi_page_map_bytes(const qkv_page *page);
 

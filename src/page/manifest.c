@@ -5,6 +5,7 @@
 
 #include "inspect/colors.h"
 #include "model/store/encode.h"
+#include "page/base85.h"
 #include "page/mask.h"
 #include "page/parts.h"
 
@@ -180,7 +181,7 @@ static void add_places(qkvi_bytes *file, const char *key, const int64_t *places,
 static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
     if (head->received) {
         qkvi_bytes_text(file, "\"received\":\"");
-        qkvi_base64_add(file, head->received, (size_t)page->n * sizeof(float));
+        qkvi_base85_add(file, head->received, (size_t)page->n * sizeof(float));
         qkvi_bytes_text(file, "\",");
     }
     if (head->peaks == NULL) return;
@@ -194,7 +195,7 @@ static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     add_int(file, "peak_side", head->side);
     add_int(file, "peak_tile", qkvi_page_tile(page, head));
     qkvi_bytes_text(file, "\"peaks\":\"");
-    qkvi_base64_add(file, levels, n);
+    qkvi_base85_add(file, levels, n);
     qkvi_bytes_text(file, "\",");
     free(levels);
 }
@@ -213,7 +214,7 @@ static void add_scores(qkvi_bytes *file, const qkv_page *page, const qkv_page_he
     }
     if (head->mask == NULL) return;
     qkvi_bytes_text(file, "\"mask\":\"");
-    qkvi_base64_add(file, head->mask, (size_t)page->n_queries * qkvi_page_mask_row_bytes(page));
+    qkvi_base85_add(file, head->mask, (size_t)page->n_queries * qkvi_page_mask_row_bytes(page));
     qkvi_bytes_text(file, "\",");
 }
 
@@ -245,14 +246,14 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     add_int(file, "side", measure->side);
     add_int(file, "rows", measure->rows);
     qkvi_bytes_text(file, "\"thumb\":\"");
-    qkvi_base64_add(file, measure->thumb, (size_t)(measure->rows * measure->side));
+    qkvi_base85_add(file, measure->thumb, (size_t)(measure->rows * measure->side));
     qkvi_bytes_text(file, "\"}");
 }
 
 void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
                             const qkvi_page_measure *measures, int64_t n_heads) {
     qkvi_bytes_text(file, "<script type=\"application/json\" id=\"qkv-manifest\">{");
-    add_text(file, "format", "qkv-page-1");
+    add_text(file, "format", "qkv-page-2");
     add_text(file, "title", page->title);
     add_text(file, "caption", page->caption);
     if (page->modified) add_text(file, "modified", page->modified);

@@ -13,6 +13,22 @@ npy() {
         cat "$d/$1.raw"
     } >"$d/$1.npy"
 }
+# The bytes of a page's text: five digits to the base of 85 are four bytes, the lowest first (docs/page.md).
+base85() {
+    LC_ALL=C awk '{
+        digits = "()*+,-./0123456789:;=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"
+        for (at = 1; at < length($0); at += 5) {
+            word = 0
+            for (d = 0; d < 5; d++) word = word * 85 + index(digits, substr($0, at + d, 1)) - 1
+            for (b = 0; b < 4; b++) {
+                printf "\\%03o", word % 256
+                word = int(word / 256)
+            }
+        }
+        print ""
+    }' | while IFS= read -r octal; do printf "$octal"; done
+}
+
 # same_source TEXT HEAD DIM CAUSAL MODEL...: one head of a text, and of its q and k
 same_source() {
     text=$1 head=$2 dim=$3 causal=$4
@@ -28,7 +44,7 @@ same_source() {
     grep -o '"weights":.*' "$folder/out" >"$d/weights"
     check "the head is there" test -s "$d/numbers"
     check "its weights are there" test -s "$d/weights"
-    sed -n 's/.*id="qkv-head-0"[^>]*>\([^<]*\)<.*/\1/p' "$d/page.html" | base64 -d >"$d/all.raw"
+    sed -n 's/.*id="qkv-head-0"[^>]*>\([^<]*\)<.*/\1/p' "$d/page.html" | base85 >"$d/all.raw"
     bytes=$((n * dim * 4))
     check "the page has floats" test "$(wc -c <"$d/all.raw")" -eq $((2 * bytes + 4 * n))
     head -c $bytes "$d/all.raw" >"$d/q.raw"

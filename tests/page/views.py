@@ -524,6 +524,12 @@ def speed(t, browser):
             times[name] = tab.run(f"new Promise(done => {{ const t0 = performance.now(); change({{ tab: '{name}' }}); requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - t0))) }})")
         t.check("speed: first paint", times["first paint"] < 3000, times)
         t.check("speed: every view in a second", max(times[name] for name in t.TABS) < 1000, times)
+        for name in ("model", "matrix", "map"):
+            tab.run("change({ tab: 'tokens' })")
+            tab.wait()
+            n = tab.run(f"new Promise(done => {{ let n = 0; const view = tabs.{name}, draw = view.draw; view.draw = () => {{ n++; draw.call(view) }}; "
+                        f"change({{ tab: '{name}' }}); setTimeout(() => {{ view.draw = draw; done(n) }}, 400) }})")
+            t.check(f"speed: {name} is drawn once when it opens", n == 1, n)
         print("512 tokens, 144 heads, ms: " + ", ".join(f"{name} {ms:.0f}" for name, ms in times.items()))
         tab.clean("speed")
 

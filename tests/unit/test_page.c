@@ -1,5 +1,5 @@
 /**
- * The page as a file: parts that have vectors of their own (SHA-256, base64, JSON), and what a reader of
+ * The page as a file: parts that have vectors of their own (SHA-256, base64, base 85, JSON), and what a reader of
  * the file finds: the numbers that were given, bit by bit where they are f32; tokens that hold anything; a
  * policy that names exactly the script and the style that are there; nothing that asks the network. What
  * the page does with it is tested in a browser: tools/deep/page.sh.
@@ -24,6 +24,7 @@
 #include "make_ctx.h"
 #include "model/store/encode.h"
 #include "model/store/file.h"
+#include "page/base85.h"
 #include "page/head.h"
 #include "page/mask.h"
 #include "page/sha256.h"
@@ -147,19 +148,35 @@ static int count(const char *text, const char *words) {
     return n;
 }
 
+/* Of the digits that docs/page.md names; the bytes of whole groups. */
 static size_t decode(const char *text, unsigned char *bytes) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char digits[] = "()*+,-./0123456789:;=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`"
+                                 "abcdefghijklmnopqrstuvwxyz{|}~";
     size_t n = 0;
-    uint32_t group = 0;
-    int bits = 0;
-    for (; *text && *text != '='; text++) {
-        const char *const digit = strchr(digits, *text);
-        if (!digit) fail_msg("'%c' in base64", *text);
-        group = group << 6 | (uint32_t)(digit - digits);
-        bits += 6;
-        if (bits >= 8) bytes[n++] = (unsigned char)(group >> (bits -= 8));
+    assert_int_equal(strlen(digits), 85);
+    assert_int_equal(strlen(text) % 5, 0);
+    for (; *text; text += 5) {
+        uint64_t word = 0;
+        for (int d = 0; d < 5; d++) {
+            const char *const digit = text[d] ? strchr(digits, text[d]) : NULL;
+            if (!digit) fail_msg("'%c' in a text of base 85", text[d]);
+            word = word * 85 + (uint64_t)(digit - digits);
+        }
+        assert_true(word <= UINT32_MAX);
+        for (int b = 0; b < 4; b++) bytes[n++] = (unsigned char)(word >> 8 * b);
     }
     return n;
+}
+
+/* n bytes, and zeros that fill the last group. */
+static void decode_all(const char *text, unsigned char *bytes, size_t n) {
+    const size_t padded = (n + 3) / 4 * 4;
+    unsigned char *const all = malloc(strlen(text) + 1);
+    assert_non_null(all);
+    assert_int_equal(decode(text, all), padded);
+    for (size_t i = n; i < padded; i++) assert_int_equal(all[i], 0);
+    memcpy(bytes, all, n);
+    free(all);
 }
 
 static json_t *manifest_of(const struct file *file) {
@@ -234,14 +251,32 @@ static void test_base64(void **state) {
         assert_string_equal((char *)bytes.data, cases[i][1]);
         qkvi_bytes_free(&bytes);
     }
-    static unsigned char raw[5000], back[5000];
-    for (size_t i = 0; i < sizeof raw; i++) raw[i] = (unsigned char)(i * 31 >> 3);
+}
+
+static void check_base85(const void *data, size_t n, const char *wanted) {
+    static unsigned char back[6000];
     qkvi_bytes bytes = { 0 };
-    qkvi_base64_add(&bytes, raw, sizeof raw);
+    qkvi_base85_add(&bytes, data, n);
+    assert_int_equal(bytes.n, qkvi_base85_chars(n));
     qkvi_bytes_add(&bytes, "", 1);
-    assert_int_equal(decode((char *)bytes.data, back), sizeof raw);
-    assert_memory_equal(raw, back, sizeof raw);
+    if (wanted) assert_string_equal((char *)bytes.data, wanted);
+    decode_all((char *)bytes.data, back, n);
+    if (n) assert_memory_equal(data, back, n);
     qkvi_bytes_free(&bytes);
+}
+
+static void test_base85(void **state) {
+    (void)state;
+    /* By hand: 2^32 - 1 is 82 23 54 12 0 to the base of 85, and 0x04030201 is 1 24 50 60 10. */
+    check_base85("", 0, "");
+    check_base85("\0\0\0\0", 4, "(((((");
+    check_base85("\xFF\xFF\xFF\xFF", 4, "|@`4(");
+    check_base85("\1\2\3\4", 4, ")A[f2");
+    check_base85("\1\0\0\0\2", 5, "(((()((((*");
+    static unsigned char raw[5000];
+    for (size_t i = 0; i < sizeof raw; i++) raw[i] = (unsigned char)(i * i * 31 >> 3);
+    for (size_t n = 1020; n <= 1030; n++) check_base85(raw, n, NULL);
+    check_base85(raw, sizeof raw, NULL);
 }
 
 static void test_numbers(void **state) {
@@ -446,7 +481,7 @@ static void test_thumbnail(void **state) {
             json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 0);
             const int64_t side = n < 32 ? n : 32;
             assert_int_equal(json_integer_value(json_object_get(head, "side")), side);
-            assert_int_equal(decode(text_of(head, "thumb"), thumb), side * side);
+            decode_all(text_of(head, "thumb"), thumb, (size_t)(side * side));
             static double peaks[32 * 32];
             memset(peaks, 0, sizeof peaks);
             for (int64_t i = 0; i < n; i++) {
@@ -510,7 +545,7 @@ static void test_head_window(void **state) {
     assert_int_equal(json_array_size(window), 2);
     assert_int_equal(json_integer_value(json_array_get(window, 0)), 4);
     assert_int_equal(json_integer_value(json_array_get(window, 1)), -1);
-    assert_int_equal(decode(text_of(head, "thumb"), thumb), N * N);
+    decode_all(text_of(head, "thumb"), thumb, N * N);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             if (j > i + 2 || j < i - 2) assert_int_equal(thumb[i * N + j], 0);
@@ -636,7 +671,7 @@ static void test_dropped(void **state) {
         assert_int_equal(
             json_integer_value(json_array_get(json_object_get(manifest, "dropped"), j)),
             dropped[j]);
-    assert_int_equal(decode(text_of(head_of(manifest, 0), "thumb"), thumb), 121);
+    decode_all(text_of(head_of(manifest, 0), "thumb"), thumb, 121);
     for (int c = 0; c < 121; c++)
         if (dropped[c % 11]) assert_int_equal(thumb[c], 0);
     close_page(&file, manifest);
@@ -701,12 +736,12 @@ static void test_queries(void **state) {
     json_t *const head = head_of(manifest, 0);
     assert_int_equal(json_integer_value(json_object_get(head, "side")), KEYS);
     assert_int_equal(json_integer_value(json_object_get(head, "rows")), QUERIES);
-    assert_int_equal(decode(text_of(head, "thumb"), bytes), KEYS * QUERIES);
+    decode_all(text_of(head, "thumb"), bytes, KEYS * QUERIES);
     for (int c = 0; c < KEYS * QUERIES; c++) {
         const double p = exp(score(&page, 0, c / KEYS, c % KEYS) - (double)lse[0][c / KEYS]);
         assert_true(fabs((log2(p) + 24) / 24 * 255 - bytes[c]) < 0.51);
     }
-    assert_int_equal(decode(text_of(head, "map"), bytes), 2 * (KEYS + QUERIES) * 2);
+    decode_all(text_of(head, "map"), bytes, 2 * (KEYS + QUERIES) * 2);
     assert_int_equal(count(file.bytes, "</script>"), 3);
     assert_int_equal(count(file.bytes, "<tr>"), QUERIES);
     assert_null(json_object_get(manifest, "two_texts"));
@@ -782,9 +817,9 @@ static void test_scores(void **state) {
     assert_true(json_number_value(json_object_get(head, "sink")) == 0.75);
     assert_true(json_is_null(json_object_get(head_of(manifest, 1), "sink")));
     assert_null(json_object_get(head_of(manifest, 1), "mask"));
-    assert_int_equal(decode(text_of(head, "mask"), bytes), sizeof mask);
+    decode_all(text_of(head, "mask"), bytes, sizeof mask);
     assert_memory_equal(bytes, mask, sizeof mask);
-    assert_int_equal(decode(text_of(head, "thumb"), bytes), N * N);
+    decode_all(text_of(head, "thumb"), bytes, N * N);
     for (int i = 0; i < N; i++) {
         for (int j = 0; j < N; j++) {
             const double s = 1.5 * tanh(score(&page, 0, i, j) / 1.5) - 0.125 * (j - i + 2),
@@ -846,11 +881,11 @@ static void test_long(void **state) {
     heads[0].side = 3;
     struct file file = write_page(&page);
     json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 0);
-    assert_int_equal(decode(text_of(head, "received"), bytes), N * sizeof(float));
+    decode_all(text_of(head, "received"), bytes, N * sizeof(float));
     assert_memory_equal(bytes, received, N * sizeof(float));
     assert_int_equal(json_integer_value(json_object_get(head, "peak_side")), 3);
     assert_int_equal(json_integer_value(json_object_get(head, "peak_tile")), 100);
-    assert_int_equal(decode(text_of(head, "peaks"), bytes), 9);
+    decode_all(text_of(head, "peaks"), bytes, 9);
     for (int c = 0; c < 9; c++) assert_int_equal(bytes[c], lround((24.0 - c) / 24 * 255));
     assert_null(json_object_get(head, "sinks")); /* all tokens are on the screen */
     close_page(&file, manifest);
@@ -1090,19 +1125,33 @@ static void test_heads_of_other_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sha256),     cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_hostile_tokens),
-        cmocka_unit_test(test_policy),     cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_maps),       cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_thumbnail),
-        cmocka_unit_test(test_mask),       cmocka_unit_test(test_head_window),
-        cmocka_unit_test(test_effects),    cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_tables),     cmocka_unit_test(test_tables_refused),
-        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_same_bytes_of_contexts),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_runs),       cmocka_unit_test(test_long),
-        cmocka_unit_test(test_offsets),    cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_scores),     cmocka_unit_test(test_heads_of_other_sizes),
+        cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_base85),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hostile_tokens),
+        cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_thumbnail),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_head_window),
+        cmocka_unit_test(test_effects),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_tables_refused),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_same_bytes_of_contexts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_heads_of_other_sizes),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);

@@ -3,11 +3,12 @@
  * scales: linear from 0 to a round number, log from 2^-16 to 1, and times uniform, log2(p m) from -4 to 4
  * for a query that sees m keys, with two colours that meet at 0.
  */
-let dark = false, colors = [];  // of the frame that is drawn
+let dark = false, colors = [], pixels = [];  // of the frame that is drawn
 function chooseColors() {
     const theme = document.documentElement.dataset.theme;
     dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     colors = state.scale === "uniform" ? diverging() : ramps[+dark];
+    pixels = pixelsOf(colors);
 }
 const split = rgb => [rgb >> 16, rgb >> 8 & 255, rgb & 255];
 const meeting = [
@@ -25,6 +26,10 @@ function ramp(samples) {
 }
 const ramps = manifest.ramps.map(ramp), divergingRamps = meeting.map(ramp), GREY = [140, 140, 140];
 const diverging = () => divergingRamps[+dark];
+/* The same as words of an image. */
+const pixelOf = ([r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0;
+const pixelsOf = ramp => ramp.pixels ||= Uint32Array.from(ramp, pixelOf);
+const GREY_PIXEL = pixelOf(GREY);
 
 /* The end of the linear scale: a round number not below the largest weight of the head. */
 const tops = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
@@ -45,6 +50,7 @@ function levelOf(p, m, top) {
     return Number.isNaN(p) ? -1 : round(255 * max(0, min(1, t)));
 }
 const colorOf = (p, m, top) => colors[levelOf(p, m, top)] || GREY;
+const pixelOfWeight = (p, m, top) => pixels[levelOf(p, m, top)] ?? GREY_PIXEL;
 const text = rgb => `rgb(${rgb.join(" ")})`;
 
 /* Black or white, whichever contrasts more: at least 4.58 to 1. */

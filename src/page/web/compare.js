@@ -18,7 +18,6 @@ function divergence(a, b) {
     return max(0, sum);
 }
 
-/* Of several texts its name, too. */
 const headOfRun = i =>
     headName(i) + (manifest.runs ? ` · ${manifest.runs[HEADS[i].run].name}` : "");
 
@@ -78,7 +77,8 @@ function compareAll() {
         },
         done => {
             if (!done) return;
-            const side = min(n, 512), difference = (head, [from], range, columns, out) => {
+            const side = min(n, 512), shades = pixelsOf(diverging());
+            const difference = (head, [from], range, columns, out) => {
                 const i = floor((from + 0.5) * M / side), a = rowA(i), b = rowB(i);
                 out.fill(0);
                 for (let j = 0; j < N; j++) {
@@ -96,7 +96,7 @@ function compareAll() {
                     plain: compare.b === "modified"
                 },
                 "difference", () => {}, difference,
-                p => diverging()[round(127.5 + 127.5 * p / (most || 1))] || GREY);
+                p => shades[round(127.5 + 127.5 * p / (most || 1))] ?? GREY_PIXEL);
             showCompared(
                 map, most,
                 changes.sort((x, y) => y[0] - x[0] || x[1] - y[1] || x[2] - y[2]).slice(0, 12));

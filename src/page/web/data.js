@@ -1,9 +1,9 @@
 "use strict";
 /*
- * What the file holds: the manifest, and for each head base64 of q, k and lse, one after the other. A head
- * is decoded when it is first shown; a few are kept. docs/page.md has the format.
+ * What the file holds: the manifest, and for each head q, k and lse, one after the other, as text. A head is
+ * decoded when it is first shown; a few are kept. docs/page.md has the format.
  */
-const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot, tanh} = Math;
+const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot, tanh, imul} = Math;
 const manifest = JSON.parse(document.getElementById("qkv-manifest").textContent);
 const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads;
 const scaleOf = head => head.scale ?? manifest.scale;
@@ -17,10 +17,17 @@ for (const head of HEADS)
             Object.fromEntries(manifest.numbers.map(([name], at) => [name, head.stats[at]]));
 const LONG = M > 512 && M * N > 2048 ** 2;  // then no view computes all rows at once
 
-function bytesOf(base64) {
-    const text = atob(base64), bytes = new Uint8Array(text.length);
-    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
-    return bytes;
+/* Five digits are four bytes; the last may be zeros. Digits are ( to ~ without < and \. */
+const digits = Uint8Array.from({length: 127}, (_, c) => c - 40 - (c > 60) - (c > 92));
+function bytesOf(text) {
+    const words = new Int32Array(text.length / 5);
+    for (let at = 0, w = 0; w < words.length; w++) {
+        let word = 0;
+        for (const end = at + 5; at < end; at++)
+            word = imul(word, 85) + digits[text.charCodeAt(at)] | 0;
+        words[w] = word;
+    }
+    return new Uint8Array(words.buffer);
 }
 
 /* f16 to f32: the fraction moves up 13 bits, the exponent from bias 15 to 127; subnormals are multiples of 2^-24. */
@@ -55,7 +62,7 @@ function headData(index) {
     data = {
         q: numbers(0, M * D),
         k: numbers(M * size, N * D),
-        lse: new Float32Array(bytes.buffer.slice((M + N) * size)),
+        lse: new Float32Array(bytes.slice((M + N) * size).buffer, 0, M),
         alibi,
         scale: scaleOf(HEADS[index]),
         sink: sink ?? -Infinity,

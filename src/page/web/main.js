@@ -1,6 +1,5 @@
 /* Begins: what is there once, then the first drawing. Heads that the browser has not read yet come later. */
-tabOrder.push("start", "model", "tokens", "matrix", "why", "map", "numbers", "compare");
-if (tabs.tables) tabOrder.push("tables");
+tabOrder.unshift("start", "model", "tokens", "matrix", "why", "map", "numbers", "compare");
 
 function showTop() {
     byId("title").textContent = manifest.title || "Attention";

@@ -139,11 +139,8 @@ tabs.map = {
         refit.observe(plane.stage);
     },
     draw() {
-        const box = boxOf(plane.stage);
-        Object.assign(plane, {width: box.width, height: box.height});
         plane.kinds.hidden = !thisHead().map;
         put(plane.legend, mapLegend());
-        refill(plane.stage, mapFigure() || "");
         plane.note.textContent = this.says();
         const key = [state.head, mapKind()].join();
         if (plane.tableOf !== key || !plane.table.firstChild)
@@ -155,6 +152,10 @@ tabs.map = {
                              fixed(xy[2 * p + 1] / reach, 3)]);
                 }));
         plane.tableOf = key;
+        const {width, height} = boxOf(plane.stage);
+        Object.assign(plane, {width, height});
+        refit.size = sizeOf(plane.stage);
+        refill(plane.stage, mapFigure() || "");
     },
     figure: () => mapFigure(true),
     says() {

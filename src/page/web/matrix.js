@@ -178,11 +178,13 @@ tabs.matrix = {
     },
     canvas: true,
     draw() {
+        put(matrix.legend, legend(state.head));
+        matrix.note.textContent ||= caption();  // takes its place before the rest is measured
+        refit.size = sizeOf(matrix.stage);
         measurePlot(boxOf(matrix.stage));
         keepInside();
         render();
         paint();
-        put(matrix.legend, legend(state.head));
         const every = ceil(each(seen().rows, ceil(plot.height)));
         matrix.note.textContent =
             (fromTiles(every) ?

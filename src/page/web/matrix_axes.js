@@ -133,9 +133,9 @@ function matrixFigure() {
             style: "image-rendering:pixelated"
         }));
     for (let i = r[0]; cells <= 4096 && i < r[1]; i++) {
-        const weights = row(state.head, i);
+        const weights = row(state.head, i), isHidden = hiding(thisData(), [i, i + 1]);
         for (let j = c[0]; j < c[1]; j++) {
-            if (isHidden(thisData(), [i, i + 1], j, j + 1)) continue;
+            if (isHidden(j, j + 1)) continue;
             const rgb = colorOf(weights[j], keysSeen(i), topOf(state.head)),
                   x = plot.left + (j - c[0]) * z, y = plot.top + (i - r[0]) * z;
             figure.append(svg(
@@ -148,23 +148,11 @@ function matrixFigure() {
                     fixed(weights[j], 2)));
         }
     }
-    const ink = css("ink");
-    for (const {text: name, size, isKey, at} of names)
-        figure.append(
-            svg("text",
-                isKey ? {
-                    transform:
-                        `translate(${at + place.x * z - c[0] * z + 4} ${plot.top - 8}) rotate(-56)`,
-                    size: size * em(),
-                    fill: ink
-                } :
-                        {
-                            x: plot.left - 8,
-                            y: at + place.y * z - r[0] * z + size * em() / 3,
-                            anchor: "end",
-                            size: size * em(),
-                            fill: ink
-                        },
-                name));
+    const x = plot.left - 8, right = (place.x - c[0]) * z + 4, down = (place.y - r[0]) * z;
+    for (const {text: name, size, isKey, at} of names) {
+        const where = isKey ? {transform: `translate(${at + right} ${plot.top - 8}) rotate(-56)`} :
+                              {x, y: at + down + size * em() / 3, anchor: "end"};
+        figure.append(svg("text", {...where, size: size * em(), fill: css("ink")}, name));
+    }
     return figure;
 }

@@ -220,6 +220,9 @@ tabs.model = {
         refit.observe(modelView.stage);
     },
     draw() {
+        put(modelView.legend, legend(state.head, topOfAll()));
+        modelView.note.textContent = this.says() + caption();
+        refit.size = sizeOf(modelView.stage);
         const {clientWidth, clientHeight} = modelView.stage, key = [
             manifest.at, clientWidth, clientHeight, em(), modelView.group, state.scale, dark
         ].join();
@@ -257,8 +260,6 @@ tabs.model = {
         if (modelView.over.dataset.key !== overKey)
             put(modelView.over, ...(over.length ? overlayTools() : []));
         modelView.over.dataset.key = overKey;
-        put(modelView.legend, legend(state.head, topOfAll()));
-        modelView.note.textContent = this.says() + caption();
     },
     says: () => `${heads().length} heads on one scale` +
         (modelView.group === "layer" ? ", layers down, heads across. " :

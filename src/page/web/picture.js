@@ -38,21 +38,22 @@ function pictureRow(head, band, range, columns, out) {
 
 /* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass, plain }, name, painted): a canvas that fills by and
  * by. plain: cells that only What if hides are drawn, too. */
-function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
+function picture(wanted, name, painted, step = pictureRow, pixel = pixelOfWeight) {
     const {head, rows: [r0, r1], cols, size: [R, C], mass, plain} = wanted;
     const canvas = el("canvas", {width: C, height: R}), context = canvas.getContext("2d"),
           image = context.createImageData(C, R), top = mass ? 1 : topOf(head);
-    const hides = headData(head), out = new Float32Array(C),
-          band = r => floor(r0 + r * (r1 - r0) / R),
-          key = c => ceil(cols[0] + c * (cols[1] - cols[0]) / C);
+    const data = headData(head), out = new Float32Array(C),
+          made = new Uint32Array(image.data.buffer), band = r => floor(r0 + r * (r1 - r0) / R),
+          keys = listOf(C + 1, c => ceil(cols[0] + c * (cols[1] - cols[0]) / C));
     inSlices(
         name, R,
         r => {
             const queries = [band(r), max(band(r) + 1, band(r + 1))],
-                  i = step(head, queries, cols, {n: C, mass}, out), m = keysSeen(i);
+                  i = step(head, queries, cols, {n: C, mass}, out), m = keysSeen(i),
+                  isHidden = hiding(data, queries, plain);
             for (let c = 0; c < C; c++)
-                if (!isHidden(hides, queries, key(c), max(key(c) + 1, key(c + 1)), plain))
-                    image.data.set([...color(out[c], m, top), 255], 4 * (r * C + c));
+                if (!isHidden(keys[c], max(keys[c] + 1, keys[c + 1])))
+                    made[r * C + c] = pixel(out[c], m, top);
         },
         done => {
             context.putImageData(image, 0, 0);

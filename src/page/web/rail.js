@@ -23,13 +23,13 @@ const headOrder = sort =>
 function drawThumb(canvas, index, top = topOf(index, true)) {
     const {side, rows, mask, window} = HEADS[index], thumb = thumbOf(index),
                              context = canvas.getContext("2d");
-    const image = context.createImageData(side, rows), seen = N;
+    const image = context.createImageData(side, rows), out = new Uint32Array(image.data.buffer);
     const hides = {window, mask: mask && bytesOf(mask)};
     const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);
-    for (let at = 0; at < side * rows; at++) {
-        const c = at % side, r = floor(at / side);
-        if (!isHidden(hides, [query(r), query(r + 1)], key(c), key(c + 1), true))
-            image.data.set([...colorOf(levels[thumb[at]], seen, top), 255], 4 * at);
+    for (let r = 0; r < rows; r++) {
+        const isHidden = hiding(hides, [query(r), query(r + 1)], true);
+        for (let c = 0, at = r * side; c < side; c++, at++)
+            if (!isHidden(key(c), key(c + 1))) out[at] = pixelOfWeight(levels[thumb[at]], N, top);
     }
     context.putImageData(image, 0, 0);
 }

@@ -73,16 +73,20 @@ const sees = ({mask}, i, j) => !unseen[j] && (!mask || mask[i * MASK + (j >> 3)]
 const maySee = (data, i, j, [first, end] = keysOf(data, i)) =>
     j >= first && j < end && sees(data, i, j) && !isGone(j);
 /* Does no query from a to b see a key from first to end, or is nothing of it shown? Such cells are not drawn. */
-function isHidden(data, [a, b], first, end, plain) {
-    const rules = rulesOf(data, !plain && whatIf.causal), {mask} = data;
-    if (visibleKeys(b - 1, rules)[1] <= first || visibleKeys(a, rules)[0] >= end) return true;
-    for (let j = first; j < end; j++) {
-        if (unseen[j] || (!plain && isGone(j))) continue;
-        if (!mask && (plain || !whatIf.pairs)) return false;
-        for (let i = a; i < b; i++)
-            if (sees(data, i, j) && (plain || !isFiltered(i, j))) return false;
-    }
-    return true;
+function hiding(data, [a, b], plain) {
+    const rules = rulesOf(data, !plain && whatIf.causal), {mask} = data,
+          [from] = visibleKeys(a, rules), to = visibleKeys(b - 1, rules)[1],
+          filtered = !plain && !!whatIf.pairs;
+    return (first, end) => {
+        if (to <= first || from >= end) return true;
+        for (let j = first; j < end; j++) {
+            if (unseen[j] || (!plain && isGone(j))) continue;
+            if (!mask && !filtered) return false;
+            for (let i = a; i < b; i++)
+                if (sees(data, i, j) && !(filtered && isFiltered(i, j))) return false;
+        }
+        return true;
+    };
 }
 function scoreOf({q, k, alibi, scale}, i, j, factor = scale) {
     const s = dot(q, i * D, k, j * D) * factor;

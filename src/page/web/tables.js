@@ -117,3 +117,4 @@ tabs.tables = {
     },
     figure: () => null
 };
+tabOrder.push("tables");  // the others come before it: main.js

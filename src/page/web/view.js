@@ -8,7 +8,11 @@ const em = () => rem;
 const measureRem = () => {
     rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
 };
-const refit = new ResizeObserver(() => change());  // of what is drawn to fill its place
+/* What fills its place is drawn again when that is no longer of refit.size. */
+const sizeOf = ({clientWidth, clientHeight}) => clientWidth + "," + clientHeight;
+const refit = new ResizeObserver(([{target}]) => {
+    if (sizeOf(target) !== refit.size) change();
+});
 const font = (size, weight = 400) => `${weight} ${size * em()}px system-ui, sans-serif`;
 const ruler = el("canvas").getContext("2d");
 function textWidth(text, size, weight = 400) {

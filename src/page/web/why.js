@@ -4,6 +4,10 @@
 const why = {
     sorted: false
 };
+function pairVectors() {
+    const {q, k} = thisData(), of = (all, i) => all.subarray(i * D, i * D + D);
+    return [of(q, state.query), of(k, state.key)];
+}
 
 tabs.why = {
     name: "Why",
@@ -24,20 +28,14 @@ tabs.why = {
         const data = thisData(), weights = row(state.head, state.query),
               all = row(state.head, state.query, false, true);
         if (!weights) return;
-        const {query, key} = state, q = data.q.subarray(query * D, query * D + D),
-                      k = data.k.subarray(key * D, key * D + D);
+        const [q, k] = pairVectors();
         put(why.body, whySteps(data, all),
             el("figure", {}, whyFigure(q, k),
                el("figcaption", {},
                   "Each bar is one of the d components of the head. The products in the third strip sum to q·k; the line is that sum from left to right. Components are directions of this head's space and have no meaning of their own.")),
             whyProducts(q, k), whyRivals(data, weights));
     },
-    figure() {
-        const data = thisData();
-        return whyFigure(
-            data.q.subarray(state.query * D, state.query * D + D),
-            data.k.subarray(state.key * D, state.key * D + D));
-    },
+    figure: () => whyFigure(...pairVectors()),
 };
 const products = (q, k) => Array.from(q, (x, c) => x * k[c]);
 
