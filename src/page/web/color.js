@@ -63,10 +63,10 @@ function inkOn(rgb) {
 function legend(head, top = topOf(head)) {
     const bar = el("canvas", {width: 160, height: 1, role: "img", label: "colour scale"});
     const context = bar.getContext("2d");
-    colors.forEach((rgb, level) => {
-        context.fillStyle = text(rgb);
-        context.fillRect(level / 256 * 160, 0, 1, 1);
-    });
+    for (let x = 0; x < 160; x++) {
+        context.fillStyle = text(colors[round(x * 255 / 159)]);
+        context.fillRect(x, 0, 1, 1);
+    }
     const ends = {
         linear: ["0", String(top)],
         log: ["2⁻¹⁶", "1"],

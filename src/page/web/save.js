@@ -10,7 +10,27 @@ const fileName = ending => `layer${thisHead().layer}-head${thisHead().head}-${st
 
 const saveNote = el("p", {class: "note", role: "status"});
 
-/* The figure of the tab on a page of its own: title, caption in lines below, both as <title> and <desc>, too. */
+/* The scale or the groups that the view names, from (24, y) on. */
+function savedLegend(page, y) {
+    let x = 24;
+    for (const node of byId("panel").querySelector(".legend")?.childNodes || []) {
+        const words = node.textContent, isBar = node.nodeName === "CANVAS",
+              place = {x, y: y - 10, width: isBar ? 160 : 10, height: 10};
+        if (isBar)
+            page.append(
+                svg("image", {...place, href: node.toDataURL(), preserveAspectRatio: "none"}));
+        else if (words)
+            page.append(svg("text", {x, y, size: 12, fill: css("faint")}, words));
+        else
+            page.append(svg("rect", {...place, fill: node.style.background}));
+        x += (words ? 7 * words.length : place.width) + 8;
+    }
+}
+
+/*
+ * The figure of the tab on a page of its own: title, scale, caption in lines below. Title and caption are
+ * <title> and <desc>, too.
+ */
 function figureSvg() {
     const figure = tabs[state.tab].figure();
     saveNote.textContent = figure ? "" : "This view has no picture here.";
@@ -21,7 +41,8 @@ function figureSvg() {
         if ((lines[lines.length - 1] + word).length > width / 6.6) lines.push("");
         lines[lines.length - 1] += word + " ";
     }
-    const all = [width + 48, height + 84 + 16 * lines.length],
+    const hasLegend = byId("panel").querySelector(".legend"), top = height + (hasLegend ? 104 : 80),
+          all = [width + 48, top + 4 + 16 * lines.length],
           page =
               svg("svg", {
                   xmlns: "http://www.w3.org/2000/svg",
@@ -40,7 +61,8 @@ function figureSvg() {
         figure,
         ...lines.map(
             (line, l) =>
-                svg("text", {x: 24, y: height + 80 + 16 * l, size: 12, fill: css("faint")}, line)));
+                svg("text", {x: 24, y: top + 16 * l, size: 12, fill: css("faint")}, line)));
+    savedLegend(page, height + 76);
     return {text: new XMLSerializer().serializeToString(page), width: all[0], height: all[1]};
 }
 
