@@ -61,6 +61,7 @@ static const struct bench_case cases[] = { /* a line is a case */
     { "backward f32 H4 L2048 D128 causal both", FB, QKV_F32, { 1, 4, 4, 2048, 2048, 128, 128 }, bench_causal },
     { "backward bf16 H4 L2048 D64", B, QKV_BF16, { 1, 4, 4, 2048, 2048, 64, 64 }, NULL },
     { "backward bf16 H4 L2048 D64 both", FB, QKV_BF16, { 1, 4, 4, 2048, 2048, 64, 64 }, NULL },
+    { "backward bf16 H4 L2048 D128 causal both", FB, QKV_BF16, { 1, 4, 4, 2048, 2048, 128, 128 }, bench_causal },
     { "small f32 H12 L11 D64", F, QKV_F32, { 1, 12, 12, 11, 11, 64, 64 }, NULL },
     { "small f32 H12 L16 D64 causal", F, QKV_F32, { 1, 12, 12, 16, 16, 64, 64 }, bench_causal },
     { "small f32 H12 L64 D64", F, QKV_F32, { 1, 12, 12, 64, 64, 64, 64 }, NULL },
