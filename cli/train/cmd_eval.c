@@ -19,20 +19,19 @@ static int eval_next(const struct session *session, const struct eval_options *o
                     session->info->source, session->info->architecture);
 }
 
-/* Ranks share lines of text; all else the first one does alone. */
+/* Ranks share texts; a grammar is the first one's alone. */
 static int eval_model(const struct cli_command *command, const struct eval_options *options) {
     struct session session;
     int code = session_open(&session, command, &options->common);
     code = ranks_agree(code);
     if (code) return code;
-    if (options->journal && session.info->kind == QKV_MODEL_ENCODER)
-        code = cli_usage(command, "--journal is of lines, which only a model that predicts the "
-                                  "next token is measured on");
-    else if (session.info->kind != QKV_MODEL_ENCODER)
+    if (session.info->kind != QKV_MODEL_ENCODER)
         code = eval_next(&session, options);
-    else if (ranks_rank() == 0)
+    else if (options->text)
+        code = eval_pieces(&session, options->text, options->journal);
+    else
         code =
-            eval_and_print(session.ctx, session.model, options->text, options->grammar,
+            eval_and_print(session.ctx, session.model, NULL, options->grammar,
                            options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
     session_close(&session);
     return code;

@@ -65,6 +65,13 @@ static void print_json(const qkv_eval_report *report) {
     json_print(stdout, object);
 }
 
+void eval_print(const qkv_eval_report *report, const struct cli_common *common) {
+    if (common->json)
+        print_json(report);
+    else
+        print_table(report, common);
+}
+
 int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,
                    uint64_t seed, const struct cli_common *common) {
     qkv_eval_report *report = NULL;
@@ -74,10 +81,7 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
     const qkv_status status = qkv_eval(ctx, model, text, grammar, seed, &report, &error);
     progress_clock_end(&clock);
     if (status != QKV_OK) return cli_fail("%s", error.message);
-    if (common->json)
-        print_json(report);
-    else
-        print_table(report, common);
+    eval_print(report, common);
     qkv_eval_report_free(report);
     return EXIT_OK;
 }

@@ -245,6 +245,72 @@ QKV_API QKV_NODISCARD qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, 
                                           qkv_eval_report **report, qkv_error *error);
 QKV_API void qkv_eval_report_free(qkv_eval_report *report);
 
+/**
+ * The evaluation of a text in pieces, which any number of processes may measure. The report has the
+ * bits of qkv_eval. One process reads the text and makes the report; each has a model and its own
+ * qkv_eval_work. How bytes get from one to the other is up to the caller. A process alone:
+ *
+ *     for (index = 0; qkv_eval_piece(work, index, &piece, &n, NULL) == QKV_OK && piece; index++)
+ *         if (qkv_eval_measure(work, piece, n, &answer, &n_answer, NULL) != QKV_OK ||
+ *             qkv_eval_take(work, answer, n_answer, NULL) != QKV_OK)
+ *             break;
+ *     status = qkv_eval_finish(work, &report, &error);
+ */
+typedef struct qkv_eval_work qkv_eval_work;
+
+/**
+ * Opens an evaluation. ctx and model must outlive it.
+ *
+ * @param model  an encoder that fills blanks.
+ * @param text   a file of lines: a sentence, or two with a tab between. NULL: the process only
+ *               measures pieces.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_UNSUPPORTED for another model; QKV_ERR_IO;
+ *         QKV_ERR_FORMAT and QKV_ERR_LIMIT, with the line; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_eval_open(qkv_ctx *ctx, const qkv_model *model,
+                                               const char *text, qkv_eval_work **work,
+                                               qkv_error *error);
+
+/**
+ * Gives a piece of the text as bytes.
+ *
+ * @param index  from 0.
+ * @param piece  [n_bytes]: belongs to work, until the next call. NULL: there is no such piece.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_eval_piece(qkv_eval_work *work, int64_t index, char **piece,
+                                                size_t *n_bytes, qkv_error *error);
+
+/**
+ * Measures a piece. Needs no text, and knows nothing of other pieces.
+ *
+ * @param answer  [n_answer]: bytes for qkv_eval_take on a processor of the same byte order. They
+ *                belong to work, until the next call.
+ * @return QKV_OK; QKV_ERR_ARGUMENT, also if the model has no row for a token; QKV_ERR_FORMAT, if
+ *         the bytes are no piece; QKV_ERR_MEMORY; the errors of a run of the model.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_eval_measure(qkv_eval_work *work, const char *piece,
+                                                  size_t n_bytes, char **answer, size_t *n_answer,
+                                                  qkv_error *error);
+
+/**
+ * Adds an answer to the report. Answers must come in the order of pieces, each once.
+ *
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_FORMAT, if the bytes are no answer, and then nothing
+ *         is added; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_eval_take(qkv_eval_work *work, const char *answer,
+                                               size_t n_bytes, qkv_error *error);
+
+/**
+ * Gives the report, which the caller frees, once.
+ *
+ * @return QKV_OK; QKV_ERR_ARGUMENT, also at the second call.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_eval_finish(qkv_eval_work *work, qkv_eval_report **report,
+                                                 qkv_error *error);
+QKV_API void qkv_eval_work_free(qkv_eval_work *work);
+
 /** How much of a text a grammar says. Made by qkv_sentence_score_init(). */
 typedef struct qkv_sentence_score {
     size_t struct_size;

@@ -247,9 +247,55 @@ rm "$journal"
 run heads "the man" --journal "$journal"
 code 2
 err_like "^qkv heads: --journal goes with --file$"
-run eval --text "$lines" --journal "$journal"
-code 2
-err_like "^qkv eval: --journal is of lines"
 run embed "a text" --journal "$journal"
 code 2
+
+# Eval of a model that fills blanks: pieces of 32 pairs. Its tokenizer has a word more than its embedding has rows.
+cp -r "$model" "$folder/encoder"
+echo zzz >>"$folder/encoder/vocab.txt"
+words=$(sed -n '/^[a-z]*$/p' "$model/vocab.txt" | head -n 6 | tr '\n' ' ')
+awk -v words="$words" 'BEGIN {
+    n = split(words, word, " ")
+    for (i = 0; i < 100; i++) print word[i % n + 1], word[i * i % n + 1] (i % 3 ? "" : "\t" word[i * 5 % n + 1])
+}' >"$folder/texts"
+filling() { run eval --text "$folder/texts" --model "$folder/encoder" --json "$@"; } # filling OPTION...
+stop_filling() { # in the third piece
+    rm -f "$journal"
+    sed -i '70s/$/ zzz/' "$folder/texts"
+    filling --journal "$journal"
+    code 1
+    err_like "^qkv: a text has the token [0-9]*, and the model has rows 0 to [0-9]*$"
+    sed -i '70s/ zzz//' "$folder/texts"
+    cp "$journal" "$folder/kept"
+}
+filling
+code 0
+cp "$folder/out" "$folder/whole"
+stop_filling
+for cut in 0 1 500; do
+    truncate -s $(($(wc -c <"$folder/kept") - cut)) "$journal"
+    filling --journal "$journal" --threads 1
+    code 0
+    check "eval of an encoder, cut by $cut: other bytes" is_same
+    check "eval of an encoder: a journal is left" test ! -e "$journal"
+    cp "$folder/kept" "$journal"
+done
+sed -i '40s/$/ /' "$folder/texts"
+filling --journal "$journal"
+code 1
+err_like "journal: answer 2 is to other text than there is now$"
+sed -i '40s/ $//' "$folder/texts"
+printf '123456789' >"$folder/data"
+forge
+filling --journal "$journal"
+code 1
+err_like "^qkv: 9 bytes are no answer to a piece of a text$"
+int 33 0 0 >"$folder/data"
+forge
+filling --journal "$journal"
+code 1
+err_like "^qkv: 24 bytes are no answer to a piece of a text$"
+run eval --grammar "$folder/grammar.txt" --journal "$journal"
+code 2
+err_like "^qkv eval: --journal without --text$"
 finish

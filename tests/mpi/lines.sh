@@ -1,4 +1,4 @@
-# Lines that ranks share by mpirun, of embed, heads, generate and translate: the bytes of one process; a line that fails, a rank
+# Lines that ranks share by mpirun, of embed, heads, generate, translate and eval: the bytes of one process; a line that fails, a rank
 # that cannot begin, a rank that is killed. Usage: lines.sh QKV FOLDER MODELS MPIEXEC FLAGS...
 set -u
 qkv=$1 folder=$2 models=$3
@@ -55,7 +55,14 @@ same generate generate --file "$folder/prompts" --model "$models/gpt2_1" --max-n
 same drawn generate --file "$folder/prompts" --model "$models/gpt2_1" --max-new 12 --sample --seed 7 --sequences 2
 same translate translate --file "$folder/prompts" --model "$models/marian_1" --max-new 12 --align --truncate
 same eval eval --text "$folder/prompts" --model "$models/gpt2_1"
-same "eval of an encoder" eval --text "$folder/prompts"
+# An encoder: 5 pieces and more, of lines with a tab among them, whose second halves are also put to other lines.
+{ lines 99; awk '{ print $0 "\t" $2 " " $1 }' "$folder/prompts" | grep '^[a-z]'; } >"$folder/halves"
+counts='1 2 3 5'
+same "eval of an encoder" eval --text "$folder/halves" --json
+counts='1 3'
+same "a table" eval --text "$folder/halves"
+same "no text" eval --text "$folder/none"
+same "an empty text" eval --text /dev/null
 counts='1 3'
 same heads heads --file "$folder/prompts" --json
 same "heads with probes" heads --file "$folder/prompts" --probes --sort entropy
@@ -135,4 +142,21 @@ $mpirun 2 "$qkv" heads --file "$folder/many" --json --journal "$folder/journal" 
 check "heads went on: exit $?" is $? -eq 0
 check "heads went on: other bytes" cmp -s "$folder/whole" "$folder/out"
 check "heads went on: a journal is left" test ! -e "$folder/journal"
+
+# And eval of an encoder.
+lines 1500 >"$folder/texts"
+"$qkv" eval --text "$folder/texts" --json >"$folder/whole" 2>"$folder/err" || failed=1
+rm -f "$folder/ranks"
+timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" eval --text "$folder/texts" --json \
+    --journal "$folder/journal" >"$folder/out" 2>"$folder/err" &
+job=$!
+tries=0
+while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt 20000 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
+kill -9 "$(tail -n 1 "$folder/ranks")"
+wait $job
+check "eval killed: no journal" test -s "$folder/journal"
+$mpirun 2 "$qkv" eval --text "$folder/texts" --json --journal "$folder/journal" >"$folder/out" 2>"$folder/err"
+check "eval went on: exit $?" is $? -eq 0
+check "eval went on: other bytes" cmp -s "$folder/whole" "$folder/out"
+check "eval went on: a journal is left" test ! -e "$folder/journal"
 exit $failed

@@ -265,6 +265,56 @@ static qkv_status eval_free(void) {
     qkv_eval_report_free(P(0, report));
     return QKV_OK;
 }
+static qkv_eval_work *eval_work(void) {
+    qkv_eval_work *work;
+    null_must(qkv_eval_open(null_ctx, null_bert, NULL_FOLDER "/text", &work, &null_error));
+    return work;
+}
+static qkv_status eval_open(void) {
+    qkv_eval_work *work = NULL;
+    const qkv_status status = qkv_eval_open(
+        P(0, null_ctx), P(1, null_bert), P(2, NULL_FOLDER "/text"), P(3, &work), P(4, &null_error));
+    qkv_eval_work_free(work);
+    return status;
+}
+static qkv_status eval_piece(void) {
+    qkv_eval_work *const work = eval_work();
+    char *piece;
+    size_t n;
+    const qkv_status status =
+        qkv_eval_piece(P(0, work), 0, P(1, &piece), P(2, &n), P(3, &null_error));
+    qkv_eval_work_free(work);
+    return status;
+}
+static qkv_status eval_measure(void) {
+    qkv_eval_work *const work = eval_work();
+    char *answer;
+    size_t n;
+    const qkv_status status = qkv_eval_measure(P(0, work), P(1, "+the dog"), 8, P(2, &answer),
+                                               P(3, &n), P(4, &null_error));
+    qkv_eval_work_free(work);
+    return status;
+}
+static qkv_status eval_take(void) {
+    qkv_eval_work *const work = eval_work();
+    static const char nothing[24]; /* no pairs, no blanks */
+    const qkv_status status =
+        qkv_eval_take(P(0, work), P(1, nothing), sizeof nothing, P(2, &null_error));
+    qkv_eval_work_free(work);
+    return status;
+}
+static qkv_status eval_finish(void) {
+    qkv_eval_work *const work = eval_work();
+    qkv_eval_report *report = NULL;
+    const qkv_status status = qkv_eval_finish(P(0, work), P(1, &report), P(2, &null_error));
+    qkv_eval_report_free(report);
+    qkv_eval_work_free(work);
+    return status;
+}
+static qkv_status eval_work_free(void) {
+    qkv_eval_work_free(P(0, eval_work()));
+    return QKV_OK;
+}
 static void visit_sentence(void *user, const char *sentence, size_t n_bytes, int said) {
     (void)user, (void)sentence, (void)n_bytes, (void)said;
 }
@@ -355,6 +405,12 @@ const null_call null_model[] = {
     { "qkv_train", train, "rrn" },
     { "qkv_eval", eval, "rr-nrn" },
     { "qkv_eval_report_free", eval_free, "n" },
+    { "qkv_eval_open", eval_open, "rrnrn" },
+    { "qkv_eval_piece", eval_piece, "rrrn" },
+    { "qkv_eval_measure", eval_measure, "rrrrn" },
+    { "qkv_eval_take", eval_take, "rrn" },
+    { "qkv_eval_finish", eval_finish, "rrn" },
+    { "qkv_eval_work_free", eval_work_free, "n" },
     { "qkv_eval_sentences", eval_sentences, "rrnnrn" },
     { "qkv_generate_options_read", generate_options_read, "rrn" },
     { "qkv_generate", generate, "rrnnrn" },

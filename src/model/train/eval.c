@@ -87,6 +87,25 @@ int64_t qkvi_slot_ids(const qkvi_eval *eval, const qkvi_slot *slot, int32_t *ids
     return n;
 }
 
+int64_t qkvi_eval_n_pairs(const qkvi_eval *eval) {
+    return eval->piece ? eval->piece->n : qkvi_corpus_held_out_pairs(eval->corpus);
+}
+
+void qkvi_eval_pair(const qkvi_eval *eval, int64_t index, qkvi_pair *pair) {
+    if (!eval->piece) {
+        qkvi_corpus_pair(eval->corpus, QKVI_SPLIT_HELD_OUT, index, eval->seed, pair);
+        return;
+    }
+    pair->a = eval->piece->pairs[index].a;
+    pair->a_bytes = eval->piece->pairs[index].a_bytes;
+    pair->b = eval->piece->pairs[index].b;
+    pair->b_bytes = eval->piece->pairs[index].b_bytes;
+    pair->is_next = eval->piece->pairs[index].is_next;
+    pair->counts_for_mlm = 1;
+    pair->has_probe = 0;
+    pair->n_content = 0;
+}
+
 /* ---- Calls ------------------------------------------------------------------------- */
 
 static qkv_status check_model(const qkv_model *model, qkv_error *error) {
@@ -99,17 +118,13 @@ static qkv_status check_model(const qkv_model *model, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status check_arguments(const qkv_ctx *ctx, const qkv_model *model, const char *text,
-                                  const char *grammar, qkv_error *error) {
+qkv_status qkvi_eval_check(const qkv_ctx *ctx, const qkv_model *model, qkv_error *error) {
     if (!ctx || !model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "model" : "ctx");
-    if (!text == !grammar)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "exactly one of text and grammar must be given");
     return check_model(model, error);
 }
 
-static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
+qkv_status qkvi_eval_make_room(qkvi_eval *eval, qkv_error *error) {
     const qkv_model_info *const info = &eval->model->info;
     eval->report = calloc(1, sizeof *eval->report);
     if (eval->report) eval->report->total = calloc(1, sizeof *eval->report->total);
@@ -121,31 +136,39 @@ static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
     return qkvi_net_pass_create(&eval->pass, error);
 }
 
-static void free_room(qkvi_eval *eval) {
+void qkvi_eval_free_room(qkvi_eval *eval) {
     qkvi_feed_free(&eval->batch);
     qkvi_net_pass_free(eval->pass);
     free(eval->hidden);
     free(eval->logits);
+    free(eval->judged);
 }
 
 static qkv_status run_parts(qkvi_eval *eval, qkv_error *error) {
-    QKV_TRY(make_room(eval, error));
+    double loss = 0;
+    QKV_TRY(qkvi_eval_make_room(eval, error));
     QKV_TRY(qkvi_eval_blanks(eval, error));
+    for (size_t i = 0; i < eval->n_judged; i++)
+        QKV_TRY(qkvi_eval_count(eval->report, &eval->judged[i], &loss, error));
+    qkvi_eval_means(eval->report, loss);
     if (eval->model->info.has_nsp) QKV_TRY(qkvi_eval_next(eval, error));
+    eval->report->n_pairs = eval->n_next;
+    eval->report->n_pairs_right = eval->n_next_right;
     return qkvi_eval_probes(eval, NULL, NULL, error);
 }
 
-static qkv_status open_and_run(qkvi_eval *eval, const char *text, const char *grammar,
-                               qkv_error *error) {
+static qkv_status eval_grammar(qkv_ctx *ctx, const qkv_model *model, const char *grammar,
+                               uint64_t seed, qkv_eval_report **report, qkv_error *error) {
     qkvi_corpus *corpus;
-    if (text)
-        QKV_TRY(qkvi_corpus_open_text(text, &corpus, error));
-    else
-        QKV_TRY(qkvi_corpus_open_grammar(grammar, &corpus, error));
-    eval->corpus = corpus;
-    const qkv_status status = run_parts(eval, error);
-    free_room(eval);
+    QKV_TRY(qkvi_corpus_open_grammar(grammar, &corpus, error));
+    qkvi_eval eval = { .ctx = ctx, .model = model, .corpus = corpus, .seed = seed };
+    const qkv_status status = run_parts(&eval, error);
+    qkvi_eval_free_room(&eval);
     qkvi_corpus_free(corpus);
+    if (status == QKV_OK)
+        *report = eval.report;
+    else
+        qkv_eval_report_free(eval.report);
     return status;
 }
 
@@ -154,10 +177,10 @@ qkv_status qkvi_eval_heads(qkv_ctx *ctx, const qkv_model *model, const qkvi_corp
                            qkv_error *error) {
     QKV_TRY(check_model(model, error));
     qkvi_eval eval = { .ctx = ctx, .model = model, .corpus = corpus, .seed = seed };
-    qkv_status status = make_room(&eval, error);
+    qkv_status status = qkvi_eval_make_room(&eval, error);
     if (status == QKV_OK) status = qkvi_eval_probes(&eval, hits, chance, error);
     if (status == QKV_OK) *n_probes = eval.report->n_probes;
-    free_room(&eval);
+    qkvi_eval_free_room(&eval);
     qkv_eval_report_free(eval.report);
     return status;
 }
@@ -166,15 +189,14 @@ qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, const char *text, cons
                     uint64_t seed, qkv_eval_report **report, qkv_error *error) {
     if (!report) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "report is NULL");
     *report = NULL;
-    QKV_TRY(check_arguments(ctx, model, text, grammar, error));
-    qkvi_eval eval = { .ctx = ctx, .model = model, .seed = seed };
+    if (!text == !grammar)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "exactly one of text and grammar must be given");
+    QKV_TRY(qkvi_eval_check(ctx, model, error));
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    const qkv_status status = open_and_run(&eval, text, grammar, error);
+    const qkv_status status = text ? qkvi_eval_text(ctx, model, text, report, error)
+                                   : eval_grammar(ctx, model, grammar, seed, report, error);
     qkvi_fpstate_leave(saved);
-    if (status == QKV_OK)
-        *report = eval.report;
-    else
-        qkv_eval_report_free(eval.report);
     return status;
 }
 

@@ -8,9 +8,9 @@
 
 /* A sequence of the batch that waits to be judged. */
 typedef struct blank {
+    const char *slot;
     int32_t target;
     size_t first_id, n_ids; /* in blanks.ids */
-    int64_t row;            /* of the report */
 } blank;
 
 typedef struct blanks {
@@ -19,7 +19,6 @@ typedef struct blanks {
     int64_t tokens[QKVI_EVAL_BATCH];
     int32_t *ids; /* admissible words of all that wait */
     size_t n_ids, capacity;
-    double loss;
 } blanks;
 
 /* ---- Rows of the report ---------------------------------------------------------------------- */
@@ -42,16 +41,25 @@ static int by_slot(const void *left, const void *right) {
     return strcmp((*(qkv_eval_row *const *)left)->slot, (*(qkv_eval_row *const *)right)->slot);
 }
 
-static void count(qkv_eval_row *row, const qkvi_blank_score *score, int is_single) {
+static void count(qkv_eval_row *row, const qkvi_judged *judged) {
     row->n_blanks++;
-    row->n_top1_admissible += score->best_admissible;
-    row->n_single += is_single;
-    row->n_top1_single += is_single && score->best_admissible;
-    row->mass += score->mass;
+    row->n_top1_admissible += judged->is_right;
+    row->n_single += judged->is_single;
+    row->n_top1_single += judged->is_single && judged->is_right;
+    row->mass += judged->mass;
 }
 
-/* Sums become means. */
-static void finish(qkv_eval_report *report, double loss) {
+qkv_status qkvi_eval_count(qkv_eval_report *report, const qkvi_judged *judged, double *loss,
+                           qkv_error *error) {
+    int64_t row;
+    QKV_TRY(row_of(report, judged->slot, &row, error));
+    count(report->rows[row], judged);
+    count(report->total, judged);
+    *loss += judged->loss;
+    return QKV_OK;
+}
+
+void qkvi_eval_means(qkv_eval_report *report, double loss) {
     qkv_eval_row *const total = report->total;
     snprintf(total->slot, sizeof total->slot, "all");
     if (report->n_rows) qsort(report->rows, (size_t)report->n_rows, sizeof *report->rows, by_slot);
@@ -64,6 +72,14 @@ static void finish(qkv_eval_report *report, double loss) {
 
 /* ---- Filling and judging --------------------------------------------------------------------- */
 
+static qkv_status judge(qkvi_eval *eval, const qkvi_judged *judged, qkv_error *error) {
+    if (qkvi_reserve(&eval->judged, &eval->judged_capacity, eval->n_judged + 1,
+                     sizeof *eval->judged) != QKV_OK)
+        return qkvi_no_memory(error, "blanks");
+    eval->judged[eval->n_judged++] = *judged;
+    return QKV_OK;
+}
+
 static qkv_status score_waiting(blanks *b, qkv_error *error) {
     qkvi_eval *const eval = b->eval;
     const int64_t n = eval->batch.view.n_sequences, vocab_size = eval->model->info.vocab_size;
@@ -73,9 +89,13 @@ static qkv_status score_waiting(blanks *b, qkv_error *error) {
         const qkvi_blank_score score =
             qkvi_score_blank(eval->logits + s * vocab_size, vocab_size, b->ids + w->first_id,
                              (int64_t)w->n_ids, w->target);
-        count(eval->report->rows[w->row], &score, w->n_ids == 1);
-        count(eval->report->total, &score, w->n_ids == 1);
-        b->loss += score.loss;
+        QKV_TRY(judge(eval,
+                      &(qkvi_judged){ .slot = w->slot,
+                                      .mass = score.mass,
+                                      .loss = score.loss,
+                                      .is_single = w->n_ids == 1,
+                                      .is_right = score.best_admissible },
+                      error));
     }
     qkvi_feed_clear(&eval->batch);
     b->n_ids = 0;
@@ -99,20 +119,15 @@ static qkv_status add_blank(blanks *b, const qkv_encoding *encoding, int64_t tok
         qkvi_feed_add(&eval->batch, encoding->n, encoding->ids, encoding->types, -1);
     eval->batch.ids[first + token] = qkv_tokenizer_special(eval->model->tokenizer, QKV_TOKEN_MASK);
     b->tokens[s] = token;
-    b->waiting[s] = (blank){ encoding->ids[token], b->n_ids, n_ids, 0 };
+    b->waiting[s] = (blank){ slot, encoding->ids[token], b->n_ids, n_ids };
     b->n_ids += n_ids;
-    QKV_TRY(row_of(eval->report, slot, &b->waiting[s].row, error));
     return s + 1 == QKVI_EVAL_BATCH ? score_waiting(b, error) : QKV_OK;
 }
 
 /* A word of several tokens cannot be filled into one blank: it counts, and counts as missed. */
 static qkv_status count_missed(blanks *b, const qkvi_slot *slot, qkv_error *error) {
-    const qkvi_blank_score missed = { 0 };
-    int64_t row;
-    QKV_TRY(row_of(b->eval->report, slot->type, &row, error));
-    count(b->eval->report->rows[row], &missed, slot->n_words == 1);
-    count(b->eval->report->total, &missed, slot->n_words == 1);
-    return QKV_OK;
+    return judge(b->eval, &(qkvi_judged){ .slot = slot->type, .is_single = slot->n_words == 1 },
+                 error);
 }
 
 static qkv_status add_slots(blanks *b, const qkv_encoding *encoding, const qkvi_slot *slots,
@@ -140,13 +155,14 @@ static qkv_status add_tokens(blanks *b, const qkv_encoding *encoding, qkv_error 
     return QKV_OK;
 }
 
-static qkv_status add_pair(blanks *b, int64_t index, int is_text, qkv_error *error) {
+static qkv_status add_pair(blanks *b, int64_t index, qkv_error *error) {
     const qkvi_eval *const eval = b->eval;
+    const bool is_text = eval->piece;
     qkvi_pair pair;
     qkvi_slot *slots = NULL;
     int32_t n_slots = 0;
     qkv_encoding *encoding = NULL;
-    qkvi_corpus_pair(eval->corpus, QKVI_SPLIT_HELD_OUT, index, eval->seed, &pair);
+    qkvi_eval_pair(eval, index, &pair);
     if (!pair.counts_for_mlm || (is_text && !pair.is_next)) return QKV_OK;
     qkv_status status = qkvi_eval_encode(eval, &pair, &encoding, error);
     if (status == QKV_OK && !is_text)
@@ -159,26 +175,17 @@ static qkv_status add_pair(blanks *b, int64_t index, int is_text, qkv_error *err
     return status;
 }
 
-/* A corpus without probes is a text. */
-static int corpus_is_text(const qkvi_eval *eval) {
-    qkvi_pair pair;
-    return !qkvi_corpus_probe(eval->corpus, 0, eval->seed, &pair);
-}
-
 static qkv_status run(blanks *b, qkv_error *error) {
-    const int64_t n_pairs = qkvi_corpus_held_out_pairs(b->eval->corpus);
-    const int is_text = corpus_is_text(b->eval);
     qkvi_feed_clear(&b->eval->batch);
-    for (int64_t p = 0; p < n_pairs; p++) QKV_TRY(add_pair(b, p, is_text, error));
-    QKV_TRY(score_waiting(b, error));
-    finish(b->eval->report, b->loss);
-    return QKV_OK;
+    for (int64_t p = 0; p < qkvi_eval_n_pairs(b->eval); p++) QKV_TRY(add_pair(b, p, error));
+    return score_waiting(b, error);
 }
 
 qkv_status qkvi_eval_blanks(qkvi_eval *eval, qkv_error *error) {
     blanks *const b = calloc(1, sizeof *b);
     if (!b) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
     b->eval = eval;
+    eval->n_judged = 0;
     const qkv_status status = run(b, error);
     free(b->ids);
     free(b);

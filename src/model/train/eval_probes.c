@@ -25,19 +25,19 @@ static qkv_status judge_pairs(qkvi_eval *eval, qkv_error *error) {
                (size_t)info->hidden * sizeof(float));
     QKV_TRY(qkvi_net_nsp(eval->ctx, eval->model->net, n, eval->hidden, logits, error));
     for (int64_t s = 0; s < n; s++)
-        eval->report->n_pairs_right += (logits[2 * s + 1] > logits[2 * s]) == eval->batch.labels[s];
-    eval->report->n_pairs += n;
+        eval->n_next_right += (logits[2 * s + 1] > logits[2 * s]) == eval->batch.labels[s];
+    eval->n_next += n;
     qkvi_feed_clear(&eval->batch);
     return QKV_OK;
 }
 
 qkv_status qkvi_eval_next(qkvi_eval *eval, qkv_error *error) {
-    const int64_t n_pairs = qkvi_corpus_held_out_pairs(eval->corpus);
+    eval->n_next = eval->n_next_right = 0;
     qkvi_feed_clear(&eval->batch);
-    for (int64_t p = 0; p < n_pairs; p++) {
+    for (int64_t p = 0; p < qkvi_eval_n_pairs(eval); p++) {
         qkvi_pair pair;
         qkv_encoding *encoding;
-        qkvi_corpus_pair(eval->corpus, QKVI_SPLIT_HELD_OUT, p, eval->seed, &pair);
+        qkvi_eval_pair(eval, p, &pair);
         if (pair.b_bytes == 0) continue;
         QKV_TRY(qkvi_eval_encode(eval, &pair, &encoding, error));
         qkvi_feed_add(&eval->batch, encoding->n, encoding->ids, encoding->types, !pair.is_next);
