@@ -29,7 +29,7 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
         code = eval_next(&session, options);
     else if (options->text)
         code = eval_pieces(&session, options->text, options->journal);
-    else
+    else if (ranks_rank() == 0)
         code =
             eval_and_print(session.ctx, session.model, NULL, options->grammar,
                            options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
@@ -51,7 +51,7 @@ static int eval(const struct cli_command *command, const void *data, int n_words
         return cli_usage(command, "--check reads a text: no --model takes part");
     if (options->check)
         return grammar_check_print(options->grammar, options->check, &options->common);
-    int code = options->text ? ranks_begin(false) : EXIT_OK;
+    int code = ranks_begin(false);
     if (!code) code = eval_model(command, options);
     code = ranks_agree(code);
     ranks_end();

@@ -63,6 +63,8 @@ counts='1 3'
 same "a table" eval --text "$folder/halves"
 same "no text" eval --text "$folder/none"
 same "an empty text" eval --text /dev/null
+counts=3
+same "a grammar" eval --grammar "${0%/*}/../../models/default/grammar.txt" --json
 counts='1 3'
 same heads heads --file "$folder/prompts" --json
 same "heads with probes" heads --file "$folder/prompts" --probes --sort entropy
