@@ -112,17 +112,34 @@ check "killed: exit 0" is $? -ne 0
 check "killed: more than 10 s" is $(($(date +%s) - before)) -le 10
 check "killed: a file" test ! -e "$folder/killed.npy"
 
+# killed BYTES COMMAND...: on 3 ranks, one of which is killed once the journal has so many bytes
+killed() {
+    bytes=$1
+    shift
+    rm -f "$folder/ranks"
+    timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" "$@" --journal "$folder/journal" \
+        >"$folder/out" 2>"$folder/err" &
+    job=$!
+    tries=0
+    while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt "$bytes" ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
+    kill -9 "$(tail -n 1 "$folder/ranks")"
+    wait $job
+}
+# ends NAME COMMAND...: 2 ranks go on from there to $folder/whole, and leave no journal
+ends() {
+    name=$1
+    shift
+    check "$name killed: no journal" test -s "$folder/journal"
+    $mpirun 2 "$qkv" "$@" --journal "$folder/journal" >"$folder/out" 2>"$folder/err"
+    check "$name went on: exit $?" is $? -eq 0
+    check "$name went on: other bytes" cmp -s "$folder/whole" "$folder/out"
+    check "$name went on: a journal is left" test ! -e "$folder/journal"
+}
+
 # With a journal the rest is done by another number of ranks, and the vectors are those of one process.
 head -n 45000 "$folder/many" >"$folder/texts"
 "$qkv" embed --file "$folder/texts" -o "$folder/whole.npy" --quiet 2>"$folder/err" || failed=1
-rm -f "$folder/ranks"
-timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" embed --file "$folder/texts" \
-    -o "$folder/killed.npy" --journal "$folder/journal" >"$folder/out" 2>"$folder/err" &
-job=$!
-tries=0
-while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt 100000 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
-kill -9 "$(tail -n 1 "$folder/ranks")"
-wait $job
+killed 100000 embed --file "$folder/texts" -o "$folder/killed.npy"
 check "killed: no journal" test -s "$folder/journal"
 $mpirun 2 "$qkv" embed --file "$folder/texts" -o "$folder/killed.npy" --journal "$folder/journal" --quiet \
     >"$folder/out" 2>"$folder/err"
@@ -132,34 +149,12 @@ check "went on: a journal is left" test ! -e "$folder/journal"
 
 # Heads, too.
 "$qkv" heads --file "$folder/texts" --json --quiet >"$folder/whole" 2>"$folder/err" || failed=1
-rm -f "$folder/ranks"
-timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" heads --file "$folder/texts" --json \
-    --journal "$folder/journal" >"$folder/out" 2>"$folder/err" &
-job=$!
-tries=0
-while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt 100000 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
-kill -9 "$(tail -n 1 "$folder/ranks")"
-wait $job
-check "heads killed: no journal" test -s "$folder/journal"
-$mpirun 2 "$qkv" heads --file "$folder/texts" --json --journal "$folder/journal" --quiet >"$folder/out" 2>"$folder/err"
-check "heads went on: exit $?" is $? -eq 0
-check "heads went on: other bytes" cmp -s "$folder/whole" "$folder/out"
-check "heads went on: a journal is left" test ! -e "$folder/journal"
+killed 100000 heads --file "$folder/texts" --json
+ends heads heads --file "$folder/texts" --json --quiet
 
 # And eval of an encoder.
 lines 1500 >"$folder/texts"
 "$qkv" eval --text "$folder/texts" --json >"$folder/whole" 2>"$folder/err" || failed=1
-rm -f "$folder/ranks"
-timeout 120 $mpirun 3 sh -c 'echo $$ >>"$0" && exec "$@"' "$folder/ranks" "$qkv" eval --text "$folder/texts" --json \
-    --journal "$folder/journal" >"$folder/out" 2>"$folder/err" &
-job=$!
-tries=0
-while [ "$(cat "$folder/journal" 2>/dev/null | wc -c)" -lt 20000 ] && [ $tries -lt 600 ]; do sleep 0.05 && tries=$((tries + 1)); done
-kill -9 "$(tail -n 1 "$folder/ranks")"
-wait $job
-check "eval killed: no journal" test -s "$folder/journal"
-$mpirun 2 "$qkv" eval --text "$folder/texts" --json --journal "$folder/journal" >"$folder/out" 2>"$folder/err"
-check "eval went on: exit $?" is $? -eq 0
-check "eval went on: other bytes" cmp -s "$folder/whole" "$folder/out"
-check "eval went on: a journal is left" test ! -e "$folder/journal"
+killed 20000 eval --text "$folder/texts" --json
+ends eval eval --text "$folder/texts" --json
 exit $failed

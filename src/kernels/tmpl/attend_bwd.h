@@ -101,7 +101,7 @@ V_INLINE void bwd_add_row(float *y, vf c, vf scale, int64_t n) {
 V_INLINE void bwd_q_product(const bool dp, const int mr, const bwd_block *a, int64_t i,
                             const float *k, const bwd_runs *runs, vf c[V_MR][V_NV]) {
     for (int n = 0; n < runs->n; n++) {
-        const int64_t from = runs->from[n], to = runs->to[n], pair = bwd_first_pair(from);
+        const int64_t from = runs->from[n], to = runs->to[n], pair = from / 2;
         if (dp)
             dp_product(mr, 2 * bwd_n_pairs(from, to), a->d_s_rows + i * QKVI_BWD_DS_ROW + 2 * pair,
                        QKVI_BWD_DS_ROW * sizeof *a->d_s_rows,

@@ -8,7 +8,7 @@
 V_INLINE void bwd_key_product(const bool dp, const int mr, const float *x, int64_t x_row,
                               const float *b, const bwd_runs *runs, vf c[V_MR][V_NV]) {
     for (int n = 0; n < runs->n; n++) {
-        const int64_t from = runs->from[n], to = runs->to[n], pair = bwd_first_pair(from);
+        const int64_t from = runs->from[n], to = runs->to[n], pair = from / 2;
         if (dp)
             dp_product_by(mr, 0, 2 * bwd_n_pairs(from, to), x + pair * x_row, sizeof *x,
                           x_row * (int64_t)sizeof *x, (const uint32_t *)b + pair * QKVI_BWD_PANEL,

@@ -50,7 +50,6 @@ V_INLINE int64_t bwd_alike(const bwd_block *a, int64_t i) {
 }
 
 /* Pairs that hold a run. */
-V_INLINE int64_t bwd_first_pair(int64_t from) { return from / 2; }
 V_INLINE int64_t bwd_n_pairs(int64_t from, int64_t to) { return (to + 1) / 2 - from / 2; }
 
 #endif

@@ -10,10 +10,10 @@ const fileName = ending => `layer${thisHead().layer}-head${thisHead().head}-${st
 
 const saveNote = el("p", {class: "note", role: "status"});
 
-/* The scale or the groups that the view names, from (24, y) on. */
-function savedLegend(page, y) {
+/* The scale or the groups that a legend names, from (24, y) on. */
+function saveLegend(shown, page, y) {
     let x = 24;
-    for (const node of byId("panel").querySelector(".legend")?.childNodes || []) {
+    for (const node of shown.childNodes) {
         const words = node.textContent, isBar = node.nodeName === "CANVAS",
               place = {x, y: y - 10, width: isBar ? 160 : 10, height: 10};
         if (isBar)
@@ -41,7 +41,7 @@ function figureSvg() {
         if ((lines[lines.length - 1] + word).length > width / 6.6) lines.push("");
         lines[lines.length - 1] += word + " ";
     }
-    const hasLegend = byId("panel").querySelector(".legend"), top = height + (hasLegend ? 104 : 80),
+    const shown = byId("panel").querySelector(".legend"), top = height + (shown ? 104 : 80),
           all = [width + 48, top + 4 + 16 * lines.length],
           page =
               svg("svg", {
@@ -62,7 +62,7 @@ function figureSvg() {
         ...lines.map(
             (line, l) =>
                 svg("text", {x: 24, y: top + 16 * l, size: 12, fill: css("faint")}, line)));
-    savedLegend(page, height + 76);
+    if (shown) saveLegend(shown, page, height + 76);
     return {text: new XMLSerializer().serializeToString(page), width: all[0], height: all[1]};
 }
 
