@@ -1,0 +1,187 @@
+/*
+ * bounded PACE_FILE SECONDS COMMAND [ARGUMENT...]: runs a test, and ends it with all its processes
+ *
+ * - when together they took more CPU than SECONDS times the pace (limits.h), or
+ * - when they hang: within IDLE_SECONDS times the pace they took next to none.
+ *
+ * Neither happens to a test because the machine is slow, or has other work to do. The command gets
+ * the pace in QKV_TEST_PACE. Its exit status is passed on; the last line says what it took.
+ *
+ * All processes are descendants of this one, which adopts what their parents leave behind
+ * (PR_SET_CHILD_SUBREAPER). A process's CPU comes from /proc/PID/stat, with that of the children
+ * that it has waited for.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_PROCESSES = 4096, IDLE_SECONDS = 120, NOT_RUN = 126, ENDED_HERE = 124 };
+
+/* Of one processor. A loop that sleeps and looks takes less, a test on a busy machine more. */
+static const double IDLE_SHARE = 0.1;
+
+static const struct timespec LOOK_EVERY = { 0, 250000000 };
+
+typedef struct process {
+    pid_t pid, parent;
+    char name[64];
+    double seconds;
+    bool is_ours;
+} process;
+
+static struct {
+    double pace, most_seconds;
+    pid_t command;
+    int n;
+    process processes[MOST_PROCESSES];
+} run;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* "PID (NAME) STATE PARENT …": fields 14 to 17 are the ticks; NAME may have spaces and brackets. */
+static bool read_process(const char *pid, process *p) {
+    char path[64], line[1024];
+    unsigned long ticks[4];
+    int parent;
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    FILE *const in = fopen(path, "r");
+    if (!in) return false; /* it has ended */
+    const bool is_read = fgets(line, sizeof line, in) != NULL;
+    fclose(in);
+    char *const open = is_read ? strchr(line, '(') : NULL, *const close = strrchr(line, ')');
+    if (!open || !close ||
+        sscanf(close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &parent,
+               &ticks[0], &ticks[1], &ticks[2], &ticks[3]) != 5)
+        return false;
+    *p = (process){ .pid = (pid_t)atoi(pid), .parent = (pid_t)parent };
+    snprintf(p->name, sizeof p->name, "%.*s", (int)(close - open - 1), open + 1);
+    for (int k = 0; k < 4; k++) p->seconds += (double)ticks[k] / (double)sysconf(_SC_CLK_TCK);
+    return true;
+}
+
+/* Marks our descendants: parents may come after their children in /proc. */
+static void mark_ours(void) {
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < run.n; i++)
+            for (int k = -1; k < run.n && !run.processes[i].is_ours; k++)
+                if (run.processes[i].parent == (k < 0 ? getpid() : run.processes[k].pid) &&
+                    (k < 0 || run.processes[k].is_ours))
+                    more = run.processes[i].is_ours = true;
+    }
+}
+
+/* CPU seconds of the command and of all that it started, now in run.processes if they live. */
+static double look(void) {
+    struct rusage waited_for;
+    getrusage(RUSAGE_CHILDREN, &waited_for);
+    const struct timeval *const user = &waited_for.ru_utime, *const sys = &waited_for.ru_stime;
+    double seconds =
+        (double)(user->tv_sec + sys->tv_sec) + 1e-6 * (double)(user->tv_usec + sys->tv_usec);
+    DIR *const folder = opendir("/proc");
+    if (!folder) return seconds;
+    run.n = 0;
+    for (const struct dirent *e; (e = readdir(folder)) && run.n < MOST_PROCESSES;)
+        run.n +=
+            isdigit((unsigned char)*e->d_name) && read_process(e->d_name, &run.processes[run.n]);
+    closedir(folder);
+    mark_ours();
+    for (int i = 0; i < run.n; i++)
+        seconds += run.processes[i].is_ours ? run.processes[i].seconds : 0;
+    return seconds;
+}
+
+static void kill_ours(void) {
+    for (int i = 0; i < run.n; i++) {
+        const process *const p = &run.processes[i];
+        if (!p->is_ours) continue;
+        printf("limits: killed %ld (%s), after %.2f s of CPU\n", (long)p->pid, p->name, p->seconds);
+        kill(p->pid, SIGKILL);
+    }
+}
+
+/* Waits for what has ended. Has the command? Then *status is its own. */
+static bool command_has_ended(int *status) {
+    bool has_ended = false;
+    int of_one;
+    for (pid_t pid; (pid = waitpid(-1, &of_one, WNOHANG)) > 0;)
+        if (pid == run.command) {
+            has_ended = true;
+            *status = of_one;
+        }
+    return has_ended;
+}
+
+static int exit_code(int status) {
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    printf("limits: ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return 128 + WTERMSIG(status);
+}
+
+/* Until the command ends or has to be ended. Idleness is judged at the end of each window. */
+static int watch(const sigset_t *children) {
+    const double window = IDLE_SECONDS * run.pace;
+    double began = now(), seconds_then = 0;
+    int status;
+    while (!command_has_ended(&status)) {
+        if (sigtimedwait(children, NULL, &LOOK_EVERY) == SIGCHLD) continue;
+        const double seconds = look();
+        const bool hangs = now() - began > window && seconds - seconds_then < IDLE_SHARE * window;
+        if (seconds > run.most_seconds || hangs) {
+            printf(hangs ? "limits: it hangs, for %.0f s now\n"
+                         : "limits: more than %.0f s of CPU\n",
+                   hangs ? window : run.most_seconds);
+            return kill_ours(), ENDED_HERE;
+        }
+        if (now() - began > window) {
+            began = now();
+            seconds_then = seconds;
+        }
+    }
+    return exit_code(status);
+}
+
+static bool read_arguments(int argc, char **argv) {
+    FILE *const in = argc > 3 ? fopen(argv[1], "r") : NULL;
+    const bool is_read = in && fscanf(in, "%lf", &run.pace) == 1 && run.pace > 0;
+    if (in) fclose(in);
+    run.most_seconds = is_read ? run.pace * strtod(argv[2], NULL) : 0;
+    return run.most_seconds > 0;
+}
+
+int main(int argc, char **argv) {
+    char pace[32];
+    sigset_t children, before;
+    if (!read_arguments(argc, argv))
+        return fputs("usage: bounded PACE_FILE SECONDS COMMAND [ARGUMENT...]\n", stderr), NOT_RUN;
+    snprintf(pace, sizeof pace, "%.4f", run.pace);
+    setenv("QKV_TEST_PACE", pace, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &children, &before);
+    run.command = fork();
+    if (run.command == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        execvp(argv[3], argv + 3);
+        return perror(argv[3]), NOT_RUN;
+    }
+    if (run.command < 0) return perror("fork"), NOT_RUN;
+    const int code = watch(&children);
+    printf("limits: %.2f s of CPU, at most %.0f\n", look(), run.most_seconds);
+    return code;
+}
