@@ -3,7 +3,7 @@
 # AddressSanitizer and UndefinedBehaviorSanitizer (labels: cmake/test_labels.cmake). With --all: every test of the release build, then
 # the unit, property, golden, fuzz, hostile and memory tests under the sanitizers. With REGEX: of these, the tests whose name matches.
 # The last line counts single cases: those that cmocka names, and one for each program of another kind. The full output stays in
-# build/<preset>/test.log.
+# build/<preset>/test.log, where the last line of a test says how much CPU it took.
 set -eu
 cd "$(dirname "$0")/.."
 no_tests=error # an empty suite is a failure, unless it was asked for
@@ -13,12 +13,11 @@ case $only in "" | .) ;; *) no_tests=ignore ;; esac
 n_passed=0
 n_failed=0
 
-# run_preset PRESET OPTION…: builds, runs the tests that the options of ctest choose, adds to the totals
+# run_preset PRESET TARGET OPTION…: builds, runs the tests that the options of ctest choose, adds to the totals
 run_preset() {
-    preset=$1
-    shift
-    echo "== $preset: building"
-    ./dev build "$preset"
+    preset=$1 target=$2
+    shift 2
+    ./dev build "$preset" "$target"
     log=build/$preset/Testing/Temporary/LastTest.log
     rm -f "$log"
     status=0
@@ -42,11 +41,11 @@ summary=""
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 if [ -z "$only" ]; then
-    run_preset release -L quick
-    run_preset asan -L parser
+    run_preset release all -L quick
+    run_preset parsers parser_tests -L parser
 else
-    run_preset release -R "$only"
-    run_preset asan -R "^(unit|prop|golden|dist|fuzz|hostile|oom)_.*($only)" -LE numbers
+    run_preset release all -R "$only"
+    run_preset asan sanitized_tests -R "$only" -L sanitized
 fi
 echo "$summary"
 echo "$n_passed passed, $n_failed failed"

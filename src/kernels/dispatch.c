@@ -1,6 +1,6 @@
 /*
  * Which tables there are, and which of them this processor can run. Nothing is cached: a context
- * keeps its choice.
+ * keeps its choice. cmake/isas.cmake says which ones a build is without.
  */
 #include <stddef.h>
 #include <string.h>
@@ -10,11 +10,16 @@
 
 static const qkvi_kernels *const tables[] = {
     &qkvi_kernels_scalar,
-#if defined(__x86_64__)
+#if !defined(QKV_WITHOUT_AVX2)
     &qkvi_kernels_avx2,
+#endif
+#if !defined(QKV_WITHOUT_AVX512)
     &qkvi_kernels_avx512,
+#endif
+#if !defined(QKV_WITHOUT_AVX512BF16)
     &qkvi_kernels_avx512bf16,
-#elif defined(__aarch64__)
+#endif
+#if !defined(QKV_WITHOUT_NEON)
     &qkvi_kernels_neon,
 #endif
 };

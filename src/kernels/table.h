@@ -137,12 +137,8 @@ typedef struct qkvi_kernels {
     qkvi_tsne_kernels tsne;
 } qkvi_kernels;
 
-extern const qkvi_kernels qkvi_kernels_scalar;
-#if defined(__x86_64__)
-extern const qkvi_kernels qkvi_kernels_avx2, qkvi_kernels_avx512, qkvi_kernels_avx512bf16;
-#elif defined(__aarch64__)
-extern const qkvi_kernels qkvi_kernels_neon;
-#endif
+extern const qkvi_kernels qkvi_kernels_scalar, qkvi_kernels_avx2, qkvi_kernels_avx512,
+    qkvi_kernels_avx512bf16, qkvi_kernels_neon;
 
 /* The tables that this processor can run, best last; NULL past the end. */
 const qkvi_kernels *qkvi_kernels_at(int index);
