@@ -50,7 +50,7 @@ endif()
 
 # What bench/peers.py loads: the cases of `qkv bench` beside the library.
 if(QKV_TESTS)
-    set(peers_sources cli/bench/cases.c cli/bench/arrays.c cli/bench/rules.c cli/bench/stats.c cli/bench/measure.c cli/bench/memory.c cli/bench/peak.c
+    set(peers_sources cli/bench/cases.c cli/bench/arrays.c cli/bench/rules.c cli/bench/stats.c cli/bench/measure.c cli/bench/summary.c cli/bench/memory.c cli/bench/peak.c
         cli/bench/peak_loops.c bench/peers_shim.c)
     list(TRANSFORM peers_sources PREPEND ${PROJECT_SOURCE_DIR}/)
     add_library(peers MODULE ${peers_sources})

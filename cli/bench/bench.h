@@ -1,7 +1,7 @@
 /*
  * `qkv bench`: a table of cases (cases.c), the arrays of one (arrays.c), what hides keys
  * in it (rules.c) or is asked of it (stats.c), the clock (measure.c), memory
- * (memory.c), and what is said about it (report.c, compare.c).
+ * (memory.c), what rounds come to (summary.c), and what is said about it (report.c, compare.c).
  */
 #ifndef QKV_CLI_BENCH_H
 #define QKV_CLI_BENCH_H
@@ -95,7 +95,11 @@ struct bench_result {
     const char *name;
     double seconds, spread; /* of a call: median; quartiles' distance over the median */
     double gflops, gbytes;  /* per second; gbytes of what must be read and written */
-    double peak, share;     /* median of the peaks (0: unknown), and of the ratios to them */
+    double peak,
+        share;         /* the best of the suite's rounds (0: unknown), and the part of it reached */
+    double low_peak;   /* lower quartile of the peaks beside the case's rounds */
+    double peak_bytes; /* that PEAK_READ reads from a cache; 0: from memory */
+    bool busy;         /* the machine: rounds differ much, or did not run all the time */
     double workspace_bytes,
         memory_bytes; /* the queried, and what the process grew by; -1: unknown */
     enum peak_kind peak_of;
@@ -105,9 +109,26 @@ struct bench_result {
 /* From the least to the greatest. */
 void bench_sort(double *values, int n);
 
+/* Seconds of a call by the clock that counts and by the wall, and the peak beside it (0: unknown). */
+struct bench_round {
+    double seconds, wall, peak;
+};
+
+/*
+ * Of n rounds, from 1 to BENCH_MOST_ROUNDS: sets seconds, spread, low_peak and busy, and raises peak to
+ * the best of them.
+ */
+void bench_summarise(int n, const struct bench_round *rounds, struct bench_result *result);
+
+/*
+ * All results of a suite, which know their speed: the peak of each becomes the best of those that are of
+ * the same, and gives the share. A case with less than that beside its rounds is busy.
+ */
+void bench_share_peaks(int n, struct bench_result *results);
+
 /*
  * Measures: a first call for memory and warmth, then rounds of as many calls as take a while, each
- * round beside the peak. QKV_ERR_CANCELLED if the user interrupts.
+ * round beside the peak; the share is not yet known. QKV_ERR_CANCELLED if the user interrupts.
  */
 qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
                          struct bench_result *result);
@@ -127,6 +148,8 @@ double bench_memory_peak(void);
 
 void bench_print_head(const qkv_ctx *ctx, int rounds);
 void bench_print(const struct bench_result *result);
+/* What the mark of a busy result means, if one of them is. */
+void bench_print_busy(bool busy);
 json_t *bench_json(const qkv_ctx *ctx, int rounds, int n, const struct bench_result *results);
 
 /* A file of results. */

@@ -7,6 +7,7 @@
 #include "bench/ranks_case.h"
 #include "common/input.h"
 #include "common/session.h"
+#include "common/term.h"
 #include "qkv/files.h"
 
 struct bench_options {
@@ -53,41 +54,69 @@ static int list_cases(const struct run *run) {
     return EXIT_OK;
 }
 
-/* Is the table printed, case after case? */
+/* Is the table printed, suite after suite? */
 static bool shows_table(const struct bench_options *options) {
     return !options->compare && (!options->json || strcmp(options->json, "-") != 0);
 }
 
 /* A context of its own for each case, so that its memory can be told from that of others. */
 static int measure_case(const struct run *run, const struct bench_case *c,
-                        struct bench_result *result) {
+                        struct progress *progress, struct bench_result *result) {
     struct bench bench;
     qkv_ctx *ctx = NULL;
     int code = session_context(run->command, &run->common, &ctx);
     if (code) return code;
-    if (bench_make(&bench, ctx, c)) {
-        if (bench_measure(&bench, c, run->rounds, result) != QKV_OK)
-            code = cli_cancelled ? EXIT_FAILED : cli_fail("%s: %s", c->name, qkv_ctx_message(ctx));
-        bench_free(&bench);
-    } else {
+    progress_text(progress, c->name);
+    const bool made = bench_make(&bench, ctx, c);
+    const qkv_status status = made ? bench_measure(&bench, c, run->rounds, result) : QKV_OK;
+    progress_end(progress);
+    if (!made)
         code = cli_fail("%s: out of memory", c->name);
-    }
+    else if (status != QKV_OK)
+        code = cli_cancelled ? EXIT_FAILED : cli_fail("%s: %s", c->name, qkv_ctx_message(ctx));
+    if (made) bench_free(&bench);
     qkv_ctx_destroy(ctx);
     return code;
 }
 
+/*
+ * A row has its share when the suite is done, whose peak it is a part of. Rows of a suite that the user
+ * ends are printed, too.
+ */
+static void end_suite(const struct run *run, int first) {
+    bench_share_peaks(run->n - first, run->results + first);
+    for (int i = first; i < run->n && shows_table(run->options); i++) bench_print(&run->results[i]);
+}
+
+static bool same_suite(const char *a, const char *b) {
+    const int n = bench_suite_length(a);
+    return n == bench_suite_length(b) && strncmp(a, b, (size_t)n) == 0;
+}
+
+static void print_busy(const struct run *run) {
+    bool busy = false;
+    for (int i = 0; i < run->n; i++) busy |= run->results[i].busy;
+    bench_print_busy(busy);
+}
+
 static int measure_cases(struct run *run) {
     const struct bench_case *c;
-    for (int i = 0; (c = bench_case_at(i)); i++) {
+    struct progress progress;
+    int code = EXIT_OK, first = 0; /* first: of the suite */
+    progress_begin(&progress, false);
+    for (int i = 0; !code && (c = bench_case_at(i)); i++) {
         if (!wanted(run, c)) continue;
-        struct bench_result *result = &run->results[run->n];
-        const int code = measure_case(run, c, result);
-        if (code) return code;
-        run->n++;
-        if (shows_table(run->options)) bench_print(result);
-        if (!cli_flush()) return EXIT_FAILED;
+        if (run->n > first && !same_suite(run->results[first].name, c->name)) {
+            end_suite(run, first);
+            first = run->n;
+            if (!cli_flush()) return EXIT_FAILED;
+        }
+        code = measure_case(run, c, &progress, &run->results[run->n]);
+        if (!code) run->n++;
     }
-    return EXIT_OK;
+    end_suite(run, first);
+    if (shows_table(run->options)) print_busy(run);
+    return cli_flush() ? code : EXIT_FAILED;
 }
 
 static int write_json(const char *path, json_t *object) {

@@ -1,6 +1,6 @@
 /*
- * Two runs of `qkv bench` side by side. What is compared is the share of the peak: clocks of a
- * processor drift, and two processors differ. Where a peak is unknown, it is the speed.
+ * Two runs of `qkv bench` side by side. What is compared is the share of the peak: clocks of
+ * processors drift between runs, and two processors differ. Where a peak is unknown, it is the speed.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,9 +20,10 @@ static double compare_case(const struct bench_result *before, const struct bench
     const bool shares = before->share > 0 && now->share > 0;
     const double ratio = shares ? now->share / before->share : before->seconds / now->seconds;
     const double scale = shares ? 100 : 1;
-    printf("%-38s %8.1f %8.1f %-9s %8.3f\n", now->name,
+    printf("%-38s %8.1f %8.1f %-9s %8.3f%s\n", now->name,
            scale * (shares ? before->share : before->gflops),
-           scale * (shares ? now->share : now->gflops), shares ? "% of peak" : "GFLOP/s", ratio);
+           scale * (shares ? now->share : now->gflops), shares ? "% of peak" : "GFLOP/s", ratio,
+           before->busy || now->busy ? " *" : "");
     return ratio;
 }
 
@@ -36,6 +37,7 @@ int bench_compare(const struct bench_file *before, const char *isa, int64_t thre
                   const struct bench_result *now, double *slowest) {
     double log_sum = 0;
     int common = 0;
+    bool busy = false;
     *slowest = INFINITY;
     printf("old: %s, threads %" PRId64 "; new: %s, threads %" PRId64 "\n\n", before->isa,
            before->threads, isa, threads);
@@ -44,6 +46,7 @@ int bench_compare(const struct bench_file *before, const char *isa, int64_t thre
         const struct bench_result *old = find(now[i].name, before->n, before->results);
         if (!old) continue;
         const double ratio = compare_case(old, &now[i]);
+        busy |= old->busy || now[i].busy;
         log_sum += log(ratio);
         common++;
         if (ratio < *slowest) *slowest = ratio;
@@ -52,5 +55,6 @@ int bench_compare(const struct bench_file *before, const char *isa, int64_t thre
     print_missing("new", n, now, before->n, before->results);
     if (common == 0) return cli_fail("no case is in both: nothing to compare");
     printf("%-38s %36.3f\n", "geometric mean", exp(log_sum / common));
+    bench_print_busy(busy);
     return EXIT_OK;
 }

@@ -47,7 +47,7 @@ static bool printable(const char *text) {
 
 static int read_case(const char *path, struct bench_file *file, const json_t *object) {
     struct bench_result *r = &file->results[file->n];
-    const json_t *name = json_object_get(object, "case");
+    const json_t *name = json_object_get(object, "case"), *busy = json_object_get(object, "busy");
     if (!json_is_object(object)) return broken(path, file->n, "is no object");
     if (!json_is_string(name) || json_string_length(name) != strlen(json_string_value(name)) ||
         !printable(json_string_value(name)))
@@ -62,6 +62,9 @@ static int read_case(const char *path, struct bench_file *file, const json_t *ob
         return broken(path, file->n, "\"gflops\" is no number from 0");
     if (!read_number(object, "share", true, &r->share))
         return broken(path, file->n, "\"share\" is neither null nor a number from 0");
+    if (busy && !json_is_boolean(busy)) /* files from before have none */
+        return broken(path, file->n, "\"busy\" is neither true nor false");
+    r->busy = json_is_true(busy);
     file->n++;
     return EXIT_OK;
 }

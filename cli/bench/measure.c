@@ -1,15 +1,14 @@
 /*
  * The clock of `qkv bench`. One thread is timed by its own processor time, so that what else runs on
- * the machine does not count; several by the wall. Clocks of processors drift: each round has the
- * peak measured beside it, and what counts is the median of the rounds' ratios.
+ * the machine does not count; several by the wall. Each round has the peak measured beside it, and a few
+ * come before the first round, so that one that is not disturbed is among them.
  */
-#include <stdlib.h>
 #include <time.h>
 
 #include "bench/bench.h"
 
 static const double PEAK_SECONDS = 4e-3, ROUND_SECONDS = 5e-3;
-enum { MOST_CALLS = 1 << 20 };
+enum { MOST_CALLS = 1 << 20, PEAKS_BEFORE = 8 };
 
 static qkv_status forward(const struct bench *bench, const qkv_call_options *call) {
     return qkv_attention_forward(bench->ctx, &bench->desc, bench->q, bench->k, bench->v, bench->o,
@@ -56,31 +55,22 @@ static double bench_seconds(const struct bench *bench) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Seconds of one call, from as many calls as take a round. */
-static qkv_status time_calls(struct bench *bench, int *calls, double *seconds) {
+/* Of one call, from as many calls as take a round. */
+static qkv_status time_calls(struct bench *bench, int *calls, struct bench_round *round) {
     for (;;) {
-        const double start = bench_seconds(bench);
+        const double wall = cli_seconds(), start = bench_seconds(bench);
         for (int i = 0; i < *calls; i++) {
             const qkv_status status = bench_call_once(bench);
             if (status != QKV_OK) return status;
         }
-        *seconds = bench_seconds(bench) - start;
-        if (*seconds >= ROUND_SECONDS || *calls >= MOST_CALLS) break;
+        round->seconds = bench_seconds(bench) - start;
+        round->wall = cli_seconds() - wall;
+        if (round->seconds >= ROUND_SECONDS || *calls >= MOST_CALLS) break;
         *calls *= 2;
     }
-    *seconds /= *calls;
+    round->seconds /= *calls;
+    round->wall /= *calls;
     return QKV_OK;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-void bench_sort(double *values, int n) { qsort(values, (size_t)n, sizeof *values, ascending); }
-
-static double quantile(const double *sorted, int n, double q) {
-    return sorted[(int)(q * (n - 1) + 0.5)];
 }
 
 /* 2 operations a pair, channel and product: 2 products forward, 5 backward, 1 over columns. */
@@ -140,47 +130,49 @@ static qkv_status first_call(struct bench *bench, struct bench_result *result) {
     return status;
 }
 
-static void summarise(int n, double *seconds, double *peaks, double *shares,
-                      struct bench_result *result) {
-    bench_sort(seconds, n);
-    bench_sort(peaks, n);
-    bench_sort(shares, n);
-    result->seconds = quantile(seconds, n, 0.5);
-    result->spread = (quantile(seconds, n, 0.75) - quantile(seconds, n, 0.25)) / result->seconds;
-    result->peak = quantile(peaks, n, 0.5);
-    result->share = quantile(shares, n, 0.5);
+static void describe(const struct bench *bench, const struct bench_case *c,
+                     const qkv_attention_plan *plan, struct bench_result *result) {
+    const enum peak_kind peak_of = bench_peak_of(plan);
+    *result = (struct bench_result){
+        .name = c->name, .peak_of = peak_of, .kernel = plan->kernel, .arithmetic = plan->arithmetic
+    };
+    if (peak_of == PEAK_READ && bench->n_copies == 1) result->peak_bytes = bench->kv_bytes;
 }
 
-qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
-                         struct bench_result *result) {
-    double seconds[BENCH_MOST_ROUNDS], peaks[BENCH_MOST_ROUNDS], shares[BENCH_MOST_ROUNDS];
-    const double gflop = bench_operations(bench) / 1e9, gbyte = bench->bytes / 1e9;
+/* Rounds, each beside the peak, and what they come to. */
+static qkv_status measure_rounds(struct bench *bench, int n, struct bench_result *result) {
+    struct bench_round rounds[BENCH_MOST_ROUNDS];
     struct peak peak;
     int calls = 1;
-    qkv_attention_plan plan;
-    *result = (struct bench_result){ .name = c->name };
-    qkv_status status = bench_explain(bench, &plan);
-    if (status != QKV_OK) return status;
-    result->peak_of = bench_peak_of(&plan);
-    result->kernel = plan.kernel;
-    result->arithmetic = plan.arithmetic;
-    status = workspace(bench, &result->workspace_bytes);
-    if (status == QKV_OK) status = first_call(bench, result);
-    if (status == QKV_OK) status = time_calls(bench, &calls, &seconds[0]);
+    qkv_status status = time_calls(bench, &calls, &rounds[0]);
     if (status != QKV_OK) return status;
     if (!peak_open(&peak, result->peak_of, qkv_ctx_threads(bench->ctx),
                    (size_t)bench->kv_bytes * (size_t)bench->n_copies))
         return QKV_ERR_MEMORY;
-    const double amount = result->peak_of == PEAK_READ ? gbyte : gflop;
-    for (int r = 0; r < rounds && status == QKV_OK; r++) {
-        peaks[r] = peak_measure(&peak, PEAK_SECONDS);
-        status = time_calls(bench, &calls, &seconds[r]);
-        shares[r] = peaks[r] > 0 ? amount / seconds[r] / peaks[r] : 0;
+    for (int r = 0; r < PEAKS_BEFORE; r++) {
+        const double found = peak_measure(&peak, PEAK_SECONDS);
+        if (found > result->peak) result->peak = found;
+    }
+    for (int r = 0; r < n && status == QKV_OK; r++) {
+        rounds[r].peak = peak_measure(&peak, PEAK_SECONDS);
+        status = time_calls(bench, &calls, &rounds[r]);
     }
     peak_close(&peak);
+    if (status == QKV_OK) bench_summarise(n, rounds, result);
+    return status;
+}
+
+qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
+                         struct bench_result *result) {
+    qkv_attention_plan plan;
+    qkv_status status = bench_explain(bench, &plan);
     if (status != QKV_OK) return status;
-    summarise(rounds, seconds, peaks, shares, result);
-    result->gflops = gflop / result->seconds;
-    result->gbytes = gbyte / result->seconds;
+    describe(bench, c, &plan, result);
+    status = workspace(bench, &result->workspace_bytes);
+    if (status == QKV_OK) status = first_call(bench, result);
+    if (status == QKV_OK) status = measure_rounds(bench, rounds, result);
+    if (status != QKV_OK) return status;
+    result->gflops = bench_operations(bench) / 1e9 / result->seconds;
+    result->gbytes = bench->bytes / 1e9 / result->seconds;
     return QKV_OK;
 }

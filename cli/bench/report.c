@@ -23,9 +23,17 @@ void bench_print(const struct bench_result *r) {
     else
         printf(" %8s %7s", "-", "-");
     if (r->memory_bytes >= 0)
-        printf(" %8.2f\n", r->memory_bytes / (1 << 20));
+        printf(" %8.2f", r->memory_bytes / (1 << 20));
     else
-        printf(" %8s\n", "-");
+        printf(" %8s", "-");
+    puts(r->busy ? " *" : "");
+}
+
+void bench_print_busy(bool busy) {
+    if (busy)
+        puts(
+            "\n* The machine was busy, or its clock changed: rounds of the case, or the peaks beside\n"
+            "  them, differ by more than 10 %, or they waited for a processor. Measure it again.");
 }
 
 static json_t *number_or_null(double value, bool known) {
@@ -34,12 +42,12 @@ static json_t *number_or_null(double value, bool known) {
 
 static json_t *result_json(const struct bench_result *r) {
     const bool peak = r->peak > 0;
-    return json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:s?,s:o,s:o,s:o,s:o}", "case", r->name,
+    return json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:s?,s:o,s:o,s:b,s:o,s:o}", "case", r->name,
                      JSON_FIELD(r, kernel), JSON_FIELD(r, arithmetic), JSON_FIELD(r, seconds),
                      JSON_FIELD(r, spread), JSON_FIELD(r, gflops), "gb_per_second", r->gbytes,
                      "peak_of", peak ? peak_name(r->peak_of) : NULL, "peak",
-                     number_or_null(r->peak, peak), "share", number_or_null(r->share, peak),
-                     "workspace_bytes", json_number(r->workspace_bytes), "memory_bytes",
+                     number_or_null(r->peak, peak), "share", number_or_null(r->share, peak), "busy",
+                     r->busy, "workspace_bytes", json_number(r->workspace_bytes), "memory_bytes",
                      number_or_null(r->memory_bytes, r->memory_bytes >= 0));
 }
 

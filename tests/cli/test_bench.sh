@@ -29,14 +29,16 @@ code 0
 no_err
 out_like '^isa [a-z0-9]*, 1 thread; medians of 1 rounds; peaks: '
 out_like '^case  *ms  *+- %  *GFLOP/s  *GB/s  *peak  *share %  *MiB$'
-out_like '^small f32 H12 L11 D64  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.-]*  *[0-9.-]*  *[0-9.-]*$'
+out_like '^small f32 H12 L11 D64  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.-]*  *[0-9.-]*  *[0-9.-]*\( \*\)\{0,1\}$'
+check "a mark without its meaning, or the other way round" test \
+    "$(grep -c ' \*$' "$folder/out")" -eq "$(grep -c '^\* The machine was busy' "$folder/out")"
 check "one case" test "$(grep -c D64 "$folder/out")" -eq 1
 
 # ---- JSON -------------------------------------------------------------------------------------
 
 number='[0-9][0-9.e+-]*'
 maybe="\($number\|null\)"
-object="^{\"qkv\":\"[0-9.]*\",\"isa\":\"[a-z0-9]*\",\"threads\":1,\"rounds\":2,\"cases\":\[{\"case\":\"small f32 H12 L11 D64\",\"kernel\":\"attend_small\",\"arithmetic\":\"f32\",\"seconds\":$number,\"spread\":$number,\"gflops\":$number,\"gb_per_second\":$number,\"peak_of\":[A-Za-z0-9 \"]*,\"peak\":$maybe,\"share\":$maybe,\"workspace_bytes\":$number,\"memory_bytes\":$maybe}\]}\$"
+object="^{\"qkv\":\"[0-9.]*\",\"isa\":\"[a-z0-9]*\",\"threads\":1,\"rounds\":2,\"cases\":\[{\"case\":\"small f32 H12 L11 D64\",\"kernel\":\"attend_small\",\"arithmetic\":\"f32\",\"seconds\":$number,\"spread\":$number,\"gflops\":$number,\"gb_per_second\":$number,\"peak_of\":[A-Za-z0-9 \"]*,\"peak\":$maybe,\"share\":$maybe,\"busy\":\(true\|false\),\"workspace_bytes\":$number,\"memory_bytes\":$maybe}\]}\$"
 run bench "$one" --rounds 2 --json -
 code 0
 no_err
@@ -108,6 +110,7 @@ refused 'case 0: "seconds" is no number above 0' "$(cases '{"case":"a","seconds"
 refused 'case 0: "seconds" is no number above 0' "$(cases '{"case":"a","seconds":"1"}')"
 refused 'case 0: "gflops" is no number from 0' "$(cases '{"case":"a","seconds":1,"gflops":-1}')"
 refused 'case 0: "share" is neither null nor a number from 0' "$(cases '{"case":"a","seconds":1,"gflops":2,"share":true}')"
+refused 'case 0: "busy" is neither true nor false' "$(cases '{"case":"a","seconds":1,"gflops":2,"busy":0}')"
 refused 'case 1: has the name of another' "$(cases "$good,$good")"
 refused 'more than 1000 cases' "$(cases "$(yes 1, | head -1000 | tr -d '\n')1")"
 head -c 5000000 /dev/zero | tr '\0' ' ' >"$file"
