@@ -33,8 +33,10 @@ file_built() {
         what=${what%.o}
         ;;
     esac
-    [ -n "$building" ] || begins "building $name: $total files"
-    building=yes
+    if [ -z "$building" ]; then
+        case $total in 1) building=file ;; *) building=files ;; esac
+        begins "building $name: $total $building"
+    fi
     moves "building $name: $n of $total  $what"
 }
 

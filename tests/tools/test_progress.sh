@@ -53,11 +53,11 @@ for width in 0 80; do
     printf '[0/2] Re-checking globbed directories...\nninja: no work to do.\n' | sh "$root/tools/progress.sh" $width building release >got
     same "nothing to build, width $width" </dev/null
 done
-printf '[0/1] Re-checking globbed directories...\n[1/2] Re-running CMake...\n[1/9] Generating man/qkv.1\n' >ninja.txt
+printf '[0/1] Re-checking globbed directories...\n[1/2] Re-running CMake...\n[1/1] Generating man/qkv.1\n' >ninja.txt
 shown 0 building release <ninja.txt
 same "configured again" <<'TEXT'
 |dev: configuring release|
-|dev: building release: 9 files|
+|dev: building release: 1 file|
 TEXT
 
 cat >apt.txt <<'LINES'
