@@ -9,10 +9,14 @@ set -euf
 trap '' INT # this one ends after what it shows, and leaves a clean line
 width=$1 name=$3
 room=$((width - 1)) # a character in the last column would wrap
-building="" packages=some unpacked=0 set_up=0
+shown="" building="" packages=some unpacked=0 set_up=0
 
 # moves TEXT: the line becomes TEXT; to a file nothing
-moves() { [ "$width" -eq 0 ] || printf '\r%-*.*s' "$room" "$room" "dev: $1"; }
+moves() {
+    [ "$width" -ne 0 ] || return 0
+    shown=yes
+    printf '\r%-*.*s' "$room" "$room" "dev: $1"
+}
 # begins TEXT: a step
 begins() { if [ "$width" -eq 0 ]; then printf 'dev: %s\n' "$1"; else moves "$1"; fi; }
 
@@ -63,4 +67,4 @@ while IFS= read -r line; do
         ;;
     esac
 done
-[ "$width" -eq 0 ] || [ "$2$building" = building ] || printf '\r%*s\r' "$room" ""
+[ -z "$shown" ] || printf '\r%*s\r' "$room" ""

@@ -59,6 +59,12 @@ same "configured again" <<'TEXT'
 |dev: configuring release|
 |dev: building release: 1 file|
 TEXT
+printf '[1/2] Re-running CMake...\nninja: no work to do.\n' | shown 40 building release
+same "configured again, and nothing to build" <<'TEXT'
+||
+|dev: configuring release               |
+|                                       |
+TEXT
 
 cat >apt.txt <<'LINES'
 Reading package lists...
