@@ -1,6 +1,6 @@
 /*
  * `qkv bench`: a table of cases (cases.c), the arrays of one (arrays.c), what hides keys
- * in it (rules.c) or is asked of it (stats.c), the clock (measure.c), memory
+ * in it (rules.c) or is asked of it (stats.c), rounds of it (measure.c), memory
  * (memory.c), what rounds come to (summary.c), and what is said about it (report.c, compare.c).
  */
 #ifndef QKV_CLI_BENCH_H

@@ -1,10 +1,7 @@
 /*
- * The clock of `qkv bench`. One thread is timed by its own processor time, so that what else runs on
- * the machine does not count; several by the wall. Each round has the peak measured beside it, and a few
- * come before the first round, so that one that is not disturbed is among them.
+ * The rounds of `qkv bench`. Each has the peak measured beside it, by the same clock, and a few come
+ * before the first round, so that one that is not disturbed is among them.
  */
-#include <time.h>
-
 #include "bench/bench.h"
 
 static const double PEAK_SECONDS = 4e-3, ROUND_SECONDS = 5e-3;
@@ -48,22 +45,16 @@ qkv_status bench_call_once(struct bench *bench) {
     return status;
 }
 
-static double bench_seconds(const struct bench *bench) {
-    struct timespec now;
-    if (qkv_ctx_threads(bench->ctx) > 1) return cli_seconds();
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Of one call, from as many calls as take a round. */
 static qkv_status time_calls(struct bench *bench, int *calls, struct bench_round *round) {
+    const int n_threads = qkv_ctx_threads(bench->ctx);
     for (;;) {
-        const double wall = cli_seconds(), start = bench_seconds(bench);
+        const double wall = cli_seconds(), start = peak_seconds(n_threads);
         for (int i = 0; i < *calls; i++) {
             const qkv_status status = bench_call_once(bench);
             if (status != QKV_OK) return status;
         }
-        round->seconds = bench_seconds(bench) - start;
+        round->seconds = peak_seconds(n_threads) - start;
         round->wall = cli_seconds() - wall;
         if (round->seconds >= ROUND_SECONDS || *calls >= MOST_CALLS) break;
         *calls *= 2;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/cli.h"
 
@@ -23,6 +24,13 @@ struct worker {
     volatile float sink;
     volatile uint64_t sum;
 };
+
+double peak_seconds(int n_threads) {
+    struct timespec now;
+    if (n_threads > 1) return cli_seconds();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 const char *peak_name(enum peak_kind kind) {
     return kind == PEAK_READ ? "read" : peak_loop(kind).name;
@@ -63,11 +71,13 @@ static double window(struct worker *worker) {
 
 static void *work(void *argument) {
     struct worker *worker = argument;
+    const int n_threads = worker->peak->n_threads;
     const double end = cli_seconds() + worker->seconds;
-    double start;
-    while ((start = cli_seconds()) < end) {
-        const double amount = window(worker);
-        const double elapsed = cli_seconds() - start, rate = amount / elapsed / 1e9;
+    while (cli_seconds() < end) {
+        const double start = peak_seconds(n_threads), amount = window(worker);
+        const double elapsed = peak_seconds(n_threads) - start;
+        if (!(elapsed > 0)) continue; /* a clock that ticks */
+        const double rate = amount / elapsed / 1e9;
         if (rate > worker->rate) worker->rate = rate;
         worker->amount += amount;
         worker->elapsed += elapsed;

@@ -38,6 +38,12 @@ bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t byt
 void peak_close(struct peak *peak);
 
 /*
+ * Seconds by the clock that counts: of one thread its own processor time, so that what else runs on the
+ * machine does not; of several, the wall.
+ */
+double peak_seconds(int n_threads);
+
+/*
  * 1e9 operations or bytes a second, of all threads together, running for about `seconds`. The best
  * window of each thread counts, because a ceiling is not lowered by what else runs; of threads that
  * read, the average. 0: unknown.
