@@ -1,8 +1,8 @@
 /**
- * Hostile files, each read in a cage: a child process that may take a second of CPU (four in
- * a build by UBSan) and 100 MB of address space beyond what it began with, and dies if it takes more. A case is a row of a table
- * and becomes a cmocka test named by its id and its words, so that a report says which promise of
- * docs/hostile-inputs.md broke.
+ * Hostile files, each read in a cage: a child process that may take 100 MB of address space beyond
+ * what it began with, and ten times the CPU of the dearest case (limits/limits.h), and dies if it
+ * takes more. A case is a row of a table and becomes a cmocka test named by its id and its words, so
+ * that a report says which promise of docs/hostile-inputs.md broke.
  *
  * Of a refusal are checked: its class, a piece of its text, that the file is named, that nothing in
  * it could move a terminal's cursor, and that no object is left. Under a sanitizer, which needs

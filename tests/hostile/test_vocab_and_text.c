@@ -1,7 +1,7 @@
 /*
  * Hostile vocabularies and texts (ids of docs/hostile-inputs.md). Each vocab.txt is opened as that
  * of a folder; each text is encoded with a small vocabulary, and both must take time that is linear
- * in their bytes, which the cage's second enforces.
+ * in their bytes, which the cage's limit enforces.
  */
 #include "hostile/cage.h"
 
@@ -262,12 +262,12 @@ static const text_case texts[] = {
     { "TK01c", "a noncharacter", QKV_OK, "", TEXT("\xef\xbf\xbe"), 1, { 9 } },
     { "TK01c", "an unassigned code point", QKV_OK, "", TEXT("\xcd\xb8"), 1, { 10 } },
     { "TK01d", "a word of 100 characters", QKV_OK, "", UNIT("z", 100), 1, { 1 } },
-    { "TK01d", "a word of 10 MB", QKV_OK, "", UNIT("a", 10000000), 1, { 1 } },
+    { "TK01d", "a word of 2 MB", QKV_OK, "", UNIT("a", 2000000), 1, { 1 } },
     { "TK01d",
-      "a word of 10 MB, two bytes a letter",
+      "a word of 2 MB, two bytes a letter",
       QKV_OK,
       "",
-      UNIT("\xc3\xa9", 5000000),
+      UNIT("\xc3\xa9", 1000000),
       1,
       { 1 } },
     { "TK01d",
@@ -279,7 +279,7 @@ static const text_case texts[] = {
       { 0 } },
     { "TK01e", "a lone mark", QKV_OK, "", TEXT("\xcc\x81"), NO_IDS },
     { "TK01e", "lone marks and spaces", QKV_OK, "", TEXT("\xcc\x81 \xcc\x81\xcc\x82"), NO_IDS },
-    { "TK01e", "5 MB of marks to be sorted", QKV_OK, "", UNIT("\xcc\x81\xcc\x96", 1250000),
+    { "TK01e", "2 MB of marks to be sorted", QKV_OK, "", UNIT("\xcc\x81\xcc\x96", 500000),
       NO_IDS },
     { "TK01e",
       "a mark after a letter",
