@@ -218,7 +218,6 @@ static void expect_child_exits_with_0(pid_t child) {
  * its own.
  */
 _Noreturn static void check_in_child(qkvi_pool *pool) {
-    alarm(60);
     bool ok = runs_each_index_once(pool, 100);
     pthread_barrier_t barrier;
     pthread_barrier_init(&barrier, NULL, 3);
@@ -252,7 +251,6 @@ static void AT22_a_child_may_just_release(void **state) {
     assert_true(runs_each_index_once(pool, 100));
     const pid_t child = fork();
     if (child == 0) {
-        alarm(60);
         qkvi_pool_release(pool); /* must not wait for threads that it does not have */
         _exit(0);
     }
@@ -412,7 +410,6 @@ static void allocates_once(void **state) {
 
 int main(void) {
     plain = qkvi_allocator_resolve((qkv_allocator){ 0 });
-    alarm(300); /* a lost wake-up must not hang the suite */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_index_once),
         cmocka_unit_test(ranges_go_from_end_to_end),

@@ -1,15 +1,8 @@
-/*
- * The answer of a job, for all tests of a file, and an alarm for each of them: one that hangs is a
- * failure.
- */
+/* The answer of a job, for all tests of a file. What hangs is ended by tests/limits/bounded.c. */
 #ifndef QKV_TESTS_ATTENTION_ANSWER_H
 #define QKV_TESTS_ATTENTION_ANSWER_H
 
-#include <unistd.h>
-
 #include "attention/hostile/attention_job.h"
-
-enum { PATIENCE = 240 }; /* seconds */
 
 static job answer;
 
@@ -24,14 +17,6 @@ static inline int free_answer(void **state) {
     job_free(&answer);
     return 0;
 }
-
-static inline int patience(void **state) {
-    (void)state;
-    alarm(PATIENCE); /* each test anew */
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, patience)
 
 /* isa NULL: the best. */
 static inline qkv_ctx *context_sharing(const char *isa, qkv_ctx *maker) {

@@ -1,7 +1,7 @@
 /*
  * Calls from everywhere at once (AT22): many threads with contexts of their own, a pool or a host's
  * threads that they share, calls from inside a task, from inside the host's hook, from a progress
- * report; on stacks of 64 KiB. Each gives the right bits or a clean error; an alarm ends what hangs.
+ * report; on stacks of 64 KiB. Each gives the right bits or a clean error.
  * Forks and exit handlers are in test_attention_process.c.
  */
 #include "attention/hostile/attention_answer.h"
@@ -299,10 +299,14 @@ static void AT22_calls_from_a_progress_report(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(AT22_many_threads_with_own_contexts), TEST(AT22_many_threads_share_a_pool),
-        TEST(AT22_many_threads_on_one_context),    TEST(AT22_small_stacks),
-        TEST(AT22_small_stacks_by_default),        TEST(AT22_calls_from_inside_the_executor),
-        TEST(AT22_calls_from_a_task_of_the_pool),  TEST(AT22_calls_from_a_progress_report),
+        cmocka_unit_test(AT22_many_threads_with_own_contexts),
+        cmocka_unit_test(AT22_many_threads_share_a_pool),
+        cmocka_unit_test(AT22_many_threads_on_one_context),
+        cmocka_unit_test(AT22_small_stacks),
+        cmocka_unit_test(AT22_small_stacks_by_default),
+        cmocka_unit_test(AT22_calls_from_inside_the_executor),
+        cmocka_unit_test(AT22_calls_from_a_task_of_the_pool),
+        cmocka_unit_test(AT22_calls_from_a_progress_report),
     };
     return cmocka_run_group_tests(tests, make_answer, free_answer);
 }

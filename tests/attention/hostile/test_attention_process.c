@@ -1,8 +1,7 @@
 /*
- * Calls around fork and exit (AT22), and how many threads a process gets by default (AT25). A child
- * has its own alarm, so that one that hangs is a failure. A plain fork between two calls is in
- * tests/unit/test_attention.c, the pool alone in test_core_pool.c, the files of control groups in
- * test_core_cpu.c.
+ * Calls around fork and exit (AT22), and how many threads a process gets by default (AT25). A plain
+ * fork between two calls is in tests/unit/test_attention.c, the pool alone in test_core_pool.c, the
+ * files of control groups in test_core_cpu.c.
  */
 #include "attention/hostile/attention_answer.h"
 
@@ -13,10 +12,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "sanitizers.h"
-
-enum { CHILDS_PATIENCE = PATIENCE / 2 };
 
 static bool exits_with_0(pid_t child) {
     int status = -1;
@@ -59,7 +57,6 @@ static void *call_and_hold(void *argument) {
  */
 _Noreturn static void check_in_child(qkv_ctx *busy, qkv_ctx *sharer) {
     size_t bytes;
-    alarm(CHILDS_PATIENCE);
     bool right = qkv_attention_workspace(busy, &answer.p.d, &bytes) == QKV_ERR_BUSY;
     right = right && job_right(sharer, &answer) && job_right(sharer, &answer);
     const pid_t grandchild = fork();
@@ -139,7 +136,6 @@ static void AT22_children_of_children(void **state) {
     assert_true(job_right(ctx, &answer));
     const pid_t first = fork();
     if (first == 0) {
-        alarm(CHILDS_PATIENCE);
         for (int depth = 1;; depth++) {
             const bool right = job_right(ctx, &answer);
             const pid_t next = right && depth < DEPTH ? fork() : -1;
@@ -182,7 +178,6 @@ static void AT22_calls_in_exit_handlers(void **state) {
             const pid_t child = fork();
             if (child == 0) {
                 pthread_t thread;
-                alarm(CHILDS_PATIENCE);
                 kept = context_on(isa, 3);
                 if (how > 0 && !job_right(kept, &answer)) _exit(3);
                 atexit(call_at_exit);
@@ -201,7 +196,6 @@ static void AT22_exit_while_another_thread_is_inside(void **state) {
         fflush(NULL);
         const pid_t child = fork();
         if (child == 0) {
-            alarm(CHILDS_PATIENCE);
             static holder x;
             pthread_t thread;
             x.ctx = context_on(isa, 1);
@@ -324,12 +318,12 @@ static void AT25_the_environment_comes_first(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(AT22_fork_while_another_thread_is_inside),
-        TEST(AT22_fork_from_a_progress_report),
-        TEST(AT22_children_of_children),
-        TEST(AT22_calls_in_exit_handlers),
-        TEST(AT22_exit_while_another_thread_is_inside),
-        TEST(AT25_one_processor_by_affinity),
+        cmocka_unit_test(AT22_fork_while_another_thread_is_inside),
+        cmocka_unit_test(AT22_fork_from_a_progress_report),
+        cmocka_unit_test(AT22_children_of_children),
+        cmocka_unit_test(AT22_calls_in_exit_handlers),
+        cmocka_unit_test(AT22_exit_while_another_thread_is_inside),
+        cmocka_unit_test(AT25_one_processor_by_affinity),
         cmocka_unit_test_setup_teardown(AT25_quotas_of_control_groups, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(AT25_the_environment_comes_first, make_folder,
                                         remove_folder),

@@ -481,7 +481,6 @@ static void AT22_after_a_fork(void **state) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60);
         const bool ok = forward(ctx, w, NULL) == QKV_OK && backward(ctx, w, NULL) == QKV_OK;
         _exit(ok && same_outputs(w, a) ? 0 : 1);
     }
