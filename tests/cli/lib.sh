@@ -41,23 +41,54 @@ run() {
     "$qkv" "$@" </dev/null >"$folder/out" 2>"$folder/err"
     got=$?
 }
-# interrupt SIGNAL ARGS...: the tool in the background, and the signal once it catches those (0.3 s later, as it waits or
-# computes). A shell's background commands ignore SIGINT until they catch it. $input: its standard input.
+# cpu_seconds N: N reference seconds (tests/limits/limits.h), as whole seconds of CPU here
+cpu_seconds() { awk -v n="$1" -v pace="${QKV_TEST_PACE:-4}" 'BEGIN { print int(n * pace) + 1 }'; }
+# until_under_way PID TICKS: until the process has ended, or catches signals and either has computed for so many ticks of
+# CPU, or waits: it sleeps, and computes nothing for 0.1 s
+until_under_way() {
+    before=
+    while read -r stat 2>/dev/null <"/proc/$1/stat"; do
+        set -- "$1" "$2" ${stat##*) } # the state is $3, ticks of user and of system are ${14} and ${15}
+        now=$((${14} + ${15}))
+        case $3 in Z) break ;; esac
+        if grep -q '^SigCgt:.*[4567cdef]...$' "/proc/$1/status" 2>/dev/null; then
+            [ $now -lt "$2" ] || break
+            [ "$3-$now" != "S-$before" ] || break
+            before=$now
+        fi
+        sleep 0.1
+    done
+}
+# interrupt SIGNAL ARGS...: the tool in the background, and the signal once it waits, or has computed for $ticks of CPU.
+# A shell's background commands ignore SIGINT until they catch it. $input: its standard input.
 interrupt() {
     signal=$1
     shift
     said="qkv $*, SIG$signal"
     "$qkv" "$@" <"${input:-/dev/null}" >"$folder/out" 2>"$folder/err" &
     process=$!
-    tries=0
-    until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$process/status 2>/dev/null || [ $tries -ge 300 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    sleep 0.3
+    until_under_way $process ${ticks:-10}
     kill -"$signal" $process
     wait $process
     got=$?
+}
+# serve_until_address COMMAND: a shell's words behind qkv; Ctrl-C once its address is there
+serve_until_address() {
+    eval "exec \"\$qkv\" $1" </dev/null >"$folder/out" 2>"$folder/err" &
+    process=$!
+    until grep -q '^http://' "$folder/out" || ! kill -0 $process 2>/dev/null; do sleep 0.05; done
+    kill -INT $process
+    wait $process
+    got=$?
+}
+# unread COMMAND...: standard output is a pipe that nobody reads any more
+unread() {
+    rm -f "$folder/unread"
+    mkfifo "$folder/unread"
+    exec 8<>"$folder/unread" 9>"$folder/unread" 8>&-
+    "$@" >&9
+    got=$?
+    exec 9>&-
 }
 feed() {
     text=$1

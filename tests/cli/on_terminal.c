@@ -1,10 +1,11 @@
 /*
  * Runs a command on a terminal of its own, and copies what it writes there, errors among it, to standard
- * output: on_terminal COMMAND ARGUMENTS... The command reads this standard input. Exits as it does, 125 if
- * there is no terminal.
+ * output at once: on_terminal COMMAND ARGUMENTS... The command reads this standard input, and gets a SIGTERM
+ * that comes here. Exits as it does, 125 if there is no terminal.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -38,14 +39,19 @@ static void start(int terminal, int keeper, char **command) {
     _exit(failed(*command));
 }
 
+static pid_t child;
+
+static void pass_on(int signal) { kill(child, signal); }
+
 /* Until no process has the terminal any more: Linux says so with EIO. */
 static int copy(int keeper) {
     char bytes[4096];
     for (;;) {
         const ssize_t n = read(keeper, bytes, sizeof bytes);
-        if (n > 0 && fwrite(bytes, 1, (size_t)n, stdout) != (size_t)n) return -1;
+        if (n > 0 && (fwrite(bytes, 1, (size_t)n, stdout) != (size_t)n || fflush(stdout) != 0))
+            return -1;
         if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        return n == 0 || errno == EIO ? fflush(stdout) : -1;
+        return n == 0 || errno == EIO ? 0 : -1;
     }
 }
 
@@ -55,11 +61,13 @@ int main(int argc, char **argv) {
     const int keeper = posix_openpt(O_RDWR | O_NOCTTY);
     const int terminal = keeper < 0 ? -1 : open_terminal(keeper);
     if (terminal < 0) return failed("no terminal");
-    const pid_t child = fork();
+    child = fork();
     if (child < 0) return failed("fork");
     if (child == 0) start(terminal, keeper, argv + 1);
+    signal(SIGTERM, pass_on);
     close(terminal);
     if (copy(keeper) != 0) return failed("the terminal");
-    if (waitpid(child, &status, 0) != child) return failed("wait");
+    while (waitpid(child, &status, 0) != child)
+        if (errno != EINTR) return failed("wait");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -1,6 +1,7 @@
 /*
  * serve_client PORT: sends its standard input to 127.0.0.1:PORT, and prints what comes back until the other side ends. It
- * never ends the connection itself. With a second argument, MILLISECONDS, it sends a byte each so many.
+ * never ends the connection itself. It connects once it has something to send, or nothing, and says so on standard error.
+ * With a second argument, MILLISECONDS, it sends a byte each so many; with "leaves" it goes away instead of reading.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,9 +18,12 @@ static int connect_to(const char *port) {
                                     .sin_port = htons((uint16_t)atoi(port)),
                                     .sin_addr = { htonl(INADDR_LOOPBACK) } };
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) == 0) return fd;
-    perror("serve_client");
-    exit(3);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&at, sizeof at) != 0) {
+        perror("serve_client");
+        exit(3);
+    }
+    fputs("connected\n", stderr);
+    return fd;
 }
 
 /* Prints what is there; 0 at its end. */

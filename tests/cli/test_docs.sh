@@ -28,10 +28,13 @@ for i in $(seq "$lines"); do
         s|--steps [0-9]*|--steps 1|; s|--batch [0-9]*|--batch 2|; s|build/toy/train.tsv|$folder/pairs|; s|written.txt|$folder/said|; s|--text sentences.txt|--text $folder/said|; s|--file sentences.txt|--file $folder/said|; s|--restarts [0-9]*|--restarts 1|")
     printf 'tetu pimiv\tthe king\nko vude\ta teacher\n' >"$folder/pairs"
     said="qkv $command"
-    until=
-    case $command in *--serve*) until="timeout --foreground --preserve-status -s INT 3" ;; esac # one signal, as Ctrl-C sends
-    eval "$until \"\$qkv\" $command" </dev/null >"$folder/out" 2>"$folder/err"
-    got=$?
+    case $command in
+    *--serve*) serve_until_address "$command" ;;
+    *)
+        eval "\"\$qkv\" $command" </dev/null >"$folder/out" 2>"$folder/err"
+        got=$?
+        ;;
+    esac
     code 0
 done
 

@@ -8,9 +8,10 @@ unknown='{"ids":[2,1,3],"tokens":["[CLS]","[UNK]","[SEP]"]}'
 # bytes FORMAT TEXT...   standard input of the next `given` is what printf makes of it
 bytes() { printf "$@" >"$folder/in"; }
 # given ARGS...          runs the tool on that, under a limit of processor time that only a loop within a loop reaches
+limit=$(cpu_seconds 60)
 given() {
     said="qkv $*  < bytes"
-    (ulimit -t 60 && "$qkv" "$@" <"$folder/in" >"$folder/out" 2>"$folder/err")
+    (ulimit -t $limit && "$qkv" "$@" <"$folder/in" >"$folder/out" 2>"$folder/err")
     got=$?
 }
 # repeat N TEXT          N bytes of a text, again and again, without newlines
@@ -171,10 +172,10 @@ small="--layers 1 --heads 2 --hidden 8 --batch 4 --steps 2 --quiet"
 for what in 'a ' 'x' "$(printf '\314\201\314\226')" "$(printf '\344\270\255')"; do
     { repeat 1048572 "$what"; echo; } >"$folder/long.txt"
     said="qkv eval and train, lines of $what"
-    (ulimit -t 60 && "$qkv" eval --text "$folder/long.txt" $m --json </dev/null >"$folder/out" 2>"$folder/err")
+    (ulimit -t $limit && "$qkv" eval --text "$folder/long.txt" $m --json </dev/null >"$folder/out" 2>"$folder/err")
     got=$?
     code 0
-    (ulimit -t 60 && "$qkv" train --text "$folder/long.txt" --out "$folder/model" $small </dev/null >"$folder/out" 2>"$folder/err")
+    (ulimit -t $limit && "$qkv" train --text "$folder/long.txt" --out "$folder/model" $small </dev/null >"$folder/out" 2>"$folder/err")
     got=$?
     code 0
     no_err

@@ -88,9 +88,10 @@ for kind in $kinds; do
     check "/dev/null is no device any more" test -c /dev/null
     rm "$d/$file"
     mkfifo "$d/$file"
-    timeout 60 cat "$d/$file" >"$folder/copy" &
+    cat "$d/$file" >"$folder/copy" &
     write $kind "$d/$file"
     code 0
+    exec 3<>"$d/$file" 3>&- # cat has no writer to wait for, whatever has happened
     wait
     check "through a pipe" cmp -s "$folder/good" "$folder/copy"
 
@@ -317,13 +318,8 @@ unheard() {
     got=$?
     code 1
     err_like '^qkv: standard output: Bad file descriptor$'
-    said="qkv $* | true"
-    {
-        sleep 0.1
-        "$qkv" "$@" <"$folder/lines" 2>"$folder/err"
-        echo $? >"$folder/code"
-    } | true
-    got=$(cat "$folder/code")
+    said="qkv $*, unread"
+    unread "$qkv" "$@" <"$folder/lines" 2>"$folder/err"
     code 1
     no_err
 }

@@ -1,6 +1,5 @@
 # Texts from pipes: what is read once, from its beginning to its end, may be a pipe with a writer. A pipe without a
-# writer, a device and a folder are refused at once, and so is a pipe where weights or arrays are expected. No run waits: each has
-# 20 seconds.
+# writer, a device and a folder are refused at once, and so is a pipe where weights or arrays are expected. No run waits.
 . ./lib.sh
 printf 'the man saw a key .\tit was a key .\n' >"$folder/text"
 printf 'man,1\nkey,2\n' >"$folder/table"
@@ -30,46 +29,42 @@ reader() {
     train) echo "text train --text $2 --vocab 200 $small" ;;
     esac
 }
-# timed ARGS...: at most 20 s
-timed() {
-    said="qkv $*"
-    timeout 20 "$qkv" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-    got=$?
-}
 
 for name in look heads embed eval lookup judge judging tokens train; do
     set -- $(reader $name "$folder/pipe")
     source=$1
     set -- $(reader $name "$folder/$source")
     shift
-    timed "$@"
+    run "$@"
     code 0
     cp "$folder/out" "$folder/as_file"
     rm -rf "$folder/trained"
 
-    # A writer that takes its time: the same answer
+    # A writer that takes its time: the same answer. It has the pipe before the tool opens it, and we read from it, too,
+    # so that it may write at any time.
     set -- $(reader $name "$folder/pipe")
     shift
-    (
-        exec 3>"$folder/pipe"
+    exec 5<>"$folder/pipe" 3>"$folder/pipe" 4<"$folder/pipe" 5>&-
+    {
         sleep 0.3
-        cat "$folder/$source" >&3
-    ) 2>/dev/null &
-    sleep 0.1
-    timed "$@"
+        cat "$folder/$source"
+    } >&3 &
+    exec 3>&-
+    run "$@"
     code 0
+    exec 4<&-
     check "another answer from a pipe" cmp -s "$folder/as_file" "$folder/out"
     wait
     rm -rf "$folder/trained"
 
-    timed "$@"
+    run "$@"
     code 1
     no_out
     err_like "$folder/pipe: is a pipe without a writer$"
     for path in /dev/zero "$folder"; do
         set -- $(reader $name $path)
         shift
-        timed "$@"
+        run "$@"
         code 1
         no_out
         err_like "$path: "
@@ -84,7 +79,7 @@ cp "$model/vocab.txt" "$model/model.safetensors" "$folder/model"
 for command in "look --q $folder/pipe.npy --k $folder/q.npy" "attend --q $folder/q.npy --k $folder/pipe.npz:k --v $folder/q.npy -o $folder/o.npy" \
     "info $folder/pipe.safetensors" "info --strict $folder/pipe.safetensors" "fill [MASK] --model $folder/model" \
     "train --text $folder/text --out $folder/trained --from $folder/model"; do
-    timed $command
+    run $command
     code 1
     no_out
     err_like "^qkv: .*$folder/.*: is not a regular file"

@@ -13,8 +13,8 @@ checkpoint=checkpoint.safetensors
 isas=$("$qkv" info 2>/dev/null | sed -n 's/^instructions *\(.*\) (used.*/\1/p' | tr -d ,)
 isas=${isas:-scalar}
 
-# interrupt SIGNAL SECONDS ARGS...   trains in the background and sends a signal; the exit code is in $got
-interrupt() {
+# stop SIGNAL SECONDS ARGS...   trains in the background and sends a signal; the exit code is in $got
+stop() {
     signal=$1
     delay=$2
     shift 2
@@ -28,14 +28,22 @@ interrupt() {
     got=$?
 }
 
+began=$(date +%s%N)
 run train --text "$text" --out "$folder/whole" $small --steps 40 --threads 1
 code 0
+# a fraction of what all steps take here
+part=$(awk -v ns=$(($(date +%s%N) - began)) 'BEGIN { print ns * 1e-9 / 3 }')
 no_err
 check "a checkpoint is left" test ! -e "$folder/whole/$checkpoint"
 
-# No report comes: the step is enough. Ctrl-C and SIGTERM end as signals do.
+# No report comes: the step is enough. Ctrl-C and SIGTERM end as signals do. One that comes before the first step leaves
+# nothing, so it is sent again, after four times as much CPU.
 for signal in INT TERM; do
-    interrupt $signal 1 --text "$text" --out "$folder/$signal" $small --steps 1000000 --report-every 1000000
+    for ticks in 50 200 800 3200 12800; do
+        interrupt $signal train --text "$text" --out "$folder/$signal" $small --steps 1000000 --report-every 1000000
+        [ -e "$folder/$signal/$checkpoint" ] && break
+    done
+    unset ticks
     [ $signal = INT ] && code 130 || code 143
     err_like '^qkv: training was stopped after step [0-9]*: the same command with --resume goes on$'
     err_like '^qkv: interrupted$'
@@ -59,7 +67,7 @@ while :; do
     set -- $isas
     shift $((turn % $#))
     [ $((turn % 3)) -eq 0 ] && signal=KILL || signal=INT
-    interrupt $signal 0.06 --text "$text" --out "$folder/parts" $small --steps 40 --checkpoint-every 1 \
+    stop $signal "$part" --text "$text" --out "$folder/parts" $small --steps 40 --checkpoint-every 1 \
         --threads $((1 + turn % 3)) --isa "$1" $resume
     [ $got -eq 0 ] && break
     [ -e "$folder/parts/$checkpoint" ] && resume=--resume

@@ -34,8 +34,22 @@ ends() {
     code 0
     check "something is left: $(ls -A "$TMPDIR")" test -z "$(ls -A "$TMPDIR")"
 }
-# client [MILLISECONDS]: standard input is the request
-client() { timeout 60 "$SERVE_CLIENT" "$port" "$@" >"$folder/out"; }
+# client [leaves]: standard input is the request
+client() { "$SERVE_CLIENT" "$port" "$@" >"$folder/out" 2>"$folder/err"; }
+# beside NAME REQUEST [MILLISECONDS]: one in the background, with a file for its request; the answer is $d/NAME
+beside() {
+    "$SERVE_CLIENT" "$port" ${3:-} <"$2" >"$d/$1" 2>>"$d/connected" &
+    besides="$besides $!"
+}
+besides=
+# connected N: waits until so many of them are connected
+connected() { until [ "$(cat "$d/connected" 2>/dev/null | wc -l)" -ge "$1" ]; do sleep 0.05; done; }
+# answered: waits until all of them have ended
+answered() {
+    for i in $besides; do wait $i; done
+    besides=
+    rm "$d/connected"
+}
 crlf() { printf %b "$1" | sed 's/$/\r/'; }
 # get PATH [FIELDS]; post PATH BODY [FIELDS]: lines of fields end with \n
 get() {
@@ -162,41 +176,43 @@ check "two answers" test "$(grep -ca '^HTTP/1.1' "$folder/out")" -eq 1
 
 # ---- Slow clients, and several -----------------------------------------------------------------
 # Connections that say nothing or stop in the middle; others are answered meanwhile, and they are ended after 5 s.
-for i in 1 2 3 4; do timeout 60 "$SERVE_CLIENT" "$port" </dev/null >"$d/silent$i" & silent="${silent:-} $!"; done
-printf 'GET /' | timeout 60 "$SERVE_CLIENT" "$port" >"$d/half" & silent="$silent $!"
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 9\n\ntext" | timeout 60 "$SERVE_CLIENT" "$port" >"$d/part" & silent="$silent $!"
-letters 100 | timeout 60 "$SERVE_CLIENT" "$port" 100 >"$d/slow" & silent="$silent $!"
-sleep 0.3
+for i in 1 2 3 4; do beside silent$i /dev/null; done
+printf 'GET /' >"$d/half.sent"
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 9\n\ntext" >"$d/part.sent"
+letters 100 >"$d/slow.sent"
+beside half "$d/half.sent"
+beside part "$d/part.sent"
+beside slow "$d/slow.sent" 100
+connected 7
 get "/$token/"
 status 200
-post "/$token/page" "text=the+man" "$own" & first=$!
-wait $first
+post "/$token/page" "text=the+man" "$own"
 status 200
-for i in $silent; do wait $i; done
+answered
 for name in half part slow; do
     said=$name
     check "not 408" grep -qa '^HTTP/1.1 408 Request Timeout' "$d/$name"
 done
 check "an answer to nothing" test "$(cat "$d"/silent? | wc -c)" -eq 0
 # More connections than there is room for: those that wait have their turn.
-many=
-for i in $(seq 40); do timeout 60 "$SERVE_CLIENT" "$port" </dev/null >"$d/none" & many="$many $!"; done
-sleep 0.3
+for i in $(seq 40); do beside none /dev/null; done
+connected 40
 get "/$token/"
 status 200
-for i in $many; do kill $i; done 2>/dev/null
+for i in $besides; do kill $i; done 2>/dev/null
+answered
 # Two at once, whose pages are their own; and one that goes away.
 for who in man woman; do
-    crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: $((9 + ${#who}))\n\ntext=the+$who" |
-        timeout 60 "$SERVE_CLIENT" "$port" >"$d/$who" & two="${two:-} $!"
+    crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: $((9 + ${#who}))\n\ntext=the+$who" >"$d/$who.sent"
+    beside $who "$d/$who.sent"
 done
-for i in $two; do wait $i; done
+answered
 for who in man woman; do
     run look "the $who" --model "$model" --top 3 -o "$d/$who.html" --quiet
     sed '1,/^\r$/d' "$d/$who" >"$d/$who.body"
     check "another page of the $who" cmp -s "$d/$who.body" "$d/$who.html"
 done
-crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 8\n\ntext=the" | timeout -s KILL 0.05 "$SERVE_CLIENT" "$port" >"$d/none"
+crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 8\n\ntext=the" | client leaves
 get "/$token/"
 status 200
 # Another on the same port.
@@ -222,10 +238,10 @@ get "/$token/"
 out_like '^&lt;b&gt;&quot;&lt;/textarea&gt;</textarea>'
 post "/$token/page" "text=$long" "$own"
 status 200
-timeout 60 "$SERVE_CLIENT" "$port" </dev/null >"$d/none" & held=$!
-sleep 0.2
+beside none /dev/null
+connected 1
 ends INT
-wait $held
+answered
 : >"$folder/out"
 for with in "-o x.html" --json --jsonl "--file x" "--q x --k x" --lens "--against x" --align "--plot queries" "--pool peak"; do
     run look --serve $with

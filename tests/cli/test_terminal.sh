@@ -231,9 +231,15 @@ done
 QKV_MODEL=$d/none$evil shown 1 look "the man"
 QKV_ISA=$evil shown 2 look "the man"
 QKV_NUM_THREADS=$evil shown 2 look "the man"
-# What takes longer than a second tells its time.
+# What takes longer than a second tells its time; then this has been seen.
 said="qkv eval, on a terminal"
 seq 4000 | sed 's/.*/The man saw the dog near the old house when the woman opened the door.	The dog ran away from him./' >"$d/long"
-QKV_NUM_THREADS=1 "$ON_TERMINAL" "$qkv" eval --text "$d/long" </dev/null >"$folder/out" 2>"$folder/err"
+QKV_NUM_THREADS=1 "$ON_TERMINAL" "$qkv" eval --text "$d/long" </dev/null >"$folder/out" 2>"$folder/err" &
+process=$!
+until grep -q 'measuring ... [1-9]' "$folder/out" || ! kill -0 $process 2>/dev/null; do sleep 0.1; done
+kill -TERM $process
+wait $process
+got=$?
 check "no time" grep -q 'measuring ... [1-9]' "$folder/out"
+code 143
 finish

@@ -51,9 +51,16 @@ for command in $("$prefix/bin/qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
 done | grep -v 'q\.npy\|q\.csv\|e5-small\|opus-mt\|pairs\.tsv\|^bench\|^check\|> ~' >"$folder/examples.txt"
 (cd "$folder/elsewhere" && PATH="$prefix/bin:$PATH" && export PATH && while IFS= read -r line; do
     line=$(printf '%s\n' "$line" | sed 's/--steps [0-9]*/--steps 2 --layers 1 --heads 1 --hidden 16/')
-    until=
-    case $line in *--serve*) until="timeout --foreground --preserve-status -s INT 3" ;; esac # one signal, as Ctrl-C sends
-    eval "$until qkv $line" </dev/null >out 2>err || {
+    case $line in
+    *--serve*) # Ctrl-C once its address is there
+        eval "exec qkv $line" </dev/null >out 2>err &
+        process=$!
+        until grep -q '^http://' out || ! kill -0 $process 2>/dev/null; do sleep 0.05; done
+        kill -INT $process || true
+        wait $process
+        ;;
+    *) eval "qkv $line" </dev/null >out 2>err ;;
+    esac || {
         echo "after installation: qkv $line: $(cat err)" >&2
         exit 1
     }
