@@ -13,6 +13,7 @@ if not pathlib.Path("/usr/bin/chromium").exists():
 
 import torch
 import transformers
+from pace import PATIENCE
 from playwright.sync_api import sync_playwright
 
 import qkv
@@ -37,9 +38,11 @@ class Cell(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
             path = pathlib.Path(folder, "cell.html")
             path.write_text(f"<!doctype html><meta charset=utf-8><title>A cell</title>{cell}", encoding="utf-8")
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"],
+                                                 timeout=1000 * PATIENCE)
             context = browser.new_context(viewport={"width": 1280, "height": 1200})
             context.set_offline(True)
+            context.set_default_timeout(1000 * PATIENCE)
             tab, errors, asked = context.new_page(), [], []
             tab.on("pageerror", lambda error: errors.append(str(error)))
             tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -47,7 +50,7 @@ class Cell(unittest.TestCase):
             tab.goto(path.as_uri())
             overview, page = tab.main_frame.child_frames
             self.assertEqual(overview.locator("figure").count(), N_HEADS)
-            page.locator("svg[role=img], canvas").first.wait_for(timeout=20_000)
+            page.locator("svg[role=img], canvas").first.wait_for()
             box = page.locator("#panel").bounding_box()
             self.assertGreater(box["width"] * box["height"], 100_000)
             page.locator("body").press("ArrowRight")

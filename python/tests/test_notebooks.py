@@ -26,10 +26,12 @@ class Notebooks(unittest.TestCase):
             self.skipTest(f"{', '.join(lacking)} not installed")
         import nbclient
         import nbformat
+        from pace import PATIENCE
 
         path = FOLDER / f"{name}.ipynb"
         written, run = nbformat.read(path, 4), nbformat.read(path, 4)
-        nbclient.NotebookClient(run, timeout=600, kernel_name="python3").execute()
+        nbclient.NotebookClient(run, timeout=int(PATIENCE), startup_timeout=int(PATIENCE), iopub_timeout=int(PATIENCE),
+                                kernel_name="python3").execute()
         pages = 0
         for before, after in zip(written.cells, run.cells):
             if after.cell_type != "code":

@@ -7,6 +7,7 @@ if importlib.util.find_spec("torch") is None:
     raise unittest.SkipTest("torch is not installed: ./dev test --deep torch installs it")
 
 import torch
+from pace import PATIENCE
 
 import qkv
 import qkv.torch as ours
@@ -69,7 +70,7 @@ class Processes(unittest.TestCase):
         for method in ("fork", "spawn"):
             with self.subTest(method):
                 loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2,
-                                                     multiprocessing_context=method, timeout=120)
+                                                     multiprocessing_context=method, timeout=PATIENCE)
                 self.assertTrue(torch.equal(torch.cat(list(loader)), want))
 
 

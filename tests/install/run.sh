@@ -42,6 +42,15 @@ find "$folder/static" -name '*.so*' -exec rm {} +
 "$prefix/bin/qkv" look "I saw the [MASK]." >/dev/null
 checked "the tool runs"
 
+# interrupted "qkv …": runs it until it has printed the address that it serves, in the file out; then one signal, as Ctrl-C sends
+interrupted() {
+    (eval "exec $1") &
+    tries=0
+    until grep -q '^http' out || ! kill -0 $! || [ $((tries += 1)) -gt 6000 ]; do sleep 0.1; done
+    kill -s INT $!
+    wait $! && grep -q '^http' out
+}
+
 # Examples run anywhere: those of the tutorial, and of each command's help. Left out are those that need a user's files or models, or minutes.
 mkdir -p "$folder/elsewhere"
 (cd "$folder/elsewhere" && "$prefix/bin/qkv" learn all --pictures . >/dev/null 2>&1)
@@ -51,16 +60,8 @@ for command in $("$prefix/bin/qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
 done | grep -v 'q\.npy\|q\.csv\|e5-small\|opus-mt\|pairs\.tsv\|^bench\|^check\|> ~' >"$folder/examples.txt"
 (cd "$folder/elsewhere" && PATH="$prefix/bin:$PATH" && export PATH && while IFS= read -r line; do
     line=$(printf '%s\n' "$line" | sed 's/--steps [0-9]*/--steps 2 --layers 1 --heads 1 --hidden 16/')
-    case $line in
-    *--serve*) # Ctrl-C once its address is there
-        eval "exec qkv $line" </dev/null >out 2>err &
-        process=$!
-        until grep -q '^http://' out || ! kill -0 $process 2>/dev/null; do sleep 0.05; done
-        kill -INT $process || true
-        wait $process
-        ;;
-    *) eval "qkv $line" </dev/null >out 2>err ;;
-    esac || {
+    case $line in *--serve*) run=interrupted ;; *) run=eval ;; esac
+    $run "qkv $line" </dev/null >out 2>err || {
         echo "after installation: qkv $line: $(cat err)" >&2
         exit 1
     }
