@@ -98,7 +98,7 @@ code 0
 check "quotes" test "$(head -n 1 "$d/odd.csv")" = 'query,[CLS],the,",","""",man,[SEP]'
 
 # A page: what is said, the same bytes for any threads, one head alone, the old file where writing fails. Its numbers: unit_view_page
-# and tools/deep/page.sh.
+# and tests/page/browser.py.
 run look "$text" $m -o "$d/a.html"
 code 0
 no_out

@@ -18,21 +18,22 @@ class Server:
     """A server on a free port; whatever happens, it is ended."""
 
     def __init__(self, t):
+        self.patience = t.PATIENCE
         self.process = subprocess.Popen([t.QKV, "look", "--serve", "--quiet", "--model", GOLDEN / "bert_old"],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        ready, _, _ = select.select([self.process.stdout], [], [], self.patience)
         self.url = self.process.stdout.readline().strip() if ready else ""
         return self
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(self.patience)
         self.process.stdout.close()
 
     def status(self, port, path, host):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=self.patience)
         try:
             connection.request("GET", path, headers={"Host": host})
             return connection.getresponse().status
@@ -40,9 +41,9 @@ class Server:
             connection.close()
 
 
-def until(seconds, good):
+def until(t, good):
     """What good() returns once it is true. A frame may be replaced while it is asked: then once more."""
-    end, value = time.monotonic() + seconds, None
+    end, value = time.monotonic() + t.PATIENCE, None
     while not value and time.monotonic() < end:
         try:
             value = good()
@@ -68,7 +69,7 @@ def in_frame(page, expression):
 def typed(t, page, text, ready):
     page.fill("#text", "")
     page.type("#text", text)
-    found = until(30, lambda: in_frame(page, ready))
+    found = until(t, lambda: in_frame(page, ready))
     t.check(f"served: the page follows {text!r}", found, found)
     return found
 
@@ -81,7 +82,7 @@ def served(t, browser):
             return
         port, word = int(found[1]), found[2]
         context = browser.new_context(viewport={"width": 1280, "height": 800})
-        context.set_default_timeout(20000)
+        context.set_default_timeout(1000 * t.PATIENCE)
         page, errors, asked = context.new_page(), [], []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
@@ -92,10 +93,10 @@ def served(t, browser):
         t.check("served: its heads", shown(page).locator("#grid [data-head]").count() == shown(page).evaluate("HEADS.length"))
         typed(t, page, "the [MASK] opened a man.", "N === 8 && tokenText(2) === '[MASK]'")
         panel = lambda: in_frame(page, "document.getElementById('panel').innerText") or ""
-        filled = until(20, lambda: re.search(r"To fill \[MASK\], head \d\.\d reads .* P\(\S+\) (falls|rises) from \d", panel()))
-        t.check("served: [MASK] is filled", filled, (until(5, panel) or "")[:300])
+        filled = until(t, lambda: re.search(r"To fill \[MASK\], head \d\.\d reads .* P\(\S+\) (falls|rises) from \d", panel()))
+        t.check("served: [MASK] is filled", filled, (panel())[:300])
         typed(t, page, "the [mask] opened", "N > 4 && tokenText(2) !== '[MASK]'")
-        t.check("served: a hint for [mask]", until(20, lambda: "[MASK]" in panel() and "[mask]" in panel()), (until(5, panel) or "")[:900])
+        t.check("served: a hint for [mask]", until(t, lambda: "[MASK]" in panel() and "[mask]" in panel()), (panel())[:900])
         t.check("served: no errors", not errors, errors)
         outside = [url for url in asked if not url.startswith((server.url, "blob:", "data:", "about:"))]
         t.check("served: nothing asked of others", not outside, outside)
@@ -107,7 +108,7 @@ def served(t, browser):
         t.check("served: a foreign Host is refused", server.status(port, f"/{word}/", f"evil.example:{port}") == 403)
         server.process.send_signal(signal.SIGTERM)
         try:
-            code = server.process.wait(20)
+            code = server.process.wait(t.PATIENCE)
         except subprocess.TimeoutExpired:
             code = None
         t.check("served: SIGTERM ends it", code == 0, code)

@@ -2,7 +2,7 @@
  * The page as a file: parts that have vectors of their own (SHA-256, base64, base 85, JSON), and what a reader of
  * the file finds: the numbers that were given, bit by bit where they are f32; tokens that hold anything; a
  * policy that names exactly the script and the style that are there; nothing that asks the network. What
- * the page does with it is tested in a browser: tools/deep/page.sh.
+ * the page does with it is tested in a browser: tests/page/browser.py.
  */
 #include <float.h>
 #include <math.h>

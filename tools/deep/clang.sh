@@ -1,3 +1,4 @@
+# cost: 5
 # Everything compiled by clang, warnings are errors: the quick tests of what computes, so the same bits; no spills, no instructions of
 # later processors outside their objects, no new symbols, binaries as hard as gcc's.
 . tools/deep/lib.sh

@@ -1,3 +1,4 @@
+# cost: 5
 # The library at other levels of optimisation than those of the presets: the same bits, the same bounds, no warnings but
 # for large stack frames, which are small where code is optimized.
 . tools/deep/lib.sh

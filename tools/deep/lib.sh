@@ -1,15 +1,22 @@
-# Shared by the steps (sourced).
-jobs=$(nproc 2>/dev/null || echo 2)
+# Shared by the steps (sourced). A step runs alone: it builds what it needs, and takes what another one has left only if that is
+# up to date. "# cost: N" in its first line is how many minutes it takes on the reference machine of HACKING.md where nothing
+# but the release build is there.
 
-# preset_tests PRESET CTEST_ARGUMENTS…: builds the preset, runs tests of it, adds the cases to n_cases. At most two at a time:
-# some start threads of their own.
 n_cases=0
 # What another compiler could give other bits. Files and texts, it could not.
 computing='^(unit|prop|golden)_|^check$'
+
+# preset_tests PRESET CTEST_ARGUMENTS…: builds the preset, runs tests of it, adds the cases to n_cases. At most two at a time:
+# some start threads of their own.
 preset_tests() {
     preset=$1
     shift
     ./dev build "$preset"
+    run_tests "$preset" "$@"
+}
+run_tests() {
+    preset=$1
+    shift
     last=build/$preset/Testing/Temporary/LastTest.log
     rm -f "$last"
     ctest --preset "$preset" --no-tests=error -j 2 "$@"
@@ -18,6 +25,36 @@ $(sh tools/count_cases.sh "$last")
 COUNTS
     [ "$failed" -eq 0 ]
     n_cases=$((n_cases + passed))
+}
+
+# some_tests PRESET "TARGET…" CTEST_ARGUMENTS…: the same, but of the preset only the programs of these tests are built, and the targets
+some_tests() {
+    preset=$1 targets=$2
+    shift 2
+    cmake --preset "$preset" -DQKV_TESTS=ON
+    ninja -C "build/$preset" -t targets all | sed -n 's/: .*//p' | sort >"build/$preset/known.targets"
+    programs=$(ctest --preset "$preset" -N "$@" | sed -n 's/^ *Test *#[0-9]*: //p' | sort | comm -12 - "build/$preset/known.targets")
+    cmake --build --preset "$preset" --target $programs $targets
+    run_tests "$preset" "$@"
+}
+
+# built PRESET TARGET…
+built() {
+    preset=$1
+    shift
+    cmake --preset "$preset" -DQKV_TESTS=ON
+    cmake --build --preset "$preset" --target "$@"
+}
+
+# patience SECONDS: as long as nothing takes but what hangs, on a machine that is QKV_TEST_PACE times slower than the reference
+patience() { awk -v seconds="$1" -v pace="${QKV_TEST_PACE:-4}" 'BEGIN { printf "%.0f", seconds * pace }'; }
+
+# current_wheel: the wheel of this source; it is made again if anything that it is made of is newer
+current_wheel() {
+    wheel=$(echo build/wheel/*"$(uname -m).whl")
+    [ -e "$wheel" ] && [ -z "$(find src include python/src python/native python/CMakeLists.txt python/pyproject.toml CMakeLists.txt models/default \
+        -newer "$wheel" -type f | head -n 1)" ] || ./dev wheel >&2
+    echo build/wheel/*"$(uname -m).whl"
 }
 
 # check_kernels COMMAND…: runs qkv-check, adds its cases to n_cases; what it says stays in check_log

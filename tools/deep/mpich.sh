@@ -1,3 +1,4 @@
+# cost: 3.5
 # The other MPI: libqkvmpi, the tool and qkv-mpi built with MPICH, and the tests that start ranks. Its ranks
 # wait without giving way, so there are few of them. (Those of Open MPI run with all other tests.)
 . tools/deep/lib.sh

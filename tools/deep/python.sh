@@ -1,8 +1,8 @@
+# cost: 4
 # The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
 # tests with every other Python that is found; the conversion of GGUF files. NumPy, onnx, mypy, ruff and gguf come from PyPI.
 . tools/deep/lib.sh
-./dev wheel
-wheel=$(echo build/wheel/*"$(uname -m).whl")
+wheel=$(current_wheel)
 folder=build/deep/python
 rm -rf $folder
 mkdir -p $folder
@@ -43,7 +43,7 @@ if [ -e build/release/libqkvmpi.so ]; then
     export QKV_MPI_LIBRARY=$PWD/build/release/libqkvmpi.so OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     for size in 1 2 3 5; do
-        QKV_NUM_THREADS=1 timeout 120 mpiexec $more_than_cores -n $size "$python" python/tests/ranks_mpi.py
+        QKV_NUM_THREADS=1 timeout "$(patience 240)" mpiexec $more_than_cores -n $size "$python" python/tests/ranks_mpi.py
         n_cases=$((n_cases + 1))
     done
 fi

@@ -1,11 +1,9 @@
+# cost: 3
 # Other processors, by emulation: one without AVX, which gets scalar code, and one with AVX2. The same bytes as natively. (What ends
 # its arrays at guard pages runs on the first only: the emulated vmaskmovps touches lanes that are masked off.)
 . tools/deep/lib.sh
 ./dev build release
 build=build/release
-folder=build/deep/qemu
-rm -rf "$folder"
-mkdir -p "$folder"
 . tools/deep/outputs.sh
 
 (export QKV_ISA=scalar && outputs native "$build/qkv")

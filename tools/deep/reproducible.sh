@@ -1,3 +1,4 @@
+# cost: 3.5
 # The same source at two places, of different lengths and one with spaces: the same bytes in every library and in the tool.
 . tools/deep/lib.sh
 one=. other="build/deep/a copy of the source"

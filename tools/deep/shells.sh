@@ -1,3 +1,4 @@
+# cost: 0.5
 # Completions in every shell, and the manual pages as man and mandoc read them; `dev test` asks only those that are there.
 . tools/deep/lib.sh
 ./dev build release

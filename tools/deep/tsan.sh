@@ -1,3 +1,4 @@
+# cost: 4.5
 # What starts threads or is made for callers with threads, under ThreadSanitizer: one test of each such call, as it takes ten times
 # as long. Pictures are left out: glib and fontconfig are not instrumented and have threads of their own. die_after_fork=0: a child
 # of a process with threads makes its own, as the pool promises. hostile_attention_steady has a malloc of its own, as the sanitizer
@@ -11,5 +12,5 @@ threads='unit_attention_dp unit_attention_half unit_attention_patterns unit_atte
     prop_attention_onnx prop_attention_packed prop_attention_stats prop_attention_types prop_bert dist_backward dist_columns dist_decode
     dist_ordered dist_ulysses
     hostile_attention_nested hostile_attention_process hostile_attention_threads'
-preset_tests tsan -R "^($(echo $threads | tr ' ' '|'))\$"
+some_tests tsan "" -R "^($(echo $threads | tr ' ' '|'))\$"
 echo "$n_cases cases"

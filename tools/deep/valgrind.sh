@@ -1,3 +1,4 @@
+# cost: 2
 # The tool under memcheck: no error, nothing definitely lost. valgrind 3.19 has no AVX-512 and says so to the program, which then
 # takes AVX2 by itself.
 . tools/deep/lib.sh
