@@ -1256,7 +1256,8 @@ GROUPS = {
     "numbers": ["look_page", "values", "scores", "cross", "modified", "decoders", "windows", "dumped", "far_maps", "sliding", "sample", "findings",
                 "whole_model", "lens", "against", "many_columns", "without_scripts", "hostile", "served"],
     "hands": ["keys", "controls", "matrix_hands", "the_map", "files", "what_if", "alike", "frame", "by_keyboard"],
-    "views": ["all_views", "canvas", "accessible", "layouts", "contrasts", "on_paper", "sizes", "long_head", "speed"],
+    "views": ["all_views", "canvas", "layouts", "on_paper", "sizes", "long_head", "speed"],
+    "readers": ["accessible", "contrasts"],
 }
 
 
