@@ -9,10 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CASE_SECONDS = 120 };
+/*
+ * Limits of a case, which takes milliseconds, and on a slow emulator some seconds: of CPU for what
+ * does not end, and by the clock for what waits for ever.
+ */
+enum { CASE_CPU_SECONDS = 600, CASE_WAIT_SECONDS = 3600 };
 
 const char *const check_bound_names[BOUNDS] = {
     "o", "lse", "d_q", "d_k", "d_v", "d_sinks", "d_mask"
@@ -39,6 +44,16 @@ int check_isas(const check_options *options, const char *isas[CHECK_MAX_ISAS]) {
     return n;
 }
 
+/* Of this process, which then ends by SIGXCPU or SIGALRM. Lower limits of the host stay. */
+static void set_limits(void) {
+    struct rlimit cpu;
+    if (getrlimit(RLIMIT_CPU, &cpu) == 0 && cpu.rlim_cur > CASE_CPU_SECONDS) {
+        cpu.rlim_cur = CASE_CPU_SECONDS;
+        setrlimit(RLIMIT_CPU, &cpu);
+    }
+    alarm(CASE_WAIT_SECONDS);
+}
+
 /* Runs in a child. A crash, or no end, is a failure of that child. */
 static void guarded_call(check_function *function, const check_options *options, uint64_t seed,
                          check_report *report) {
@@ -54,7 +69,7 @@ static void guarded_call(check_function *function, const check_options *options,
         return;
     }
     if (child == 0) {
-        alarm(CASE_SECONDS);
+        set_limits();
         function(options, seed, report);
         _exit(0);
     }

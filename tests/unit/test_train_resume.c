@@ -105,15 +105,22 @@ static void test_random_stops(void **state) {
     free_result(&expected);
 }
 
-/* A child that trains is killed after some microseconds. 1: it had finished before. */
-static int train_and_kill(const qkv_train_options *options, long microseconds) {
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A child that trains is killed after some seconds. 1: it had finished before. */
+static int train_and_kill(const qkv_train_options *options, double seconds) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         qkv_error error;
         _exit(run_on(*options, &error) == QKV_OK ? 0 : 1);
     }
-    const struct timespec wait = { microseconds / 1000000, microseconds % 1000000 * 1000 };
+    const time_t whole = (time_t)seconds;
+    const struct timespec wait = { whole, (long)(1e9 * (seconds - (double)whole)) };
     int status;
     nanosleep(&wait, NULL);
     kill(child, SIGKILL);
@@ -123,19 +130,24 @@ static int train_and_kill(const qkv_train_options *options, long microseconds) {
     return 1;
 }
 
-/* Killed with SIGKILL at any moment, the checkpoint before or the new one is there. */
+/*
+ * Killed with SIGKILL at any moment, the checkpoint before or the new one is there. The moments are
+ * those of what the whole run takes here.
+ */
 static void test_killed(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
     options.n_steps = 60;
-    const result expected = whole_run(&options);
     options.checkpoint_every = 1;
+    const double began = now();
+    const result expected = whole_run(&options);
+    const double whole = now() - began;
     int n_kills = 0, n_resumed = 0;
     for (int round = 0; round < 4; round++) {
         int finished = 0;
         for (int kills = 0; kills < 12 && !finished; kills++, n_kills++) {
             n_resumed += exists(checkpoint);
-            finished = train_and_kill(&options, below(60000));
+            finished = train_and_kill(&options, 1e-3 * below(500) * whole);
         }
         qkv_error error;
         if (!finished && run_on(options, &error) != QKV_OK) fail_msg("%s", error.message);
