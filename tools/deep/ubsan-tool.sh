@@ -3,7 +3,7 @@
 # NULL for every argument. Left out are tests that take long and call what others call, too.
 . tools/deep/lib.sh
 export UBSAN_OPTIONS=print_stacktrace=1
-long='cli_(check|inputs|interrupts|manual|outputs|plot|resume|terminal)'
+long='cli_(check|docs|inputs|interrupts|learn|manual|outputs|plot|resume|terminal)'
 long="$long|hostile_attention_(addresses|fpstate|half_values|hidden|huge|nested|options|process|threads|values)"
 some_tests ubsan "qkv-tool qkv_manual serve_client nulls" -R '^(hostile|cli|null)_' -E "^($long)\$" -LE long
 echo "$n_cases cases"
