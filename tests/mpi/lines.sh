@@ -130,7 +130,7 @@ ends() {
 }
 
 # With a journal the rest is done by another number of ranks, and the vectors are those of one process.
-head -n 45000 "$folder/many" >"$folder/texts"
+head -n 15000 "$folder/many" >"$folder/texts"
 "$qkv" embed --file "$folder/texts" -o "$folder/whole.npy" --quiet 2>"$folder/err" || failed=1
 killed 100000 embed --file "$folder/texts" -o "$folder/killed.npy"
 check "killed: no journal" test -s "$folder/journal"
