@@ -151,8 +151,9 @@ static qkv_tokenizer *random_merges(unsigned *seed, int n) {
             a = rand_r(seed) % n_tokens;
             b = rand_r(seed) % n_tokens;
         } while (strlen(tokens[a]) + strlen(tokens[b]) > 6);
-        memcpy(tokens[n_tokens], tokens[a], strlen(tokens[a]) + 1);
-        strcat(tokens[n_tokens], tokens[b]);
+        const size_t n_a = strlen(tokens[a]);
+        memcpy(tokens[n_tokens], tokens[a], n_a);
+        memcpy(tokens[n_tokens] + n_a, tokens[b], strlen(tokens[b]) + 1);
         for (int t = 0; t < n_tokens; t++) known |= strcmp(tokens[t], tokens[n_tokens]) == 0;
         pairs[i][0] = a;
         pairs[i][1] = b;
