@@ -1,4 +1,4 @@
-# cost: 4
+# cost: 5
 # The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
 # tests with every other Python that is found; the conversion of GGUF files. NumPy, onnx, mypy, ruff and gguf come from PyPI.
 . tools/deep/lib.sh

@@ -1,4 +1,4 @@
-# cost: 3
+# cost: 4
 # Other processors, by emulation: one without AVX, which gets scalar code, and one with AVX2. The same bytes as natively. (What ends
 # its arrays at guard pages runs on the first only: the emulated vmaskmovps touches lanes that are masked off.)
 . tools/deep/lib.sh
