@@ -150,9 +150,9 @@ long -o "$d/long.html" --quiet
 code 0
 check "why there is no map" grep -q '"map_note":"There is no map: n_queries + n_keys = 8204 .*`--map cosine` makes one of up to 65536 points\."' "$d/long.html"
 check "there is a map" test "$(grep -c '"map":"' "$d/long.html")" -eq 0
-head -c 4000 "$folder/long_text" >"$folder/text"
+head -c 2000 "$folder/long_text" >"$folder/text"
 input=$folder/text
-for ticks in 50 200 800 3200 12800; do
+for ticks in 25 100 400 1600 6400; do
     rm -f "$d/long.html"
     interrupt INT look - --model "$folder/long" --isa scalar --threads 1 -o "$d/long.html"
     [ -f "$d/long.html" ] && break

@@ -1,7 +1,8 @@
 /*
- * Decode with keys in pieces has the bits of one process: every pair of features, keys of every
- * type, in one array or in pages, cut unevenly and into empty pieces for 1 to 8 ranks, as threads
- * and as processes; with statistics now and then. Scheme "tree" keeps the bounds of one process.
+ * Decode with keys in pieces has the bits of one process: every pair of features, each with keys of
+ * every second type, in one array or in pages, cut unevenly and into empty pieces for 1 to 8 ranks,
+ * as threads and as processes; with statistics now and then. Scheme "tree" keeps the bounds of one
+ * process.
  */
 #include "dist/turns.h"
 
@@ -34,14 +35,15 @@ static void every_pair(void) {
         const int column = n % COLUMNS;
         stored_case x;
         if (!check_columns[column].decode || !pair_exists(p, column) ||
-            !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
+            (n / COLUMNS + column) % 2 || !takes_pair(n / COLUMNS, column) || !my_turn(n_cases++))
             continue;
         const recipe y = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
         stored_case_make_of(&x, &y, check_columns[column].stored, rng_next(&r));
         results whole = in_one_process(&x, n % 3 == 0, &r);
         const int size = (int)rng_between(&r, 1, 8);
         in_pieces(&x, &whole, QKVI_SCHEME_ORDERED, world_of_threads, size, &r);
-        if (n % 2) in_pieces(&x, &whole, QKVI_SCHEME_TREE, world_of_threads, size, &r);
+        if (n / COLUMNS / 2 % 2)
+            in_pieces(&x, &whole, QKVI_SCHEME_TREE, world_of_threads, size, &r);
         if (n % 7 == 0 && !UNDER_TSAN)
             in_pieces(&x, &whole, QKVI_SCHEME_ORDERED, world_of_processes, size, &r);
         results_free(&whole);
