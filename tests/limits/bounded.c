@@ -2,7 +2,8 @@
  * bounded PACE_FILE SECONDS COMMAND [ARGUMENT...]: runs a test, and ends it with all its processes
  *
  * - when together they took more CPU than SECONDS times the pace (limits.h), or
- * - when they hang: within IDLE_SECONDS times the pace they took next to none.
+ * - when they hang: for IDLE_SECONDS times the pace they took next to none, and did not wait for a
+ *   processor either.
  *
  * Neither happens to a test because the machine is slow, or has other work to do. The command gets
  * the pace in QKV_TEST_PACE. Its exit status is passed on; the last line says what it took.
@@ -27,8 +28,9 @@
 
 enum { MOST_PROCESSES = 4096, IDLE_SECONDS = 120, NOT_RUN = 126, ENDED_HERE = 124 };
 
-/* Of one processor. A loop that sleeps and looks takes less, a test on a busy machine more. */
-static const double IDLE_SHARE = 0.1;
+/* Of one processor, and of the looks that found one of ours running, or ready to. A loop that sleeps
+ * and looks is below; on a machine with much to do, a test waits for a processor, and is ready. */
+static const double IDLE_SHARE = 0.05;
 
 static const struct timespec LOOK_EVERY = { 0, 250000000 };
 
@@ -36,6 +38,7 @@ typedef struct process {
     pid_t pid, parent;
     char name[64];
     double seconds;
+    bool is_ready; /* it runs, waits for a processor, or for the disk */
     bool is_ours;
 } process;
 
@@ -56,6 +59,7 @@ static double now(void) {
 static bool read_process(const char *pid, process *p) {
     char path[64], line[1024];
     unsigned long ticks[4];
+    char state;
     int parent;
     snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
     FILE *const in = fopen(path, "r");
@@ -64,10 +68,12 @@ static bool read_process(const char *pid, process *p) {
     fclose(in);
     char *const open = is_read ? strchr(line, '(') : NULL, *const close = strrchr(line, ')');
     if (!open || !close ||
-        sscanf(close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &parent,
-               &ticks[0], &ticks[1], &ticks[2], &ticks[3]) != 5)
+        sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &state,
+               &parent, &ticks[0], &ticks[1], &ticks[2], &ticks[3]) != 6)
         return false;
-    *p = (process){ .pid = (pid_t)atoi(pid), .parent = (pid_t)parent };
+    *p = (process){ .pid = (pid_t)atoi(pid),
+                    .parent = (pid_t)parent,
+                    .is_ready = state == 'R' || state == 'D' };
     snprintf(p->name, sizeof p->name, "%.*s", (int)(close - open - 1), open + 1);
     for (int k = 0; k < 4; k++) p->seconds += (double)ticks[k] / (double)sysconf(_SC_CLK_TCK);
     return true;
@@ -105,6 +111,12 @@ static double look(void) {
     return seconds;
 }
 
+static bool some_are_ready(void) {
+    for (int i = 0; i < run.n; i++)
+        if (run.processes[i].is_ours && run.processes[i].is_ready) return true;
+    return false;
+}
+
 static void kill_ours(void) {
     for (int i = 0; i < run.n; i++) {
         const process *const p = &run.processes[i];
@@ -132,25 +144,36 @@ static int exit_code(int status) {
     return 128 + WTERMSIG(status);
 }
 
-/* Until the command ends or has to be ended. Idleness is judged at the end of each window. */
+/* A stretch of time, at the end of which a test that did nothing hangs. */
+typedef struct window {
+    double began, seconds; /* of CPU, by then */
+    int n_looks, n_ready;
+} window;
+
+static bool hangs(const window *w, double seconds, double length) {
+    return seconds - w->seconds < IDLE_SHARE * length && w->n_ready <= IDLE_SHARE * w->n_looks;
+}
+
+/* Until the command ends or has to be ended. */
 static int watch(const sigset_t *children) {
-    const double window = IDLE_SECONDS * run.pace;
-    double began = now(), seconds_then = 0;
+    const double length = IDLE_SECONDS * run.pace;
+    window w = { .began = now() };
     int status;
     while (!command_has_ended(&status)) {
         if (sigtimedwait(children, NULL, &LOOK_EVERY) == SIGCHLD) continue;
         const double seconds = look();
-        const bool hangs = now() - began > window && seconds - seconds_then < IDLE_SHARE * window;
-        if (seconds > run.most_seconds || hangs) {
-            printf(hangs ? "limits: it hangs, for %.0f s now\n"
-                         : "limits: more than %.0f s of CPU\n",
-                   hangs ? window : run.most_seconds);
+        w.n_looks++;
+        w.n_ready += some_are_ready();
+        if (seconds > run.most_seconds) {
+            printf("limits: more than %.0f s of CPU\n", run.most_seconds);
             return kill_ours(), ENDED_HERE;
         }
-        if (now() - began > window) {
-            began = now();
-            seconds_then = seconds;
+        if (now() - w.began <= length) continue;
+        if (hangs(&w, seconds, length)) {
+            printf("limits: it hangs, for %.0f s now\n", length);
+            return kill_ours(), ENDED_HERE;
         }
+        w = (window){ .began = now(), .seconds = seconds };
     }
     return exit_code(status);
 }
