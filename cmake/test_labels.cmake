@@ -1,11 +1,11 @@
-# Each test has one of the labels quick, long and memory, by which `./dev test` chooses (tools/run_tests.sh). Those that run under
+# Each test has one of the labels quick, long, memory and deep, by which `./dev test` chooses (tools/run_tests.sh). Those that run under
 # sanitizers, too, are also labelled sanitized, and parser if they are about what reads bytes from outside. A folder's CMakeLists.txt
 # calls qkv_label_tests() at its end.
 #
+# Minutes: mpi_train does what the recipe does in fewer and smaller steps, and 2, 3 and 5 ranks do what 8 do.
+set(qkv_deep_tests mpi_recipe mpi_ranks_8)
 # Long tests: 10 s and more of a core (AMD Zen 5, two jobs), where quicker tests run the same code. Behind each: its seconds.
 set(qkv_long_tests
-    mpi_recipe                      # 220: mpi_train does the same in fewer and smaller steps
-    mpi_ranks_8                     # 100: 2 and 3 ranks run the same
     mpi_ranks_5                     # 90
     prop_attention_types            # 51
     dist_ring                       # 26: what MPI runs of it is in mpi_ranks
@@ -30,13 +30,13 @@ set(qkv_sanitized_tests "^(unit|prop|golden|dist|fuzz|hostile|oom)_")
 # A minute and more under AddressSanitizer, which look at numbers of calls that other tests make there: they are left out.
 set(qkv_number_tests
     hostile_attention_huge hostile_attention_values prop_attention_columns_facts prop_attention_dp prop_attention_mask_gradient
-    mpi_recipe unit_train_compute)
+    unit_train_compute)
 # Minutes there, or half a minute of the release build: they start first, so that none is left running alone.
 set(qkv_first_tests oom_train oom_view oom_model oom_kill cli_manual check prop_net hostile_attention_nested)
 # (fuzz_attend, of the tool's options, would need the whole tool; fuzz_attention and fuzz_kv read no bytes from outside.)
 string(CONCAT qkv_parser_tests
     "^(fuzz_|unit_(serve_|store_|tokenizer|bpe|vocab|table|added_tokens|generation_config|grammar)|prop_store_"
-    "|golden_(added|bpe|sentence|spm|stored|strings|tokenizer|unicode)"
+    "|golden_(added|bpe|sentence|spm|stored|strings|tokenizer)"
     "|hostile_(audit|decoder_files|family_files|model_files|np[yz]|safetensors|shards|small_files|spm|tables|vocab))")
 
 # Programs of the tests that run under sanitizers: a build of these alone, too, is what they need.
@@ -54,6 +54,8 @@ function(qkv_label_tests)
         set(labels quick)
         if(test IN_LIST qkv_long_tests)
             set(labels long)
+        elseif(test IN_LIST qkv_deep_tests)
+            set(labels deep)
         elseif(test MATCHES "^oom_" AND NOT test STREQUAL oom_complete)
             set(labels memory)
         elseif(test MATCHES "${qkv_parser_tests}" AND NOT test MATCHES "^fuzz_(attend|attention|kv)$")

@@ -1,0 +1,6 @@
+# cost: 6
+# Open MPI on more ranks than --all starts, and the recipe of models/default over ranks: tests labelled deep.
+. tools/deep/lib.sh
+./dev build release
+run_tests release -L deep
+echo "$n_cases cases"
