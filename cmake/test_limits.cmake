@@ -9,18 +9,15 @@ set(qkv_pace_file ${CMAKE_BINARY_DIR}/pace.txt)
 add_test(NAME pace COMMAND pace ${qkv_pace_file})
 set_tests_properties(pace PROPERTIES FIXTURES_SETUP pace LABELS quick)
 
-# Reference seconds of CPU of a test, unless it names its own: many times what any takes, for loops that do not end.
-set(qkv_limit_seconds 1500)
+# Reference seconds of CPU of a test: many times what any takes, for loops that do not end.
+set(limit_seconds 1500)
 # ctest's own limit is by the clock: hours, which only what hangs reaches.
 set(no_timeout 7200)
 
-# qkv_test(NAME name [SECONDS n] [WORKING_DIRECTORY folder] COMMAND program [argument…]): add_test, within limits. An emulator starts
-# no other programs: there, tests have none.
+# qkv_test(NAME name [WORKING_DIRECTORY folder] COMMAND program [argument…]): add_test, within limits. An emulator starts no other
+# programs: there, tests have no limits.
 function(qkv_test)
-    cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;SECONDS;WORKING_DIRECTORY" "COMMAND")
-    if(NOT ARG_SECONDS)
-        set(ARG_SECONDS ${qkv_limit_seconds})
-    endif()
+    cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;WORKING_DIRECTORY" "COMMAND")
     if(NOT ARG_WORKING_DIRECTORY)
         set(ARG_WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
     endif()
@@ -30,7 +27,7 @@ function(qkv_test)
             set_property(GLOBAL PROPERTY qkv_program_of_${ARG_NAME} ${program})
             set(program $<TARGET_FILE:${program}>)
         endif()
-        list(PREPEND ARG_COMMAND bounded ${qkv_pace_file} ${ARG_SECONDS} ${program})
+        list(PREPEND ARG_COMMAND bounded ${qkv_pace_file} ${limit_seconds} ${program})
     endif()
     add_test(NAME ${ARG_NAME} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${ARG_WORKING_DIRECTORY})
     set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${no_timeout} FIXTURES_REQUIRED pace)
