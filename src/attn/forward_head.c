@@ -59,17 +59,11 @@ void qkvi_forward_pack_block(const qkvi_forward_call *x, const qkvi_forward_head
  */
 enum { MOST_FETCHED = 768 << 10 };
 
-static qkvi_fetch fetch_rows(const void *x, qkv_dtype type, int64_t stride, int64_t n,
+static qkvi_ahead fetch_rows(const void *x, qkv_dtype type, int64_t stride, int64_t n,
                              int64_t dim) {
-    const int64_t row_bytes = dim * qkvi_dtype_bytes(type);
-    return (qkvi_fetch){
-        .at = x,
-        .row_bytes = stride * qkvi_dtype_bytes(type),
-        .n_rows = n,
-        .lines = n > 0 && n <= MOST_FETCHED / qkvi_max_i64(row_bytes, 1)
-                     ? qkvi_ceil_div(row_bytes, 64)
-                     : 0,
-    };
+    const int64_t size = qkvi_dtype_bytes(type);
+    const bool few = n <= MOST_FETCHED / qkvi_max_i64(dim * size, 1);
+    return qkvi_ahead_rows(x, few ? n : 0, stride * size, dim * size);
 }
 
 void qkvi_forward_announce(const qkvi_forward_call *x, int64_t index,
@@ -82,8 +76,10 @@ void qkvi_forward_announce(const qkvi_forward_call *x, int64_t index,
     const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w.b, w.g, key));
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w.b, w.g, key));
     const void *q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w.b, h, 0));
-    scratch->fetch[1] = fetch_rows(k, p->dtype, p->k_stride[2], n_keys, p->head_dim);
-    scratch->fetch[2] = fetch_rows(v, p->dtype, p->v_stride[2], n_keys, p->head_dim_v);
+    if (!qkvi_hides(p)) { /* it is not known yet which of them will be read */
+        scratch->fetch[1] = fetch_rows(k, p->dtype, p->k_stride[2], n_keys, p->head_dim);
+        scratch->fetch[2] = fetch_rows(v, p->dtype, p->v_stride[2], n_keys, p->head_dim_v);
+    }
     scratch->fetch[3] = fetch_rows(q, p->dtype, p->q_stride[2], w.rules.n_queries, p->head_dim);
 }
 
@@ -171,7 +167,8 @@ void qkvi_forward_attend_queries(const qkvi_forward_call *x, const qkvi_forward_
     void *o = qkvi_elem(p->o, p->o_dtype, qkvi_q_at(p, p->o_stride, w->b, h, i0));
     place_queries(x, slot, qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w->b, h, i0)), o,
                   &a);
-    slot->scratch->fetch[0] = fetch_rows(o, p->o_dtype, p->o_stride[2], a.n_queries, p->head_dim_v);
+    slot->scratch->fetch[0] = fetch_rows(
+        o, p->o_dtype, p->o_stride[2], !x->part || x->part->last ? a.n_queries : 0, p->head_dim_v);
     x->kernels->attend_block(&a);
     if (a.stats) qkvi_stats_count(p, w->b, h, &stats);
     if (p->o_dtype != QKV_F32 && (!x->part || x->part->last))

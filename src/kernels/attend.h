@@ -24,6 +24,7 @@
 #define QKVI_KERNELS_ATTEND_H
 
 #include "core/ints.h"
+#include "kernels/ahead.h"
 #include "kernels/class.h"
 
 enum {
@@ -90,14 +91,6 @@ typedef struct qkvi_attend_tile {
     bool started;    /* an earlier block has written its rows of o_sum */
 } qkvi_attend_tile;
 
-/* Rows of memory that will be read soon: `lines` cache lines of each. */
-typedef struct qkvi_fetch {
-    const char *at;
-    int64_t row_bytes; /* stride */
-    int64_t n_rows, lines;
-    int64_t row, line; /* the next; line == lines: done */
-} qkvi_fetch;
-
 /*
  * Scratch of one thread. Lanes and rows beyond the queries of the block hold numbers of no
  * consequence.
@@ -117,10 +110,10 @@ typedef struct qkvi_attend_scratch {
     uint32_t panels[QKVI_QUERY_BLOCK / 32]; /* of the block of keys, that 32 rows may see */
 
     /*
-     * What to fetch into L2 in the last block of keys, while values are summed: filled by the
-     * caller, eaten by attend_block.
+     * What is announced in the last block of keys, while values are summed: filled by the caller,
+     * eaten by attend_block.
      */
-    qkvi_fetch fetch[QKVI_FETCHES];
+    qkvi_ahead fetch[QKVI_FETCHES];
 } qkvi_attend_scratch;
 
 /*

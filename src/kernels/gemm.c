@@ -8,7 +8,7 @@
  *             for every 256 of k
  *                 for each tile     6 or 12 rows of A
  *
- * What is read next of B is fetched while a tile is computed. Where a block has a tile or two (a
+ * What is read next of B is announced while a tile is computed. Where a block has a tile or two (a
  * sentence, or one token) all of k is taken at once, so that B is read once and from end to end.
  *
  * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the
@@ -33,9 +33,9 @@ enum {
     ROWS_MOST = 96,
     PANELS_MOST = 24,
     K_STEP = 3 * QKVI_GEMM_K_BLOCK,
-    TILES_STREAMED = 2,     /* a block of so many reads B once */
-    STREAM_AHEAD = 8 << 10, /* bytes */
-    TASKS_PER_THREAD = 8,   /* so that uneven threads end together */
+    TILES_STREAMED = 2,   /* a block of so many reads B once */
+    STREAM_ROWS = 64,     /* of B, 8 KiB, that are on their way */
+    TASKS_PER_THREAD = 8, /* so that uneven threads end together */
     PANELS_TRIED = 3
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
@@ -145,37 +145,70 @@ struct block {
     int64_t i0, i1, j0, j1;
 };
 
+/* Rows of packed B, of a panel or of several that follow each other. */
+struct rows {
+    const float *at;
+    int64_t n;
+};
+
+static const float *packed_at(const struct gemm_job *job, int64_t c, int64_t j0) {
+    return job->packed_b + j0 * job->k + c * QKVI_PANEL;
+}
+
+/* At most n rows of B from row c of the panel of column j0 on. */
+static struct rows rows_of_panel(const struct gemm_job *job, int64_t c, int64_t j0, int64_t n) {
+    return (struct rows){ packed_at(job, c, j0), qkvi_min_i64(n, job->k - c) };
+}
+
 /*
- * A panel's rows k0 … k0 + k_len - 1. next: where the same of the panel that follows begins; each
- * tile fetches its share of that.
+ * n rows of B, which is read from end to end, but further on than row c of the panel; fewer at its end.
+ * One tile meets the rows that it announces; of two tiles the first would meet those that the second
+ * one has yet to announce, so theirs belong to the next chain.
  */
+static struct rows rows_of_stream(const struct gemm_job *job, const struct block *block, int64_t c,
+                                  int64_t j0, int64_t n) {
+    const bool one_tile = block->i1 - block->i0 <= job->kernels->mr;
+    const int64_t row = c + (one_tile ? STREAM_ROWS : QKVI_GEMM_K_BLOCK);
+    const int64_t left = qkvi_ceil_div(job->n - j0, QKVI_PANEL) * job->k - row;
+    return left <= 0 ? (struct rows){ job->packed_b, 0 }
+                     : (struct rows){ packed_at(job, row, j0), qkvi_min_i64(n, left) };
+}
+
+/* What is read after the last chain below k1 of the panel of column j0: n rows at most. */
+static struct rows rows_after(const struct gemm_job *job, const struct block *block, int64_t j0,
+                              int64_t k0, int64_t k1, int64_t n) {
+    if (j0 + QKVI_PANEL < block->j1) return rows_of_panel(job, k0, j0 + QKVI_PANEL, n);
+    if (k1 < job->k) return rows_of_panel(job, k1, block->j0, n);
+    if (block->j1 < job->n) return rows_of_panel(job, 0, block->j1, n);
+    return block->i1 < job->m ? rows_of_panel(job, 0, 0, n) : (struct rows){ job->packed_b, 0 };
+}
+
+/* A panel's rows k0 … k0 + k_len - 1. Each tile announces its share of what is next. */
 static void multiply_panel(const struct gemm_job *job, const struct block *block, int64_t j0,
-                           int64_t k0, int64_t k_len, const char *next) {
+                           int64_t k0, int64_t k_len, struct rows next) {
     const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, job->n - j0), mr = job->kernels->mr;
-    const float *panel = job->packed_b + j0 * job->k + k0 * QKVI_PANEL;
-    const int64_t row_bytes = QKVI_PANEL * (int64_t)sizeof *panel;
+    const float *panel = packed_at(job, k0, j0);
     const float *bias = job->bias && k0 + k_len == job->k ? job->bias + j0 : NULL;
-    const int64_t step = row_bytes / qkvi_ceil_div(block->i1 - block->i0, mr);
-    for (int64_t i = block->i0; i < block->i1; i += mr, next += step * k_len) {
+    const int64_t share = qkvi_ceil_div(next.n, qkvi_ceil_div(block->i1 - block->i0, mr));
+    for (int64_t i = block->i0; i < block->i1; i += mr) {
         const int n_rows = (int)qkvi_min_i64(mr, block->i1 - i);
+        const int64_t n = qkvi_min_i64(share, next.n);
         job->kernels->gemm_tile(n_rows, n_cols, k_len, job->a + i * job->a_row + k0 * job->a_col,
                                 job->a_row, job->a_col, panel, job->c + i * job->c_row + j0,
-                                job->c_row, k0 > 0 || job->accumulate, bias, next, step);
+                                job->c_row, k0 > 0 || job->accumulate, bias, next.at, n);
+        next.at += n * QKVI_PANEL, next.n -= n;
     }
 }
 
 /* Columns j0 … of a block, for the chains of k from k0 on and below k1; once even if there are none. */
 static void multiply_chains(const struct gemm_job *job, const struct block *block, int64_t j0,
                             int64_t k0, int64_t k1, bool stream) {
-    const int64_t next_j0 = j0 + QKVI_PANEL < block->j1 ? j0 + QKVI_PANEL : block->j0;
-    const char *const after = (const char *)(job->packed_b + next_j0 * job->k + k0 * QKVI_PANEL);
+    const int64_t begin = k0;
     do {
         const int64_t k_len = qkvi_min_i64(QKVI_GEMM_K_BLOCK, k1 - k0), end = k0 + k_len;
-        const char *next = (const char *)(job->packed_b + j0 * job->k + end * QKVI_PANEL);
-        if (stream)
-            next += STREAM_AHEAD - k_len * QKVI_PANEL * (int64_t)sizeof(float);
-        else if (end == k1)
-            next = after;
+        const struct rows next = stream     ? rows_of_stream(job, block, k0, j0, k_len)
+                                 : end < k1 ? rows_of_panel(job, end, j0, k_len)
+                                            : rows_after(job, block, j0, begin, k1, k_len);
         multiply_panel(job, block, j0, k0, k_len, next);
         k0 = end;
     } while (k0 < k1);

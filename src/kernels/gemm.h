@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "core/pool.h"
+#include "kernels/ahead.h"
 #include "kernels/table.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
@@ -35,10 +36,15 @@ size_t qkvi_gemm_packed_elems(int64_t k, int64_t n);
 void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, float *packed);
 
-/* Asks for n floats of each of some rows that are too short for the processor to see where they go. */
+/*
+ * Announces n floats of each of some rows that are too short for the processor to see where they go: the
+ * lines that begin in them (ahead.h).
+ */
 static inline void qkvi_fetch_rows(const float *x, int64_t x_row, int64_t n_rows, int64_t n) {
-    for (int64_t i = 0; i < n_rows; i++)
-        for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(x + i * x_row + c);
+    for (int64_t i = 0; i < n_rows; i++) {
+        const qkvi_ahead row = qkvi_ahead_bytes(x + i * x_row, n * (int64_t)sizeof *x);
+        for (int64_t line = 0; line < row.left; line++) qkvi_announce(row.at + line * row.step);
+    }
 }
 
 /* Where a packed k x n matrix has B[c][j]. */

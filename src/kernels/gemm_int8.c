@@ -2,7 +2,7 @@
  * Matrix products of 8-bit integers: packing of B, and the loops over blocks. See gemm_int8.h.
  *
  * A is rounded once, by all threads. Blocks of rows x panels are tasks; in one, each panel of B meets all
- * tiles of rows, and the next panel is fetched meanwhile. Where a block has one tile of rows (a token) B is
+ * tiles of rows, and the next panel is announced meanwhile. Where a block has one tile of rows (a token) B is
  * read once and from end to end.
  */
 #include "kernels/gemm_int8.h"
@@ -22,8 +22,7 @@ enum {
     PACK_COLUMNS = 16,      /* gathered at once: 4 KiB */
     GROUPS_AT_ONCE = 8,     /* without memory for A: 7 KiB of 12 rows */
     ROWS_AT_ONCE = 12,
-    ROUND_AT_ONCE = 16, /* rows */
-    QUADS = QKVI_INT8_GROUP / 4
+    ROUND_AT_ONCE = 16 /* rows */
 };
 
 /* ---- Packing --------------------------------------------------------------------------------- */
@@ -144,22 +143,44 @@ static void tile_of_floats(const product *p, int n_rows, int n_cols, int64_t i,
     } while (g < p->n_groups);
 }
 
-/* Rows i0 … i1 - 1 by the panel of column j0; after: what is read next, fetched by the tiles in equal parts. */
+/* Groups of packed B, one after the other. */
+typedef struct groups {
+    const qkvi_int8_panel *at;
+    int64_t n;
+} groups;
+
+/* Up to `most` groups from number `first` of the product on, as far as B goes. */
+static groups groups_from(const product *p, int64_t first, int64_t most) {
+    const int64_t all = qkvi_ceil_div(p->job.n, QKVI_INT8_COLUMNS) * p->n_groups;
+    return (groups){ p->job.packed_b + first, qkvi_max_i64(0, qkvi_min_i64(most, all - first)) };
+}
+
+/* What is read after the panel of column j0, or, where B is read from end to end, STREAM_AHEAD further on. */
+static groups groups_after(const product *p, int64_t i1, int64_t j0, bool stream) {
+    const int64_t first = j0 / QKVI_INT8_COLUMNS * p->n_groups;
+    const int64_t ahead = qkvi_ceil_div(STREAM_AHEAD, (int64_t)sizeof(qkvi_int8_panel));
+    if (stream) return groups_from(p, first + ahead, p->n_groups);
+    const groups next = groups_from(p, first + p->n_groups, p->n_groups);
+    return next.n == 0 && i1 < p->job.m ? groups_from(p, 0, p->n_groups) : next;
+}
+
+/* Rows i0 … i1 - 1 by the panel of column j0; after: announced by the tiles in equal parts. */
 static void multiply_panel(const product *p, int64_t i0, int64_t i1, int64_t j0,
-                           const qkvi_int8_panel *panel, const char *after) {
+                           const qkvi_int8_panel *panel, groups after) {
     const qkvi_gemm_int8_job *const j = &p->job;
     const int mr = j->kernels->mr, n_cols = (int)qkvi_min_i64(QKVI_INT8_COLUMNS, j->n - j0);
-    const int64_t n_tiles = qkvi_ceil_div(i1 - i0, mr);
-    const int64_t step = qkvi_ceil_div((int64_t)sizeof *panel / QUADS, n_tiles);
+    const int64_t share = qkvi_ceil_div(after.n, qkvi_ceil_div(i1 - i0, mr));
     const float *const bias = j->bias ? j->bias + j0 : NULL;
-    for (int64_t i = i0; i < i1; i += mr, after += step * QUADS * p->n_groups) {
+    for (int64_t i = i0; i < i1; i += mr) {
         const int n_rows = (int)qkvi_min_i64(mr, i1 - i);
+        const int64_t n = qkvi_min_i64(share, after.n);
         float *const c = j->c + i * j->n + j0;
         if (j->rows)
             j->kernels->int8_tile(n_rows, n_cols, p->n_groups, j->rows + i * p->n_groups,
-                                  p->n_groups, panel, c, j->n, 0, bias, after, step);
+                                  p->n_groups, panel, c, j->n, 0, bias, after.at, n);
         else
             tile_of_floats(p, n_rows, n_cols, i, panel, c, bias);
+        after.at += n, after.n -= n;
     }
 }
 
@@ -173,9 +194,7 @@ static void do_block(void *argument, int index) {
     const bool stream = i1 - i0 <= j->kernels->mr;
     for (int64_t at = j0; at < j1; at += QKVI_INT8_COLUMNS) {
         const qkvi_int8_panel *const panel = j->packed_b + at / QKVI_INT8_COLUMNS * p->n_groups;
-        const char *const after =
-            stream ? (const char *)panel + STREAM_AHEAD : (const char *)(panel + p->n_groups);
-        multiply_panel(p, i0, i1, at, panel, after);
+        multiply_panel(p, i0, i1, at, panel, groups_after(p, i1, at, stream));
     }
     for (int64_t i = i0; j->map && i < i1; i++)
         j->map(j1 - j0, j->c + i * j->n + j0, j->mapped + i * j->n + j0);

@@ -33,12 +33,12 @@ typedef struct qkvi_kernels {
     /*
      * C[n_rows][n_cols] = A B, or C += A B if add; then C += bias[n_cols], if there is one. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b:
      * one packed panel. A[i][c] lies at a[i * a_row + c * a_col]. Each product is one fmaf chain
-     * from 0 in the order of k. ahead + k ahead_step and the 64 bytes after it are fetched into a
-     * cache at step k; they need not exist.
+     * from 0 in the order of k. ahead_rows <= k rows of panels from `ahead` on, which will be read
+     * soon, are announced meanwhile (ahead.h); 0: none.
      */
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add,
-                      const float *bias, const void *ahead, int64_t ahead_step);
+                      const float *bias, const float *ahead, int64_t ahead_rows);
 
     /*
      * By classes of bf16: C[n_rows][n_cols] continues its chains by A B, n elements deep, a step of
@@ -53,13 +53,13 @@ typedef struct qkvi_kernels {
      * By 8-bit integers (int8.h). round: n_rows of n floats as groups, rows of them y_row apart. tile:
      * C[n_rows][n_cols] of products over n_groups, added to what C had if add; then C += bias[n_cols], if there is
      * one. 1 <= n_rows <= mr, 1 <= n_cols <= 32; rows of a are a_row groups apart; b: one packed
-     * panel. ahead as in gemm_tile, a step for every 4 of k.
+     * panel. ahead_groups <= n_groups groups from `ahead` on are announced as in gemm_tile.
      */
     void (*int8_round)(int64_t n_rows, int64_t n, const float *x, int64_t x_row, qkvi_int8_group *y,
                        int64_t y_row);
     void (*int8_tile)(int n_rows, int n_cols, int64_t n_groups, const qkvi_int8_group *a,
                       int64_t a_row, const qkvi_int8_panel *b, float *c, int64_t c_row, int add,
-                      const float *bias, const void *ahead, int64_t ahead_step);
+                      const float *bias, const qkvi_int8_panel *ahead, int64_t ahead_groups);
 
     /* The forward pass of a block of queries: attend.h. */
     void (*attend_block)(const qkvi_attend *a);

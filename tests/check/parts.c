@@ -91,7 +91,7 @@ static void part_gemm_tile(trial *t) {
     const int mr = t->kernels->mr;
     for (int i = 0; i < rows; i += mr)
         t->kernels->gemm_tile(rows - i < mr ? rows - i : mr, cols, k, a + i * a_row, a_row, a_col,
-                              b, c + i * ldc, ldc, add, bias, b, 128);
+                              b, c + i * ldc, ldc, add, bias, b, k / (1 + i));
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < cols; j++) {
             float sum = 0;

@@ -36,7 +36,7 @@ static void amx_products(const attend *a, int i, int rows, const uint32_t *panel
 
 /* What attend_score_tile does with a tile in registers. */
 static void amx_scores(const attend *a, int i, const uint32_t *panel, float *s, float *max,
-                       attend_end end, const mask_sight *sight, bool begin, tile_ahead ahead) {
+                       attend_end end, const mask_sight *sight, bool begin, qkvi_ahead *ahead) {
     const int rows = attend_rows(a, i);
     const vf scale = vf_set1(a->scale);
     vf top[V_MR];
@@ -58,7 +58,7 @@ static void amx_scores(const attend *a, int i, const uint32_t *panel, float *s, 
 }
 
 static void amx_scores_whole(const attend *a, attend_run rows, const uint32_t *panel, float *s,
-                             bool begin, tile_ahead ahead) {
+                             bool begin, qkvi_ahead *ahead) {
     for (int i = rows.from; i < rows.to; i += V_MR)
         amx_scores(a, i, panel, s + i * QKVI_SCORE_ROW, attend_max(a->scratch, i), ATTEND_AS_IT_IS,
                    NULL, begin, ahead);
@@ -74,15 +74,31 @@ static vf amx_selected(uint32_t take, const float *p, const uint32_t *v, vf c) {
     return take ? amx_step(c, take, p, v) : c;
 }
 
+/*
+ * The step at which qkvi_amx_values announces its n lines, 0 for none. Of a stretch with fewer, they are
+ * announced here.
+ */
+static int64_t amx_announce(qkvi_ahead *ahead, int64_t n) {
+    qkvi_ahead_turn(ahead);
+    if (ahead->left >= n) {
+        ahead->left -= n;
+        return ahead->step;
+    }
+    for (; ahead->left > 0; ahead->left--, ahead->at += ahead->step) v_prefetch(ahead->at);
+    return 0;
+}
+
 /* P V of 16 rows, those of `rows` at the place of row i: their sums. */
 static const float *amx_value_sums(const attend *a, int i, int rows, uint32_t panels,
-                                   const uint32_t *v, tile_ahead ahead, float sums[16 * 32]) {
+                                   const uint32_t *v, qkvi_ahead *ahead, float sums[16 * 32]) {
     enum { LAST = QKVI_QUERY_BLOCK - 16 };
     const int first = i < LAST ? i : LAST; /* beyond the scores there are no rows */
     const bool by_tiles = a->class == QKVI_CLASS_AMX_TILES;
     const uint16_t *p = (const uint16_t *)(a->scratch->s + (by_tiles ? first : i) * QKVI_SCORE_ROW);
     if (by_tiles) {
-        qkvi_amx_values(panels, p, 2 * QKVI_SCORE_ROW, v, sums, ahead.at, ahead.step);
+        const int64_t step = amx_announce(ahead, 16 * __builtin_popcount(panels));
+        qkvi_amx_values(panels, p, 2 * QKVI_SCORE_ROW, v, sums, ahead->at, step);
+        ahead->at += step * 16 * __builtin_popcount(panels);
         return sums + 32 * (i - first);
     }
     memset(sums, 0, 16 * 32 * sizeof *sums);
@@ -95,7 +111,7 @@ static const float *amx_value_sums(const attend *a, int i, int rows, uint32_t pa
 
 /* O = fma(O, alpha, P V) for 16 rows at most and 32 channels. */
 static void amx_value_rows(const attend *a, int i, int rows, const uint32_t *v, int64_t d,
-                           tile_ahead ahead) {
+                           qkvi_ahead *ahead) {
     _Alignas(64) float sums[16 * 32];
     const qkvi_attend_scratch *w = a->scratch;
     const qkvi_attend_tile *tile = &w->tile[i / V_MR];
@@ -127,10 +143,9 @@ static void amx_values(const attend *a, int64_t key0, int64_t end) {
         for (int i = 0; i < a->n_queries; i += step) {
             const qkvi_attend_tile *tile = &w->tile[i / V_MR];
             const int rows = a->n_queries - i < step ? a->n_queries - i : step;
-            tile_ahead ahead = { (const char *)w, 0 };
+            qkvi_ahead none = { .at = (const char *)w };
+            qkvi_ahead *const ahead = key0 + QKVI_KEY_BLOCK >= end ? attend_fetch(w) : &none;
             if (!tile->panels) continue;
-            if (key0 + QKVI_KEY_BLOCK >= end)
-                ahead = attend_fetch(w, 16 * __builtin_popcount(tile->panels));
             if (finite || !tile->partial)
                 amx_value_rows(a, i, rows, v, d, ahead);
             else

@@ -105,8 +105,7 @@ V_INLINE void bwd_q_product(const bool dp, const int mr, const bwd_block *a, int
         if (dp)
             dp_product(mr, 2 * bwd_n_pairs(from, to), a->d_s_rows + i * QKVI_BWD_DS_ROW + 2 * pair,
                        QKVI_BWD_DS_ROW * sizeof *a->d_s_rows,
-                       (const uint32_t *)k + pair * QKVI_BWD_PANEL, c,
-                       (tile_ahead){ (const char *)k, 0 });
+                       (const uint32_t *)k + pair * QKVI_BWD_PANEL, c, NULL);
         else
             tile_product(mr, to - from, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
                          k + from * QKVI_BWD_PANEL, c);

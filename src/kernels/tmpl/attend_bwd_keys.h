@@ -12,7 +12,7 @@ V_INLINE void bwd_key_product(const bool dp, const int mr, const float *x, int64
         if (dp)
             dp_product_by(mr, 0, 2 * bwd_n_pairs(from, to), x + pair * x_row, sizeof *x,
                           x_row * (int64_t)sizeof *x, (const uint32_t *)b + pair * QKVI_BWD_PANEL,
-                          c, (tile_ahead){ (const char *)b, 0 });
+                          c, NULL);
         else
             tile_product(mr, to - from, x + from * x_row, 1, x_row, b + from * QKVI_BWD_PANEL, c);
     }

@@ -62,8 +62,7 @@ V_INLINE void bwd_scores(const bool dp, const int mr, const bwd_factors *f, int6
     tile_zero(c);
     if (dp) {
         const uint32_t *pairs = (const uint32_t *)f->b + j * ((dim + 1) / 2) + half;
-        dp_product(mr, dim, f->rows + i * f->row, 2 * f->row, pairs, c,
-                   (tile_ahead){ (const char *)pairs, 0 });
+        dp_product(mr, dim, f->rows + i * f->row, 2 * f->row, pairs, c, NULL);
         return;
     }
     const float *const x = f->panels, *const b = f->b + j * dim + half;

@@ -30,10 +30,10 @@ typedef enum attend_end {
 /* Scores of a tile from row i on and the panel of keys, stored at s. */
 typedef void attend_scores_function(const attend *a, int i, const uint32_t *panel, float *s,
                                     float *max, attend_end end, const mask_sight *sight, bool begin,
-                                    tile_ahead ahead);
+                                    qkvi_ahead *ahead);
 /* Of whole tiles of rows, which see the panel wholly, nothing edited; s: of row 0. */
 typedef void attend_whole_function(const attend *a, attend_run rows, const uint32_t *panel,
-                                   float *s, bool begin, tile_ahead ahead);
+                                   float *s, bool begin, qkvi_ahead *ahead);
 /* Weights of the rows [from, to) from their scores: attend_exp.h. */
 typedef void attend_exp_function(const attend *a, int from, int to, float factor);
 

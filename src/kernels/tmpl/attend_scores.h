@@ -58,16 +58,6 @@ V_INLINE attend_run attend_within(int64_t begin, int64_t end, int64_t key0) {
                          end < key0 + QKVI_KEY_BLOCK ? (int)(end - key0) : QKVI_KEY_BLOCK };
 }
 
-/* Keys of the panels that lie in `in`. */
-V_INLINE int64_t attend_depth(uint32_t panels, attend_run in) {
-    int64_t n = 0;
-    while (panels) {
-        const attend_run run = attend_clip(attend_next_run(&panels), in);
-        n += run.to - run.from;
-    }
-    return n;
-}
-
 /* ---- Who sees whom --------------------------------------------------------------------------- */
 
 /* Which of the 32 keys from j on row i sees. */
@@ -88,14 +78,26 @@ V_INLINE attend_show attend_show_panel(const attend *a, int i, int rows, int64_t
     return first && last ? ATTEND_SHOW_ALL : first || last ? ATTEND_SHOW_SOME : ATTEND_SHOW_NONE;
 }
 
+/* Is what rows see of the panel from key j on in the mask alone, and all of that will be read? */
+V_INLINE bool attend_is_dense(const attend *a, int i, int rows, int64_t j) {
+    const int64_t *begin = a->scratch->begin + i, *end = a->scratch->end + i;
+    return begin[rows - 1] <= j && end[0] >= j + 32 && mask_is_dense(&a->mask) &&
+           attend_show_panel(a, i, rows, j) == ATTEND_SHOW_ALL;
+}
+
+/* What the next tile will read of the mask: rows below, or the first ones of the next panel. */
+V_INLINE void attend_announce_mask(const attend *a, int i, int64_t j) {
+    const int next = i + V_MR < a->n_queries ? i + V_MR : 0, rows = attend_rows(a, next);
+    const int64_t at = next ? j : j + 32;
+    if (at % QKVI_KEY_BLOCK == 0 && !next) return; /* the next block of keys is not known yet */
+    if (attend_is_dense(a, next, rows, at)) mask_announce_rows(&a->mask, next, rows, at);
+}
+
 /* The same of several rows. true: s->adds holds the additive mask, if there is one. */
 V_INLINE bool attend_see_rows(const attend *a, int i, int rows, int64_t j, mask_sight *s) {
-    const int64_t *begin = a->scratch->begin + i, *end = a->scratch->end + i;
-    const int next = i + V_MR < a->n_queries ? i + V_MR : 0;
-    if (begin[rows - 1] <= j && end[0] >= j + 32 && mask_is_dense(&a->mask) &&
-        attend_show_panel(a, i, rows, j) == ATTEND_SHOW_ALL) {
+    if (attend_is_dense(a, i, rows, j)) {
         mask_see_rows(&a->mask, i, rows, j, s);
-        mask_fetch_rows(&a->mask, next, rows, next ? j : j + 32);
+        attend_announce_mask(a, i, j);
         return true;
     }
     s->any = 0, s->all = UINT32_MAX;
@@ -144,33 +146,67 @@ V_INLINE const uint32_t *attend_v(const attend *a, int64_t key0) {
 
 /* ---- What comes next ------------------------------------------------------------------------- */
 
-/* n words from p on, spread over so many steps of products. */
-V_INLINE tile_ahead attend_ahead(const void *p, int64_t n, int64_t steps) {
-    return (tile_ahead){ p, steps ? (4 * n + steps - 1) / steps : 0 };
+/* A panel of 32 keys that the rows of a block go through, within the block of keys from key0 on. */
+typedef struct attend_panel {
+    int64_t key0, j, to; /* keys from j on, of those below `to` */
+    bool told;           /* that some row takes it, so that its values will be read: */
+    qkvi_ahead values;
+} attend_panel;
+
+/* Rows from i on take the panel: their products and those after them announce its values. */
+static void attend_tell(const attend *a, attend_panel *x, int i) {
+    if (x->told) return;
+    x->told = true;
+    const int64_t n_keys = x->to - x->j < 32 ? x->to - x->j : 32;
+    const int64_t n_tiles = (a->n_queries - i + V_MR - 1) / V_MR,
+                  strips = (a->head_dim_v + 31) / 32;
+    const int64_t lines = 2 * qkvi_ceil_div(n_keys, qkvi_classes[a->class].per_word);
+    if (strips == 0) return;
+    x->values = (qkvi_ahead){
+        .at = (const char *)(attend_v(a, x->key0) + attend_v_words(a, x->j - x->key0, 32)),
+        .left = lines,
+        .step = QKVI_LINE,
+        .more = strips - 1,
+        .lines = lines,
+        .jump = 4 * attend_v_words(a, QKVI_KEY_BLOCK, 32) - lines * QKVI_LINE,
+    };
+    qkvi_ahead_spread(&x->values, strips * lines, n_tiles * a->k_words * (2 / V_NV));
 }
 
 /*
- * The next n rows, a line each, of what the caller wants to be fetched: line by line, since a
- * product has one stride.
+ * What the caller wants to be announced, where the products of values have so many steps: two vectors
+ * are multiplied by all rows of a tile from a line to the next, or the product would wait for lines.
  */
-V_INLINE tile_ahead attend_fetch(qkvi_attend_scratch *w, int64_t n) {
-    qkvi_fetch *f = w->fetch;
-    while (f < w->fetch + QKVI_FETCHES && f->line == f->lines) f++;
-    if (f == w->fetch + QKVI_FETCHES) return (tile_ahead){ (const char *)w, 0 };
-    const tile_ahead ahead = { f->at + f->row * f->row_bytes + 64 * f->line, f->row_bytes };
-    f->row += n;
-    if (f->row >= f->n_rows) f->row = 0, f->line++;
-    return ahead;
+static void attend_spread_fetch(qkvi_attend_scratch *w, int64_t steps) {
+    int64_t lines = 0;
+    for (int n = 0; n < QKVI_FETCHES; n++) lines += qkvi_ahead_left(&w->fetch[n]);
+    for (int n = 0; n < QKVI_FETCHES; n++) {
+        qkvi_ahead_spread(&w->fetch[n], lines, steps);
+        if (w->fetch[n].every < 2 / V_NV) w->fetch[n].every = 2 / V_NV;
+    }
 }
 
-/* The key panels of the block after the one from key0 on; step 0: there is none. */
-V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end) {
+/* The first of it that is left, or the last. */
+V_INLINE qkvi_ahead *attend_fetch(qkvi_attend_scratch *w) {
+    qkvi_ahead *f = w->fetch;
+    while (f < w->fetch + QKVI_FETCHES - 1 && qkvi_ahead_left(f) == 0) f++;
+    return f;
+}
+
+/*
+ * The key panels of the block after the one from key0 on, if it is known that they will be read, and
+ * so are packed: of those that an explicit mask or a block mask may hide it is not.
+ */
+V_INLINE qkvi_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end) {
     const int64_t next = key0 + QKVI_KEY_BLOCK;
     const int64_t n = end - next < QKVI_KEY_BLOCK ? end - next : QKVI_KEY_BLOCK;
     const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((a->head_dim_v + 31) / 32);
-    if (n <= 0) return attend_ahead(a->k, 0, 1);
-    return attend_ahead(attend_k(a, next), n * a->k_words,
-                        n_tiles * attend_v_words(a, QKVI_KEY_BLOCK, 1) * (2 / V_NV));
+    if (n <= 0 || a->block_len || mask_hides(&a->mask))
+        return (qkvi_ahead){ .at = (const char *)a->k };
+    qkvi_ahead keys = qkvi_ahead_bytes(attend_k(a, next), 4 * qkvi_round_up(n, 32) * a->k_words);
+    qkvi_ahead_spread(&keys, keys.left,
+                      n_tiles * attend_v_words(a, QKVI_KEY_BLOCK, 1) * (2 / V_NV));
+    return keys;
 }
 
 /* ---- Maxima of rows -------------------------------------------------------------------------- */
@@ -231,7 +267,7 @@ V_INLINE void attend_store_row(const vf c[V_NV], float *s) {
 /* R rows times the panel of keys, stored. */
 V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int i,
                                 const uint32_t *panel, float *s, float *max, attend_end end,
-                                const mask_sight *sight, bool begin, tile_ahead ahead) {
+                                const mask_sight *sight, bool begin, qkvi_ahead *ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
@@ -294,12 +330,12 @@ V_INLINE vf attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, flo
 #define ATTEND_SCORES(R)                                                                           \
     static void attend_scores_##R(const attend *a, int i, const uint32_t *panel, float *s,         \
                                   float *max, attend_end end, const mask_sight *sight, bool begin, \
-                                  tile_ahead ahead) {                                              \
+                                  qkvi_ahead *ahead) {                                             \
         attend_score_tile(false, R, a, i, panel, s, max, end, sight, begin, ahead);                \
     }                                                                                              \
     static void dp_scores_##R(const attend *a, int i, const uint32_t *panel, float *s, float *max, \
                               attend_end end, const mask_sight *sight, bool begin,                 \
-                              tile_ahead ahead) {                                                  \
+                              qkvi_ahead *ahead) {                                                 \
         attend_score_tile(true, R, a, i, panel, s, max, end, sight, begin, ahead);                 \
     }
 TILE_EACH(ATTEND_SCORES)
@@ -310,21 +346,19 @@ static attend_scores_function *const dp_scores_of[] = { NULL, TILE_EACH(DP_SCORE
 
 /* Whole tiles of rows [rows.from, rows.to) against a panel that they see wholly, nothing edited. */
 V_INLINE void attend_score_tiles(const bool dp, const attend *a, attend_run rows,
-                                 const uint32_t *panel, float *s, bool begin, tile_ahead ahead) {
-    for (int i = rows.from; i < rows.to; i += V_MR) {
+                                 const uint32_t *panel, float *s, bool begin, qkvi_ahead *ahead) {
+    for (int i = rows.from; i < rows.to; i += V_MR)
         attend_score_tile(dp, V_MR, a, i, panel, s + i * QKVI_SCORE_ROW, attend_max(a->scratch, i),
                           ATTEND_AS_IT_IS, NULL, begin, ahead);
-        ahead.at += ahead.step * a->k_words * (2 / V_NV);
-    }
 }
 
 static void attend_scores_whole(const attend *a, attend_run rows, const uint32_t *panel, float *s,
-                                bool begin, tile_ahead ahead) {
+                                bool begin, qkvi_ahead *ahead) {
     attend_score_tiles(false, a, rows, panel, s, begin, ahead);
 }
 
 static void dp_scores_whole(const attend *a, attend_run rows, const uint32_t *panel, float *s,
-                            bool begin, tile_ahead ahead) {
+                            bool begin, qkvi_ahead *ahead) {
     attend_score_tiles(true, a, rows, panel, s, begin, ahead);
 }
 
@@ -335,12 +369,13 @@ V_INLINE attend_end attend_end_for(const attend *a, const mask_sight *sight, boo
     return dense && only_adds ? ATTEND_ADD : ATTEND_EDIT;
 }
 
-/* The tile of rows from i on against the panel from key j on, in the block from key0 on. */
-static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, tile_ahead *ahead) {
+/* The tile of rows from i on against the panel. */
+static void attend_scores_tile(const attend *a, int i, attend_panel *x) {
     qkvi_attend_scratch *w = a->scratch;
     qkvi_attend_tile *tile = &w->tile[i / V_MR];
-    const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
-    float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = attend_max(w, i);
+    const int64_t j = x->j;
+    const int rows = attend_rows(a, i), panel = (int)(j - x->key0) / 32;
+    float *s = w->s + i * QKVI_SCORE_ROW + (j - x->key0), *max = attend_max(w, i);
     mask_sight sight;
     bool dense = false;
     const attend_show show = attend_show_panel(a, i, rows, j);
@@ -357,8 +392,8 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     const bool begin = tile->panels == 0;
     tile->panels |= 1u << panel;
     tile->partial |= sight.all != UINT32_MAX;
-    attend_class_of(a)->scores[rows](a, i, attend_k(a, j), s, max, end, &sight, begin, *ahead);
-    ahead->at += ahead->step * a->k_words * (2 / V_NV);
+    attend_tell(a, x, i);
+    attend_class_of(a)->scores[rows](a, i, attend_k(a, j), s, max, end, &sight, begin, &x->values);
     if (end != ATTEND_EDIT) return;
     vf top[V_MR];
     for (int r = 0; r < rows; r++)
@@ -386,23 +421,20 @@ static attend_run attend_whole_rows(const attend *a, int64_t key0, int64_t from,
 
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
     const attend_class *const class = attend_class_of(a);
-    const int64_t words = a->k_words,
-                  n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
     const int64_t whole_to = to / 32 * 32; /* a last panel that is not full is hidden in part */
     const attend_run whole = attend_whole_rows(a, key0, from, whole_to);
-    tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
-                                    n_tiles * words * (2 / V_NV));
     for (int64_t j = from; j < to; j += 32) {
+        attend_panel panel = { .key0 = key0, .j = j, .to = to };
         if (class->sweep) class->sweep(a, key0, j);
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int last = i + attend_rows(a, i) - 1;
             if (i == whole.from && i < whole.to && j < whole_to) {
+                attend_tell(a, &panel, i);
                 class->whole(a, whole, attend_k(a, j), a->scratch->s + (j - key0), j == from,
-                             ahead);
-                ahead.at += ahead.step * words * (2 / V_NV) * ((whole.to - i) / V_MR);
+                             &panel.values);
                 i = whole.to - V_MR;
             } else if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j) {
-                attend_scores_tile(a, i, key0, j, &ahead);
+                attend_scores_tile(a, i, &panel);
             }
         }
     }

@@ -59,8 +59,7 @@ static void dp_small_transpose(const small *a, float *qt) {
                                     const float *qt, float *s) {                                   \
         vf c[V_MR][V_NV];                                                                          \
         tile_zero(c);                                                                              \
-        dp_product(R, dim, k, k_row *(int64_t)sizeof *k, (const uint32_t *)qt, c,                  \
-                   (tile_ahead){ (const char *)qt, 0 });                                           \
+        dp_product(R, dim, k, k_row *(int64_t)sizeof *k, (const uint32_t *)qt, c, NULL);           \
         V_UNROLL(12) for (int j = 0; j < R; j++) vf_store(s + 16 * j, c[j][0]);                    \
     }
 TILE_EACH(SMALL_SCORES)
@@ -167,8 +166,7 @@ static void dp_small_values(const small *a, const float *rows, const float *l, f
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int n = a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
             dp_values_of[n](rows + i * QKVI_SCORE_ROW, 1, keys, (const uint32_t *)a->v + 8 * d, l,
-                            a->o_sum + i * a->o_sum_row + d, a->o_sum_row, true,
-                            (tile_ahead){ (const char *)rows, 0 });
+                            a->o_sum + i * a->o_sum_row + d, a->o_sum_row, true, NULL);
         }
     for (int i = 0; i < a->n_queries; i++)
         for (int64_t d = 0; d < a->head_dim_v; d += 16) {

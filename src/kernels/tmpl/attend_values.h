@@ -11,7 +11,7 @@
  */
 V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint32_t panels,
                                 attend_run in, const uint32_t *v, const float *alpha, float *o,
-                                int64_t o_row, bool begin, tile_ahead ahead) {
+                                int64_t o_row, bool begin, qkvi_ahead *ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
@@ -36,17 +36,17 @@ V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint
 
 typedef void attend_values_function(const float *p, uint32_t panels, attend_run in,
                                     const uint32_t *v, const float *alpha, float *o, int64_t o_row,
-                                    bool begin, tile_ahead ahead);
+                                    bool begin, qkvi_ahead *ahead);
 
 #define ATTEND_VALUES(R)                                                                           \
     static void attend_values_##R(const float *p, uint32_t panels, attend_run in,                  \
                                   const uint32_t *v, const float *alpha, float *o, int64_t o_row,  \
-                                  bool begin, tile_ahead ahead) {                                  \
+                                  bool begin, qkvi_ahead *ahead) {                                 \
         attend_value_tile(false, R, p, panels, in, v, alpha, o, o_row, begin, ahead);              \
     }                                                                                              \
     static void dp_values_##R(const float *p, uint32_t panels, attend_run in, const uint32_t *v,   \
                               const float *alpha, float *o, int64_t o_row, bool begin,             \
-                              tile_ahead ahead) {                                                  \
+                              qkvi_ahead *ahead) {                                                 \
         attend_value_tile(true, R, p, panels, in, v, alpha, o, o_row, begin, ahead);               \
     }
 TILE_EACH(ATTEND_VALUES)
@@ -103,7 +103,9 @@ V_INLINE void attend_values_by(const bool dp, const attend *a, int64_t key0, int
     const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
     const uint32_t *block = attend_v(a, key0);
     const bool last_block = key0 + QKVI_KEY_BLOCK >= end;
-    tile_ahead ahead = attend_next_keys(a, key0, end);
+    const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((a->head_dim_v + 31) / 32);
+    qkvi_ahead keys = attend_next_keys(a, key0, end);
+    if (last_block) attend_spread_fetch(w, n_tiles * attend_v_words(a, end - key0, 1) * (2 / V_NV));
     for (int64_t d = 0; d < a->head_dim_v; d += 32) {
         const uint32_t *v = block + (d * QKVI_KEY_BLOCK >> dp);
         for (int i = 0; i < a->n_queries; i += V_MR) {
@@ -114,12 +116,10 @@ V_INLINE void attend_values_by(const bool dp, const attend *a, int64_t key0, int
             if (finite || !tile->partial) {
                 attend_run in = attend_within(w->begin[i], w->end[i + rows - 1], key0);
                 if (dp) in.from -= in.from % 2, in.to += in.to % 2; /* others have weight 0 */
-                const int64_t n = attend_depth(tile->panels, in) >> dp;
-                if (last_block) ahead = attend_fetch(w, n);
+                qkvi_ahead *const ahead = last_block ? attend_fetch(w) : &keys;
                 (dp ? dp_values_of : attend_values_of)[rows](w->s + i * QKVI_SCORE_ROW,
                                                              tile->panels, in, v, w->alpha + i, o,
                                                              a->o_sum_row, !tile->started, ahead);
-                ahead.at += ahead.step * n * (2 / V_NV);
             } else {
                 for (int r = 0; r < rows; r++)
                     attend_values_selected(a, i + r, key0, tile->panels, v, o + r * a->o_sum_row,

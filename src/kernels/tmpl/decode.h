@@ -32,13 +32,28 @@ static decode_pass *const decode_scores_in[QKVI_STORES] = { decode_scores_f32, d
 static decode_pass *const decode_values_in[QKVI_STORES] = { decode_values_f32, decode_values_bf16,
                                                             decode_values_f16, decode_values_i8 };
 
-/* The first groups of K after the block of keys that ends at `end`; returns how many are held. */
+/* Does a row see all of the group from key j on, as far as positions and blocks say? */
+static bool decode_some_sees(const decode *a, int64_t j) {
+    for (int r = 0; r < a->n_rows; r++) {
+        const qkvi_decode_row *row = &a->rows[r];
+        if (row->begin <= j && row->end >= j + QKVI_DECODE_GROUP && !mask_hides(&row->mask) &&
+            (!a->block_len || decode_lists(&row->blocks, j / a->block_len)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The first groups of K after the block of keys that ends at `end`, NULL for those of which it is not
+ * known that all is read; returns how many are held.
+ */
 static int decode_look_ahead(const decode *a, int64_t end) {
     const int n = decode_distance(a->k.row_bytes);
     int64_t scale;
     for (int g = 0; g < n; g++) {
-        if (end + QKVI_DECODE_GROUP * g >= a->n_held) return g;
-        a->scratch->next_at[g] = decode_row_at(a, &a->k, end + QKVI_DECODE_GROUP * g, &scale);
+        const int64_t j = end + QKVI_DECODE_GROUP * g;
+        if (j + QKVI_DECODE_GROUP > a->n_held) return g;
+        a->scratch->next_at[g] = decode_some_sees(a, j) ? decode_row_at(a, &a->k, j, &scale) : NULL;
     }
     return n;
 }
@@ -47,13 +62,26 @@ static int decode_look_ahead(const decode *a, int64_t end) {
 static bool decode_block(const decode *a, int64_t key0, int from, int to, bool first) {
     qkvi_decode_scratch *w = a->scratch;
     if (!decode_look(a, key0, from, to)) return false;
-    const int n_next = decode_look_ahead(a, key0 + QKVI_DECODE_GROUP * to);
-    const int64_t k_row = a->k.row_bytes, v_row = a->v.row_bytes;
-    const decode_ahead keys = {
-        w->k_at, w->v_at, to, from, to, decode_distance(k_row), k_row, v_row
-    };
-    const decode_ahead values = { w->v_at, w->next_at, to, 0, n_next, decode_distance(v_row),
-                                  v_row,   k_row };
+    const bool alike = a->head_dim == a->head_dim_v; /* rows of K and V have as many bytes */
+    const int n_next = alike ? decode_look_ahead(a, key0 + QKVI_DECODE_GROUP * to) : 0;
+    const decode_ahead keys = { .at = w->k_at,
+                                .any = w->any,
+                                .to = to,
+                                .next = w->v_at,
+                                .next_any = w->any,
+                                .next_from = from,
+                                .next_to = alike ? to : from,
+                                .distance = decode_distance(a->k.row_bytes),
+                                .row_bytes = a->k.row_bytes,
+                                .next_row_bytes = a->v.row_bytes };
+    const decode_ahead values = { .at = w->v_at,
+                                  .any = w->any,
+                                  .to = to,
+                                  .next = w->next_at,
+                                  .next_to = n_next,
+                                  .distance = decode_distance(a->v.row_bytes),
+                                  .row_bytes = a->v.row_bytes,
+                                  .next_row_bytes = a->k.row_bytes };
     decode_scores_in[a->storage](a, from, to, &keys);
     decode_softmax(a, key0, from, to);
     decode_values_in[a->storage](a, from, to, &values);

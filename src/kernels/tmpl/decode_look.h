@@ -1,5 +1,5 @@
 /*
- * Decode: where keys lie, who sees whom, and what is fetched ahead. kernels/decode.h has the layout.
+ * Decode: where keys lie, who sees whom, and what is announced. kernels/decode.h has the layout.
  *
  * For each group of 16 keys of a block: the address of its rows in K and V, and a bit for each key
  * that a row sees. A block that all rows see wholly is looked at once.
@@ -14,7 +14,6 @@
 
 enum {
     DECODE_AHEAD = 8192, /* bytes of the stream being read that are on their way */
-    DECODE_LINE = 64,    /* of a cache, in bytes */
     DECODE_ALL = 0xFFFF
 };
 
@@ -139,23 +138,45 @@ static bool decode_look(const decode *a, int64_t key0, int from, int to) {
     return some;
 }
 
-/* What will be read after group g of the same stream: K, then V of a block, then the next K. */
+/* ---- What comes next ------------------------------------------------------------------------- */
+
+/*
+ * What is read after groups of a stream: others of it, then of the next one. Streams are K of a block, V
+ * of it, K of the next block. Groups are announced (kernels/ahead.h) where all of their keys are read.
+ */
 typedef struct decode_ahead {
-    const char *const *at, *const *next; /* groups of this stream, and of the one after it */
+    const char *const *at,
+        *const *next; /* groups of this stream and of the next; of that NULL: not read */
+    const uint16_t *any, *next_any; /* keys that are read of them, nullable */
     int to, next_from, next_to, distance;
     int64_t row_bytes, next_row_bytes;
 } decode_ahead;
 
+/* n keys from `at` on. row_bytes: from one to the next; 0: side by side. */
+typedef struct decode_soon {
+    const char *at;
+    int n;
+    int64_t row_bytes;
+} decode_soon;
+
 /*
- * The group `distance` further on; NULL: none is known. row_bytes: from one of its rows to the next;
- * 0: they are `bytes` long and lie side by side.
+ * What is announced beside n_groups from group g on, whose rows have so many bytes: as many groups,
+ * `distance` further on, as long as they lie one after the other.
  */
-V_INLINE const char *decode_next(const decode_ahead *x, int g, int64_t bytes, int64_t *row_bytes) {
-    const int n = g + x->distance, m = n - x->to + x->next_from;
-    *row_bytes = n < x->to ? x->row_bytes : x->next_row_bytes;
-    if (*row_bytes == bytes) *row_bytes = 0;
-    if (n < x->to) return x->at[n];
-    return m < x->next_to ? x->next[m] : NULL;
+V_INLINE decode_soon decode_next(const decode_ahead *x, int g, int n_groups, int64_t bytes) {
+    const bool over = g + x->distance >= x->to;
+    const char *const *const at = over ? x->next : x->at;
+    const uint16_t *const any = over ? x->next_any : x->any;
+    const int first = g + x->distance + (over ? x->next_from - x->to : 0);
+    const int64_t row_bytes = over ? x->next_row_bytes : x->row_bytes;
+    const int to = (int)qkvi_min_i64(first + n_groups, over ? x->next_to : x->to);
+    decode_soon soon = { NULL, 0, row_bytes == bytes ? 0 : row_bytes };
+    for (int n = first; n < to && at[n] && (!any || any[n] == DECODE_ALL); n++) {
+        if (n > first && at[n] != at[n - 1] + QKVI_DECODE_GROUP * row_bytes) break;
+        soon.n += QKVI_DECODE_GROUP;
+    }
+    if (soon.n) soon.at = at[first];
+    return soon;
 }
 
 V_INLINE int decode_distance(int64_t row_bytes) {

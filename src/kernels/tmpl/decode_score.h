@@ -23,18 +23,19 @@ static const char *decode_stage(const decode *a, const char *at, int64_t row_byt
 }
 
 /*
- * What is fetched while channels from d on are multiplied by K keys: rows side by side (row_bytes =
+ * What is announced while channels from d on are multiplied by K keys: rows side by side (row_bytes =
  * 0) line after line, others each at its place.
  */
-V_INLINE void decode_fetch_keys(const char *at, int64_t row_bytes, const int K, int64_t d,
-                                const qkvi_storage type) {
+V_INLINE void decode_announce_keys(const char *at, int64_t row_bytes, const int K, int64_t d,
+                                   const qkvi_storage type) {
     const int64_t done = d * decode_elem_bytes(type), step = 16 * K * decode_elem_bytes(type);
     if (row_bytes == 0) {
+        if (step < QKVI_LINE && done * K % QKVI_LINE != 0) return;
         V_UNROLL(16)
-        for (int64_t b = 0; b < step; b += DECODE_LINE) __builtin_prefetch(at + done * K + b, 0, 3);
-    } else if (done % DECODE_LINE == 0) {
+        for (int64_t b = 0; b < step; b += QKVI_LINE) v_prefetch_near(at + done * K + b);
+    } else if (done % QKVI_LINE == 0) {
         V_UNROLL(16)
-        for (int e = 0; e < K; e++) __builtin_prefetch(at + e * row_bytes + done, 0, 3);
+        for (int e = 0; e < K; e++) v_prefetch_near(at + e * row_bytes + done);
     }
 }
 
@@ -46,7 +47,7 @@ V_INLINE void decode_products(const int R, const int K, const float *q, int64_t 
     V_UNROLL(4) for (int r = 0; r < 4; r++) x[r] = vf_set1(0);
     V_UNROLL(16) for (int n = 0; n < R * K; n++) c[n] = vf_set1(0);
     V_UNROLL_BY(2) for (int64_t d = 0; d < q_row; d += 16) {
-        if (fetch) decode_fetch_keys(fetch, fetch_row, K, d, type);
+        if (fetch) decode_announce_keys(fetch, fetch_row, K, d, type);
         V_UNROLL(4) for (int r = 0; r < R; r++) x[r] = vf_load(q + r * q_row + d);
         V_UNROLL(16) for (int e = 0; e < K; e++) {
             const vf y = decode_load(k + e * k_row, d, type);
@@ -63,7 +64,7 @@ V_INLINE void decode_group_scores(const int R, const float *q, int64_t q_row, co
                                   int64_t k_row, float *s, const char *fetch, int64_t fetch_row,
                                   const qkvi_storage type) {
     const int keys = 16 / R, tile = DECODE_SUMS / R;
-    const int64_t fetch_keys = tile * (fetch_row ? fetch_row : k_row);
+    const int64_t fetch_keys = tile * (fetch_row ? fetch_row : q_row * decode_elem_bytes(type));
     _Alignas(64) float t[16 * 16], x[16];
     for (int e = 0; e < QKVI_DECODE_GROUP; e += keys) {
         for (int n = 0; n < keys; n += tile) {
@@ -78,7 +79,7 @@ V_INLINE void decode_group_scores(const int R, const float *q, int64_t q_row, co
     }
 }
 
-/* All rows times a group; the first ones fetch. */
+/* All rows times a group; the first ones announce. */
 V_INLINE void decode_rows_scores(const decode *a, int64_t q_row, int g, const char *k,
                                  int64_t k_row, const char *fetch, int64_t fetch_row,
                                  const qkvi_storage type) {
@@ -107,9 +108,10 @@ V_INLINE void decode_scores_dim(const int64_t dim, const decode *a, int from, in
     const int64_t bytes = dim ? padded : a->head_dim * decode_elem_bytes(type);
     for (int g = from; g < to; g++) {
         if (!w->any[g]) continue;
-        int64_t fetch_row;
-        const char *const fetch = decode_next(ahead, g, bytes, &fetch_row);
-        if (dim) fetch_row = 0;
+        const decode_soon soon = decode_next(ahead, g, 1, bytes);
+        const bool fits = bytes == padded && (!dim || soon.row_bytes == 0);
+        const char *const fetch = fits ? soon.at : NULL;
+        const int64_t fetch_row = dim ? 0 : soon.row_bytes;
         if (w->any[g] == DECODE_ALL && bytes == padded)
             decode_rows_scores(a, q_row, g, w->k_at[g], k_row, fetch, fetch_row, type);
         else

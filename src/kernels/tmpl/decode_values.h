@@ -13,18 +13,35 @@
 /* A strip at most, in bytes and in groups. Shorter ones store and load sums too often. */
 enum { DECODE_STRIP = 8192, DECODE_STRIP_GROUPS = 4 };
 
+/* The lines of so many bytes; of fewer than a line those that begin in them. */
+V_INLINE void decode_announce_bytes(const char *at, const int64_t bytes) {
+    if (bytes < QKVI_LINE && (uintptr_t)at % QKVI_LINE >= (uintptr_t)bytes) return;
+    V_UNROLL(4) for (int64_t b = 0; b < bytes; b += QKVI_LINE) v_prefetch_near(at + b);
+}
+
+/* sum += P V of one key. */
+V_INLINE void decode_value_step(const int R, const int W, const float *p, const char *v,
+                                vf c[DECODE_R][DECODE_W], const qkvi_storage type) {
+    vf x[DECODE_W];
+    V_UNROLL(4) for (int u = 0; u < DECODE_W; u++) x[u] = vf_set1(0);
+    V_UNROLL(4) for (int u = 0; u < W; u++) x[u] = decode_load(v, 16 * u, type);
+    V_UNROLL(4) for (int r = 0; r < R; r++) {
+        const vf y = vf_set1(p[r * QKVI_DECODE_SCORE_ROW]);
+        V_UNROLL(4) for (int u = 0; u < W; u++) c[r][u] = vf_fma(y, x[u], c[r][u]);
+    }
+}
+
 /*
- * sum += P V for R rows, W vectors of channels and n keys. fetch: as many bytes as a key has here,
- * of a strip that will be read later; NULL: none.
+ * sum += P V for R rows, W vectors of channels and n keys. soon: keys of a strip that will be read later,
+ * of each of which as many bytes are announced; at: NULL: none.
  */
 V_INLINE void decode_value_tile(const int R, const int W, const float *p, const char *v,
                                 int64_t v_row, int n, float *sum, int64_t o_row, bool begin,
-                                const char *fetch, int64_t fetch_row, const qkvi_storage type) {
+                                decode_soon soon, const qkvi_storage type) {
     const int64_t bytes = 16 * W * decode_elem_bytes(type);
-    vf c[DECODE_R][DECODE_W], x[DECODE_W];
+    vf c[DECODE_R][DECODE_W];
     /* those that a narrower tile does not use, too, or gcc for AArch64 fears for them */
     V_UNROLL(4) for (int u = 0; u < DECODE_W; u++) {
-        x[u] = vf_set1(0);
         V_UNROLL(4) for (int r = 0; r < DECODE_R; r++) c[r][u] = vf_set1(0);
     }
     V_UNROLL(4) for (int r = 0; r < R; r++) {
@@ -32,39 +49,32 @@ V_INLINE void decode_value_tile(const int R, const int W, const float *p, const 
         for (int u = 0; u < W; u++)
             c[r][u] = begin ? vf_set1(0) : vf_load(sum + r * o_row + 16 * u);
     }
-    for (int e = 0; e < n; e++, v += v_row) {
-        if (fetch) {
-            V_UNROLL(4)
-            for (int64_t b = 0; b < bytes; b += DECODE_LINE) __builtin_prefetch(fetch + b, 0, 3);
-            fetch += fetch_row;
-        }
-        V_UNROLL(4) for (int u = 0; u < W; u++) x[u] = decode_load(v, 16 * u, type);
-        V_UNROLL(4) for (int r = 0; r < R; r++) {
-            const vf y = vf_set1(p[r * QKVI_DECODE_SCORE_ROW + e]);
-            V_UNROLL(4) for (int u = 0; u < W; u++) c[r][u] = vf_fma(y, x[u], c[r][u]);
-        }
+    int e = 0;
+    for (; e < soon.n; e++, v += v_row, soon.at += soon.row_bytes) {
+        decode_announce_bytes(soon.at, bytes);
+        decode_value_step(R, W, p + e, v, c, type);
     }
+    for (; e < n; e++, v += v_row) decode_value_step(R, W, p + e, v, c, type);
     V_UNROLL(4) for (int r = 0; r < R; r++) {
         V_UNROLL(4) for (int u = 0; u < W; u++) vf_store(sum + r * o_row + 16 * u, c[r][u]);
     }
 }
 
-/* For all rows; the first ones fetch. */
+/* For all rows; the first ones announce. */
 V_INLINE void decode_value_rows(const int W, const decode *a, const float *p, const char *v,
                                 int64_t v_row, int n, float *sum, int64_t o_row, bool begin,
-                                const char *fetch, int64_t fetch_row, const qkvi_storage type) {
+                                decode_soon soon, const qkvi_storage type) {
     for (int left = a->n_rows, rows; left > 0; left -= rows) {
         rows = decode_rows_of(left);
         if (rows == 4)
-            decode_value_tile(DECODE_R, W, p, v, v_row, n, sum, o_row, begin, fetch, fetch_row,
-                              type);
+            decode_value_tile(DECODE_R, W, p, v, v_row, n, sum, o_row, begin, soon, type);
         else if (rows == 2)
-            decode_value_tile(2, W, p, v, v_row, n, sum, o_row, begin, fetch, fetch_row, type);
+            decode_value_tile(2, W, p, v, v_row, n, sum, o_row, begin, soon, type);
         else
-            decode_value_tile(1, W, p, v, v_row, n, sum, o_row, begin, fetch, fetch_row, type);
+            decode_value_tile(1, W, p, v, v_row, n, sum, o_row, begin, soon, type);
         p += rows * QKVI_DECODE_SCORE_ROW;
         sum += rows * o_row;
-        fetch = NULL;
+        soon.n = 0;
     }
 }
 
@@ -75,18 +85,20 @@ V_INLINE void decode_value_strip(const int64_t dim, const decode *a, int g, cons
     const int64_t o_row = dim ? dim : a->o_row, size = decode_elem_bytes(type);
     const float *p = a->scratch->s + QKVI_DECODE_GROUP * g;
     const int64_t wide = 16 * DECODE_W;
-    int64_t fetch_row, c = 0;
-    const char *fetch = decode_next(ahead, g, a->head_dim_v * size, &fetch_row);
-    const bool dense = dim || fetch_row == 0;
-    for (; c + wide <= o_row; c += wide) {
-        decode_value_rows(DECODE_W, a, p, v + c * size, v_row, n, a->block + c, o_row, begin, fetch,
-                          dense ? wide * size : fetch_row, type);
-        if (fetch) fetch += dense ? n * wide * size : wide * size;
-    }
-    for (; c < o_row; c += 16) {
-        decode_value_rows(1, a, p, v + c * size, v_row, n, a->block + c, o_row, begin, fetch,
-                          dense ? 16 * size : fetch_row, type);
-        if (fetch) fetch += dense ? n * 16 * size : 16 * size;
+    const decode_soon next = decode_next(ahead, g, n / QKVI_DECODE_GROUP, a->head_dim_v * size);
+    const bool dense = dim || next.row_bytes == 0;
+    const bool fits = a->head_dim_v == o_row && (!dim || next.row_bytes == 0);
+    decode_soon soon = { next.at, fits ? next.n : 0, 0 };
+    for (int64_t c = 0, step; c < o_row; c += step) {
+        step = c + wide <= o_row ? wide : 16;
+        soon.row_bytes = dense ? step * size : next.row_bytes;
+        if (step == wide)
+            decode_value_rows(DECODE_W, a, p, v + c * size, v_row, n, a->block + c, o_row, begin,
+                              soon, type);
+        else
+            decode_value_rows(1, a, p, v + c * size, v_row, n, a->block + c, o_row, begin, soon,
+                              type);
+        if (soon.n) soon.at += dense ? soon.n * step * size : step * size;
     }
 }
 

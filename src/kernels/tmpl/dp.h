@@ -139,7 +139,8 @@ V_INLINE vi dp_set1_half(const void *p) {
  * c continues its chains by a depth of n elements of A B, for R rows and V_NV vectors of columns.
  * Pair k of row i of A is at a + i a_row + k a_step bytes, any address; row k of B is b[32 * k ...],
  * its last pair half of zeros where n is odd: then nothing beyond A's last element is read. The
- * pointers are those of tile_product_ahead. Of the model there is nothing to keep in registers.
+ * pointers are those of tile_product_ahead. ahead is nullable. Of the model there is nothing to keep
+ * in registers.
  */
 #ifdef V_HAS_DP
 /*
@@ -159,10 +160,14 @@ V_INLINE void dp_last(const int R, const char *a0, int64_t a_row, const uint32_t
     }
 }
 
-/* is_far: B is in a second-level cache or beyond, and comes near by itself; ahead is not read. */
+/* is_far: B is in a second-level cache or beyond, and comes near by itself. */
 V_INLINE void dp_product_by(const int R, const int is_far, int64_t n, const void *a, int64_t a_row,
-                            int64_t a_step, const uint32_t *b, vf c[V_MR][V_NV], tile_ahead ahead) {
+                            int64_t a_step, const uint32_t *b, vf c[V_MR][V_NV],
+                            qkvi_ahead *ahead) {
     const char *a0 = a, *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
+    const char *at = ahead ? ahead->at : NULL;
+    int64_t left = ahead ? ahead->left : 0, next = left > 0 ? 0 : n;
+    const int64_t step = ahead ? ahead->step : 0, every = ahead ? ahead->every : 0;
     V_UNROLL_BY(2) for (int64_t k = 0; k < n / 2; k++) {
         const char *const third[4] = { a0, a3, a6, a9 };
         vi row[V_NV];
@@ -170,8 +175,10 @@ V_INLINE void dp_product_by(const int R, const int is_far, int64_t n, const void
         if (is_far) {
             V_UNROLL(2)
             for (int v = 0; v < V_NV; v++) v_prefetch_near((const char *)(b + 16 * v) + DP_NEAR);
-        } else {
-            v_prefetch(ahead.at), ahead.at += ahead.step;
+        } else if (k == next) {
+            v_prefetch(at);
+            at += step;
+            next = --left > 0 ? k + every : n;
         }
         V_UNROLL(12) for (int i = 0; i < R; i++) {
             const vi x = dp_set1(third[i / 3] + i % 3 * a_row);
@@ -179,13 +186,24 @@ V_INLINE void dp_product_by(const int R, const int is_far, int64_t n, const void
         }
         a0 += a_step, a3 += a_step, a6 += a_step, a9 += a_step, b += 32;
     }
+    if (ahead) {
+        ahead->at = at;
+        ahead->left = left;
+        qkvi_ahead_turn(ahead);
+    }
     if (n % 2) dp_last(R, a0, a_row, b, c);
 }
 
 #else
 static void dp_product_by(int R, int is_far, int64_t n, const void *a, int64_t a_row,
-                          int64_t a_step, const uint32_t *b, vf c[V_MR][V_NV], tile_ahead ahead) {
-    (void)ahead, (void)is_far;
+                          int64_t a_step, const uint32_t *b, vf c[V_MR][V_NV], qkvi_ahead *ahead) {
+    (void)is_far;
+    for (int64_t k = 0; ahead && ahead->left > 0 && k < n / 2; k += ahead->every) {
+        v_prefetch(ahead->at);
+        ahead->at += ahead->step;
+        ahead->left--;
+    }
+    if (ahead) qkvi_ahead_turn(ahead);
     for (int i = 0; i < R; i++)
         for (int v = 0; v < V_NV; v++) {
             const char *at = (const char *)a + i * a_row;
@@ -201,7 +219,7 @@ static void dp_product_by(int R, int is_far, int64_t n, const void *a, int64_t a
 
 /* The same of A whose rows are dense. */
 V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
-                         vf c[V_MR][V_NV], tile_ahead ahead) {
+                         vf c[V_MR][V_NV], qkvi_ahead *ahead) {
     dp_product_by(R, 0, n, a, a_row, 4, b, c, ahead);
 }
 
@@ -217,8 +235,7 @@ V_INLINE void dp_rows(const int R, int n_cols, int64_t n, const uint16_t *a, int
                 if (left > 0) x[i][v] = left >= 16 ? vf_loadu(from) : vf_load_n(from, left);
             }
         }
-        dp_product_by(R, 1, n, a, a_row * (int64_t)sizeof *a, 4, b + j, x,
-                      (tile_ahead){ (const char *)a, 0 });
+        dp_product_by(R, 1, n, a, a_row * (int64_t)sizeof *a, 4, b + j, x, NULL);
         V_UNROLL(12) for (int i = 0; i < R; i++) {
             V_UNROLL(2)
             for (int v = 0; v < V_NV; v++)

@@ -83,9 +83,13 @@ V_INLINE vi int8_quad(const int8_t *q) {
     return vi_set1(quad);
 }
 
-/* Sums of a group, for R rows and V_NV vectors of columns from column j on: s. */
+/*
+ * Sums of a group, for R rows and V_NV vectors of columns from column j on: s. ahead: a group whose
+ * same columns are announced, or NULL.
+ */
 V_INLINE void int8_sums(const int R, const qkvi_int8_group *a, int64_t a_row,
-                        const qkvi_int8_panel *b, int j, vi s[V_MR][V_NV], tile_ahead *ahead) {
+                        const qkvi_int8_panel *b, int j, vi s[V_MR][V_NV],
+                        const qkvi_int8_panel *ahead) {
     V_UNROLL(12) for (int i = 0; i < R; i++) {
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) s[i][v] = vi_set1(a[i * a_row].start);
     }
@@ -95,7 +99,10 @@ V_INLINE void int8_sums(const int R, const qkvi_int8_group *a, int64_t a_row,
         V_UNROLL(2)
         for (int v = 0; v < V_NV; v++)
             row[v] = vf_as_vi(vf_load((const float *)b->q[k / 4][j + 16 * v]));
-        v_prefetch(ahead->at), v_prefetch(ahead->at + 64), ahead->at += ahead->step;
+        if (ahead) {
+            V_UNROLL(2)
+            for (int v = 0; v < V_NV; v++) v_prefetch(ahead->q[k / 4][j + 16 * v]);
+        }
         V_UNROLL(12) for (int i = 0; i < R; i++) {
             const vi x = int8_quad(third[i / 3][i % 3 * a_row].q + k);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) s[i][v] = v_dot4(s[i][v], row[v], x);
@@ -105,11 +112,19 @@ V_INLINE void int8_sums(const int R, const qkvi_int8_group *a, int64_t a_row,
 
 /* The sums in floats do not fit into registers beside those of a group: c, in the first-level cache. */
 V_INLINE void int8_rows(const int R, int64_t n_groups, const qkvi_int8_group *a, int64_t a_row,
-                        const qkvi_int8_panel *b, float *c, tile_ahead ahead) {
-    for (int64_t g = 0; g < n_groups; g++)
+                        const qkvi_int8_panel *b, float *c, const qkvi_int8_panel *ahead,
+                        int64_t ahead_groups) {
+    const int64_t every = ahead_groups > 0 ? n_groups / ahead_groups : 0;
+    int64_t next = ahead_groups > 0 ? 0 : -1; /* where a group is announced */
+    for (int64_t g = 0; g < n_groups; g++) {
+        const qkvi_int8_panel *const soon = g == next ? ahead++ : NULL;
+        if (soon) next = --ahead_groups > 0 ? next + every : -1;
         for (int j = 0; j < QKVI_INT8_COLUMNS; j += 16 * V_NV) {
             vi s[V_MR][V_NV];
-            int8_sums(R, a + g, a_row, b + g, j, s, &ahead);
+            int8_sums(R, a + g, a_row, b + g, j, s, soon);
+            if (soon) {
+                V_UNROLL(2) for (int v = 0; v < V_NV; v++) v_prefetch(soon->scale + j + 16 * v);
+            }
             V_UNROLL(12) for (int i = 0; i < R; i++) {
                 const vf scale = vf_set1(a[g + i * a_row].scale);
                 V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
@@ -119,21 +134,21 @@ V_INLINE void int8_rows(const int R, int64_t n_groups, const qkvi_int8_group *a,
                 }
             }
         }
+    }
 }
 
 /* table.h */
 static void int8_tile(int n_rows, int n_cols, int64_t n_groups, const qkvi_int8_group *a,
                       int64_t a_row, const qkvi_int8_panel *b, float *c, int64_t c_row, int add,
-                      const float *bias, const void *ahead, int64_t ahead_step) {
+                      const float *bias, const qkvi_int8_panel *ahead, int64_t ahead_groups) {
     _Alignas(64) float sums[V_MR * QKVI_INT8_COLUMNS];
-    const tile_ahead fetch = { ahead, ahead_step };
     const size_t bytes = (size_t)n_cols * sizeof *c;
     memset(sums, 0, (size_t)n_rows * QKVI_INT8_COLUMNS * sizeof *sums);
     for (int i = 0; add && i < n_rows; i++)
         memcpy(sums + i * QKVI_INT8_COLUMNS, c + i * c_row, bytes);
     switch (n_rows) {
 #define INT8_CASE(R)                                                                               \
-    case R: int8_rows(R, n_groups, a, a_row, b, sums, fetch); break;
+    case R: int8_rows(R, n_groups, a, a_row, b, sums, ahead, ahead_groups); break;
         TILE_EACH(INT8_CASE)
 #undef INT8_CASE
     default: break;

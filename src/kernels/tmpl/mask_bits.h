@@ -150,16 +150,19 @@ V_INLINE void mask_see_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j, 
     s->all = all;
 }
 
-/* Fetches what mask_see_rows will read: rows of a mask lie far apart. Any address is allowed. */
-V_INLINE void mask_fetch_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j) {
-    const int64_t bytes = m->adds ? qkvi_dtype_bytes(m->adds_type) : 1;
-    const uintptr_t at = (uintptr_t)(m->adds ? m->adds : m->bools ? m->bools : m->bits);
-    uintptr_t p = at + (uintptr_t)(i * m->row * bytes + (m->bits ? j / 8 : j * bytes));
-    for (int r = 0; at && r < rows; r++, p += (uintptr_t)(m->row * bytes)) {
-        v_prefetch((const void *)p);
-        if (bytes < 4) continue;
-        v_prefetch((const void *)(p + 64));
-        v_prefetch((const void *)(p + 127));
+/*
+ * Announces what mask_see_rows will read, where rows lie apart: the lines that begin in these 32
+ * keys of each, so that of those that other keys share none is announced twice.
+ */
+V_INLINE void mask_announce_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j) {
+    const int64_t size = m->adds ? qkvi_dtype_bytes(m->adds_type) : 1, row = m->row * size;
+    const char *const at = m->adds ? m->adds : (const char *)(m->bools ? m->bools : m->bits);
+    const int64_t bytes = m->bits ? 4 : 32 * size;
+    if (!at || row < QKVI_LINE) return;
+    const char *p = at + i * row + (m->bits ? j / 8 : j * size);
+    for (int r = 0; r < rows; r++, p += row) {
+        const int64_t skip = (int64_t)(-(uintptr_t)p % QKVI_LINE);
+        for (int64_t b = skip; b < bytes; b += QKVI_LINE) v_prefetch(p + b);
     }
 }
 

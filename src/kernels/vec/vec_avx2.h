@@ -292,6 +292,7 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
                          dst_stride);
 }
 V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
+V_INLINE void v_prefetch_near(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 
 /* ---- eight numbers of 64 bits, the greatest first ---- */
 

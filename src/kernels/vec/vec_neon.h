@@ -342,6 +342,7 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
                          dst_stride);
 }
 V_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }
+V_INLINE void v_prefetch_near(const void *p) { __builtin_prefetch(p, 0, 3); }
 
 /* ---- eight numbers of 64 bits, the greatest first ---- */
 

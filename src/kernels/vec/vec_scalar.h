@@ -17,6 +17,7 @@
 
 #define V_UNROLL_HINT /* without inlining, the number of turns is no constant */
 #include "core/half.h"
+#include "kernels/ahead.h"
 #include "kernels/vec/unroll.h"
 
 /*
@@ -26,8 +27,10 @@
 #define V_INLINE static inline __attribute__((unused))
 #define V_NAME   scalar
 /* Register tile: rows x (16 * vectors) columns. Nothing to win here: 6 x 16, as on AVX2. */
-#define V_MR   6
-#define V_NV   1
+#ifndef V_MR
+#define V_MR 6
+#define V_NV 1
+#endif
 #define V_EACH for (int e = 0; e < 16; e++)
 
 typedef struct {
@@ -317,7 +320,14 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
     for (int r = 0; r < 16; r++)
         for (int c = 0; c < 16; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
 }
-V_INLINE void v_prefetch(const void *p) { (void)p; } /* into L2; any address is allowed */
+/* Announces a line (kernels/ahead.h): into L2, into L1. */
+#ifdef QKVI_ANNOUNCED
+V_INLINE void v_prefetch(const void *p) { qkvi_announce(p); }
+V_INLINE void v_prefetch_near(const void *p) { qkvi_announce(p); }
+#else
+V_INLINE void v_prefetch(const void *p) { (void)p; }
+V_INLINE void v_prefetch_near(const void *p) { (void)p; }
+#endif
 
 /* ---- eight numbers of 64 bits, the greatest first ---- */
 
