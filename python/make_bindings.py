@@ -3,7 +3,8 @@
 
 usage: make_bindings.py INCLUDE_FOLDER [OUTPUT]
 
-Every pointer is a c_void_p, so that an address is passed as an integer; const char * is a c_char_p.
+Every pointer is a c_void_p, so that an address is passed as an integer; const char *, a text that a NUL ends, is a
+c_char_p. A char * is bytes with a length beside it, which may hold NULs: read as a c_char_p it would lose its address.
 python/tests/test_layout.py compiles the same headers and compares sizes and offsets.
 """
 import keyword
@@ -67,7 +68,7 @@ class Bindings:
     def type_of(self, text):
         """The ctypes name of a C type without its declarator."""
         words = [word for word in text.replace("*", " * ").split() if word not in ("const", "struct", "enum")]
-        if words.count("*") == 1 and words[0] == "char":
+        if words == ["char", "*"] and "const" in text.split():
             return "c_char_p"
         if "*" in words:
             return "c_void_p"

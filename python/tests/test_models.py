@@ -4,6 +4,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -112,6 +113,22 @@ class Writers(unittest.TestCase):
         self.assertEqual(told["effects"]["place"], len(heads.tokens) - 1)
         self.assertRegex(told["effects"]["what"], r"^ln P\(\S+\) after token \d+$")
         self.assertTrue(all(math.isfinite(row["effect"]) for row in told["heads"]))
+
+    def test_texts_with_nul_bytes(self):
+        """What follows a NUL is the text's, not what lies behind some copy of its beginning."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (self.models / "writer").iterdir():
+                shutil.copy(path, folder)
+            path = pathlib.Path(folder, "tokenizer.json")
+            tokenizer = json.loads(path.read_text())
+            ids = tokenizer["model"]["vocab"]
+            ids["Ā"], ids["."] = ids["."], ids["Ā"]  # Ā is byte 0
+            path.write_text(json.dumps(tokenizer))
+            model = qkv.load(folder)
+        greedy = model.generate("The girl", max_new=8, sample=False, beams=1)
+        self.assertEqual(greedy.text, " was watching the bowl\0 The")
+        self.assertEqual(model.decode(greedy.ids), greedy.text)
+        self.assertEqual(model.decode([ids["Ā"]] * 300_000), "\0" * 300_000)
 
     def test_a_pair(self):
         model = qkv.load(self.models / "translator")

@@ -50,6 +50,11 @@ def string(text: bytes | None) -> str:
     return "" if text is None else text.decode("utf-8", "replace")
 
 
+def copied(address: int | None, n: int) -> bytes:
+    """n bytes at an address. string_at takes lengths of 31 bits only."""
+    return bytes((ctypes.c_char * n).from_address(address)) if address and n else b""
+
+
 def init(kind: type[Any], **fields: Any) -> Any:
     """A structure with all bytes 0 but its size, then `fields`."""
     made = kind()

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import _c
-from ._library import init, lib, string
+from ._library import copied, init, lib, string
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, ErrorText
 from .heads import Heads
@@ -62,13 +62,13 @@ class Tokens:
         return f"<qkv.Tokens {' '.join(self.texts)}>"
 
 
-def _array(address: int, n: int, kind: Any) -> np.ndarray[Any, Any]:
-    return np.frombuffer(ctypes.string_at(address, n * np.dtype(kind).itemsize), dtype=kind) if n else np.zeros(0, kind)
+def _array(address: int | None, n: int, kind: Any) -> np.ndarray[Any, Any]:
+    return np.frombuffer(copied(address, n * np.dtype(kind).itemsize), dtype=kind)
 
 
 def _taken_text(handle: ctypes.c_void_p) -> str:
     found = _c.qkv_text.from_address(handle.value or 0)
-    text = string(ctypes.string_at(found.bytes, found.n))
+    text = string(copied(found.bytes, found.n))
     lib.qkv_text_free(handle)
     return text
 
@@ -215,8 +215,8 @@ class Model:
                                      ctypes.byref(options), ctypes.byref(made), error.pointer))
         found = _c.qkv_generation.from_address(made.value or 0)
         first = _c.qkv_sequence.from_address(ctypes.c_void_p.from_address(found.sequences).value or 0)
-        result = Generated(string(ctypes.string_at(first.text, first.n_bytes)) if first.text else "",
-                           _array(first.ids, first.n, np.int32).tolist(), first.score, _ENDS[first.end])
+        result = Generated(string(copied(first.text, first.n_bytes)), _array(first.ids, first.n, np.int32).tolist(),
+                           first.score, _ENDS[first.end])
         lib.qkv_generation_free(made)
         return result
 
