@@ -290,6 +290,8 @@ class Rules(unittest.TestCase):
         self.assertIn(plan["kernel"], ("attend_small", "attend_block", "attend_small, attend_block"))
         self.assertTrue(plan["kernel_reason"])
         self.assertGreaterEqual(plan["workspace_bytes"], 0)
+        packed = qkv.Problem(self.q[0], self.k[0], self.v[0], cu_seqlens=([0, 30, 70], [0, 100, 300]))
+        self.assertTrue(packed.plan()["kernel"])
 
 
 class Errors(unittest.TestCase):

@@ -39,6 +39,87 @@ class Threads(unittest.TestCase):
         self.assertEqual(got, want)
         self.assertEqual(len(set(map(id, contexts))), 4)
 
+    def together(self, *calls, times=30):
+        """Calls functions again and again, each in a thread of its own. An exception of one is that of the test."""
+        raised, start = [], threading.Barrier(len(calls))
+
+        def work(call):
+            start.wait()
+            try:
+                for _ in range(times):
+                    call()
+            except Exception as error:
+                raised.append(error)
+
+        threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if raised:
+            raise raised[0]
+
+    def test_one_problem(self):
+        """Outputs of other layouts and types, statistics and gradients at once: each call has its own descriptor."""
+        q, k, v = (x.astype(np.float16) for x in arrays(2, 150))
+        problem = qkv.Problem(q, k, v, causal=True)
+        o, lse, stats = problem.forward(stats=["entropy"])
+        wide = problem.forward(out_dtype="float32").o
+        d_q = problem.backward(o, o=o, lse=lse).d_q
+        self.assertEqual(problem.forward().o.tobytes(), o.tobytes())  # no type of an earlier call
+        lengths_first = np.zeros((2, 150, 4, 32), np.float32)
+
+        def check(found, want):
+            np.testing.assert_array_equal(found, want)
+
+        self.together(
+            lambda: check(problem.forward().o, o),
+            lambda: check(problem.forward(out=lengths_first.transpose(0, 2, 1, 3), out_dtype="float32").o, wide),
+            lambda: check(problem.forward(stats=["entropy"]).stats["entropy"], stats["entropy"]),
+            lambda: check(problem.backward(o, o=o, lse=lse).d_q, d_q),
+            lambda: check(problem.backward(wide, o=wide, lse=lse).d_q.shape, q.shape))
+
+    def test_one_cache(self):
+        """Sequences of two threads share no page: the mean of the values of each is its own."""
+        n, q = 16_000, np.zeros((1, 1, 1, 1), np.float32)
+        cache = qkv.KVCache(sequences=2, kv_heads=1, dim=1, pages=2 * n // 16, page_len=16)
+
+        def fill(sequence):
+            rows = np.full((1, n, 1), sequence, np.float32)
+            cache.append(sequence, rows, rows)
+            self.assertEqual(cache.attend(q, first_sequence=sequence).item(), sequence)
+            cache.truncate(sequence, 0)
+
+        self.together(lambda: fill(0), lambda: fill(1), times=100)
+
+    def test_heads_that_are_measured(self):
+        q, k, _ = (x[0] for x in arrays(4, 300))
+        want = qkv.heads(q, k, causal=True).numbers()
+        for _ in range(5):
+            heads = qkv.heads(q, k, causal=True)
+
+            def check(heads=heads):
+                for name, values in heads.numbers().items():
+                    np.testing.assert_array_equal(values, want[name])
+
+            self.together(check, check, lambda heads=heads: heads.weights(0, 1), lambda heads=heads: heads.sharpest(),
+                          times=3)
+
+    def test_one_context(self):
+        """A context serves one call at a time, and says so."""
+        made, said = qkv.Context(n_threads=1), []
+
+        def work(seed, length):
+            problem = qkv.Problem(*arrays(seed, length), context=made)
+            while not said:
+                try:
+                    problem.forward()
+                except qkv.BusyError as error:
+                    said.append(str(error))
+
+        self.together(lambda: work(5, 1000), lambda: work(6, 1000), times=1)
+        self.assertEqual(set(said), {"the context is inside another call: give each thread a context of its own"})
+
     def test_any_number_has_the_same_bits(self):
         want = digest(1)
         for n in (1, 2, 5):

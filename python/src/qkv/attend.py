@@ -64,9 +64,8 @@ def _case_of(key: Any, q: Any, k: Any, v: Any, rules: Mapping[str, Any]) -> _Cas
     addresses, desc = problem.prepared(o)
     case = None
     if addresses == (_data_of(q), _data_of(k), _data_of(v), _data_of(o)) and not is_long(desc):
-        kept = _c.qkv_attention_desc.from_buffer_copy(desc)
         if not problem._kept:
-            case = _Case(kept, ctypes.addressof(kept), o.shape)
+            case = _Case(desc, ctypes.addressof(desc), o.shape)
     _cases[key] = case
     return case
 

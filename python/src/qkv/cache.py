@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,8 @@ class KVCache:
     >>> o = cache.attend(q)                      # q [sequences, heads, n, dim]
 
     dtype: "float32", "bfloat16", "float16" or "int8", in which they are stored. page_len: tokens of a page, a multiple
-    of 16. ring_len: only the last so many tokens are kept. The memory is allocated here, and never grows.
+    of 16. ring_len: only the last so many tokens are kept. The memory is allocated here, and never grows. Calls of several
+    threads on one cache wait for each other.
     """
 
     def __init__(self, *, sequences: int = 1, kv_heads: int, dim: int, dim_v: int | None = None, pages: int,
@@ -43,6 +45,8 @@ class KVCache:
         made, ctx = ctypes.c_void_p(), self._ctx()
         ctx.check(lib.qkv_kv_cache_create(ctx.handle, ctypes.byref(options), ctypes.byref(made)))
         self._handle = made.value
+        # The library's cache serves one call at a time.
+        self._lock = threading.RLock()
 
     def __del__(self) -> None:
         if self._handle is not None:
@@ -59,20 +63,23 @@ class KVCache:
             if found.shape != (self._dims[0], n, dim) or found.dtype != views[0].dtype:
                 raise ShapeError(f"{name} is {found.dtype} {found.shape}, and must be ({self._dims[0]}, n, {dim})")
         strides = [(ctypes.c_int64 * 2)(*found.strides[:2]) for found in views]
-        ctx = self._ctx()
-        ctx.check(lib.qkv_kv_cache_append(ctx.handle, self._handle, sequence, n, DTYPES[views[0].dtype],
-                                          _address(views[0]), ctypes.addressof(strides[0]),
-                                          _address(views[1]), ctypes.addressof(strides[1])))
+        with self._lock:
+            ctx = self._ctx()
+            ctx.check(lib.qkv_kv_cache_append(ctx.handle, self._handle, sequence, n, DTYPES[views[0].dtype],
+                                              _address(views[0]), ctypes.addressof(strides[0]),
+                                              _address(views[1]), ctypes.addressof(strides[1])))
 
     def truncate(self, sequence: int, length: int) -> None:
         """Shortens a sequence, and frees the pages that it no longer needs."""
-        ctx = self._ctx()
-        ctx.check(lib.qkv_kv_cache_truncate(ctx.handle, self._handle, sequence, length))
+        with self._lock:
+            ctx = self._ctx()
+            ctx.check(lib.qkv_kv_cache_truncate(ctx.handle, self._handle, sequence, length))
 
     def fork(self, source: int, target: int) -> None:
         """Makes the empty sequence `target` a copy of `source`. Pages are shared until one of them writes."""
-        ctx = self._ctx()
-        ctx.check(lib.qkv_kv_cache_fork(ctx.handle, self._handle, source, target))
+        with self._lock:
+            ctx = self._ctx()
+            ctx.check(lib.qkv_kv_cache_fork(ctx.handle, self._handle, source, target))
 
     def length(self, sequence: int = 0) -> int:
         """Tokens of a sequence, with those that a ring no longer stores."""
@@ -99,8 +106,9 @@ class KVCache:
         """
         if window is not None:
             rules["window"] = (window - 1, None)
-        made = _Decoding(q, self, first_sequence, causal=causal, context=self._context, **rules)
-        found = made.forward(out=out, stats=stats)
+        with self._lock:  # the view of the stored keys is the cache's own
+            made = _Decoding(q, self, first_sequence, causal=causal, context=self._context, **rules)
+            found = made.forward(out=out, stats=stats)
         if stats:
             return found
         return (found.o, found.lse) if lse else found.o
@@ -138,8 +146,8 @@ class _Decoding(Problem):
         lib.qkv_attention_desc_fill(ctypes.byref(desc), batch, heads, kv_heads, n, len_k, dim, dim_v)
         desc.dtype, desc.q_stride[:] = DTYPES[self._q.dtype], self._q.strides[:3]
 
-    def _attend(self, o: int, lse: int) -> None:
-        self._run(lib.qkv_attention_decode, _address(self._q), ctypes.addressof(self._of_cache), o, lse)
+    def _attend(self, desc: _c.qkv_attention_desc, o: int, lse: int) -> None:
+        self._run(lib.qkv_attention_decode, desc, _address(self._q), ctypes.addressof(self._of_cache), o, lse)
 
 
 def merge(parts: Sequence[tuple[Any, Any] | Forward]) -> tuple[Any, Any]:

@@ -46,6 +46,8 @@ class Context:
 
     def check(self, status: int) -> None:
         """Raises the exception of a status that is not QKV_OK."""
+        if status == _c.QKV_ERR_BUSY:  # its message is the other call's
+            raise error_of(status, "the context is inside another call: give each thread a context of its own")
         if status != _c.QKV_OK:
             raise error_of(status, string(lib.qkv_ctx_message(self.handle)))
 

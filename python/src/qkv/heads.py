@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -68,6 +69,8 @@ class Heads:
         # Rules that choose what to show first look at words, which runs have.
         self._is_run = special is not None
         self._measured = False
+        # What is measured is stored in the library's heads, which know nothing of threads.
+        self._lock = threading.RLock()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
@@ -90,11 +93,14 @@ class Heads:
     def _view(self, index: int) -> Any:
         """The head as qkv/patterns.h takes it."""
         view, error = init(_c.qkv_head_view), ErrorText()
-        error.check(lib.qkv_heads_view(self._handle, index, ctypes.byref(view), error.pointer))
+        with self._lock:
+            error.check(lib.qkv_heads_view(self._handle, index, ctypes.byref(view), error.pointer))
         return view
 
     def _measure(self) -> None:
-        if not self._measured:
+        with self._lock:
+            if self._measured:
+                return
             call, error = Interruptible(), ErrorText()
             status = lib.qkv_heads_measure(self._handle, _c.QKV_HEADS_RECEIVED | _c.QKV_HEADS_SHARPEST, call.pointer,
                                            error.pointer)
@@ -132,22 +138,25 @@ class Heads:
         i0, i1 = rows or (0, self.n_queries)
         j0, j1 = keys or (0, self.n_keys)
         made, error = np.zeros((max(i1 - i0, 0), max(j1 - j0, 0)), dtype=np.float32), ErrorText()
-        error.check(lib.qkv_heads_weights(self._handle, self._index(layer, head), i0, i1, j0, j1,
-                                          made.__array_interface__["data"][0], max(j1 - j0, 1), error.pointer))
+        with self._lock:
+            error.check(lib.qkv_heads_weights(self._handle, self._index(layer, head), i0, i1, j0, j1,
+                                              made.__array_interface__["data"][0], max(j1 - j0, 1), error.pointer))
         return made
 
     def looks_at(self, layer: int, head: int, query: int) -> tuple[int, float]:
         """The key with the largest weight of a query, and this weight."""
         key, weight, error = ctypes.c_int64(), ctypes.c_float(), ErrorText()
-        error.check(lib.qkv_heads_look(self._handle, self._index(layer, head), query, ctypes.byref(key),
-                                       ctypes.byref(weight), error.pointer))
+        with self._lock:
+            error.check(lib.qkv_heads_look(self._handle, self._index(layer, head), query, ctypes.byref(key),
+                                           ctypes.byref(weight), error.pointer))
         return key.value, weight.value
 
     def sharpest(self) -> Sharpest:
         """The largest weight of all heads, from a query to another token."""
         self._measure()
         made, error = init(_c.qkv_sharpest), ErrorText()
-        error.check(lib.qkv_heads_sharpest(self._handle, None, None, None, ctypes.byref(made), error.pointer))
+        with self._lock:
+            error.check(lib.qkv_heads_sharpest(self._handle, None, None, None, ctypes.byref(made), error.pointer))
         return Sharpest(made.layer, made.head, made.query, made.key, made.weight)
 
     # ---- The page ----

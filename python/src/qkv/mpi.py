@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _c, errors
@@ -103,6 +104,8 @@ class Group:
     def __init__(self, comm: Intracomm, *, context: Context | None = None) -> None:
         self._handle: int | None = None
         self._comm, self._context = comm, context
+        # A group serves one call at a time, and MPI_THREAD_FUNNELED is all that it needs.
+        self._lock = threading.RLock()
         kind, native = _native(comm)
         made, error = ctypes.c_void_p(), errors.ErrorText()
         create = _function("qkvmpi_group_create", ctypes.c_int, kind, ctypes.c_void_p, ctypes.c_void_p)
@@ -111,9 +114,10 @@ class Group:
 
     def close(self) -> None:
         """Frees the group. Collective, and before MPI ends; the group is of no more use."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            _function("qkvmpi_group_destroy", None, ctypes.c_void_p)(handle)
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                _function("qkvmpi_group_destroy", None, ctypes.c_void_p)(handle)
 
     def __enter__(self) -> Group:
         return self
@@ -138,7 +142,7 @@ class Group:
         scheme: "ordered" has the bits of one process; "ring" and "zigzag" are described in docs/scale.md.
         An exception of one rank is raised on all, with the number of the rank.
         """
-        with _Agreement(self._comm) as agreement:
+        with self._lock, _Agreement(self._comm) as agreement:
             made = _Piece(self, agreement, q, k, v, scheme, rules).forward(out=out, out_dtype=out_dtype, stats=stats)
         if stats:
             return made
@@ -151,7 +155,7 @@ class Group:
         o and lse are those of attention(). d_sinks is that of the whole sequence, on all ranks. Bits are those of one
         process, given the same o and lse.
         """
-        with _Agreement(self._comm) as agreement:
+        with self._lock, _Agreement(self._comm) as agreement:
             piece = _Piece(self, agreement, q, k, v, "ordered", rules)
             return piece.backward(d_o, o=o, lse=lse, d_lse=d_lse, out=out)
 
@@ -175,18 +179,18 @@ class _Piece(Problem):
         pieces = self._agreement.gather((len_q, len_k))
         return sum(piece[0] for piece in pieces), sum(piece[1] for piece in pieces)
 
-    def _attend(self, o: int, lse: int) -> None:
+    def _attend(self, desc: _c.qkv_attention_desc, o: int, lse: int) -> None:
         options = init(_Options, scheme=self._scheme.encode())
-        self._call("qkvmpi_attention_forward", o, lse, ctypes.byref(options))
+        self._call("qkvmpi_attention_forward", desc, o, lse, ctypes.byref(options))
 
-    def _differentiate(self, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:
-        self._call("qkvmpi_attention_backward", o, lse, ctypes.byref(grads))
+    def _differentiate(self, desc: _c.qkv_attention_desc, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:
+        self._call("qkvmpi_attention_backward", desc, o, lse, ctypes.byref(grads))
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, desc: _c.qkv_attention_desc, *arguments: Any) -> None:
         ctx = self._context or context()
         function = _function(name, ctypes.c_int, *[ctypes.c_void_p] * 9)
         self._agreement.settle()
-        self._group._check(function(self._group._handle, ctx.handle, ctypes.byref(self._desc), _address(self._q),
+        self._group._check(function(self._group._handle, ctx.handle, ctypes.byref(desc), _address(self._q),
                                     _address(self._k), _address(self._v), *arguments))
 
 

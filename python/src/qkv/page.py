@@ -84,7 +84,8 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
         places.sort(key=lambda place: -_confidence(*heads._at(*place)))
         if lead._is_run:
             first = init(_c.qkv_heads_choice)
-            error.check(lib.qkv_heads_choose(lead._handle, -1, ctypes.byref(first), error.pointer))
+            with lead._lock:
+                error.check(lib.qkv_heads_choose(lead._handle, -1, ctypes.byref(first), error.pointer))
             places.sort(key=lambda place: place != (first.layer, first.head))
             query = first.query
     rows = (_c.qkv_page_head * len(places))()

@@ -68,8 +68,17 @@ class Problem(Descriptor):
     makes a share of the weights 0. `arithmetic` of bfloat16: "auto", "f32", "dp", "amx".
     """
 
-    def _run(self, function: Any, *arguments: Any) -> None:
-        run(self._context or context(), function, self._desc, *arguments)
+    def _run(self, function: Any, desc: _c.qkv_attention_desc, *arguments: Any) -> None:
+        run(self._context or context(), function, desc, *arguments)
+
+    def _of_call(self) -> _c.qkv_attention_desc:
+        """The descriptor of one call, which says there where its outputs lie. Threads share the problem's own."""
+        desc = _c.qkv_attention_desc.from_buffer_copy(self._desc)
+        length = self._rows()[-1]
+        desc.lse_stride[:] = (0 if self._packed else desc.n_heads * length, length, 1)
+        if self._packed:
+            desc.o_stride[:] = (0, length * desc.head_dim_v, desc.head_dim_v)
+        return desc
 
     def _shape_o(self) -> tuple[int, ...]:
         shape = list(view(self._given, "q").shape)
@@ -84,17 +93,13 @@ class Problem(Descriptor):
         full = (desc.n_batch, desc.n_heads, desc.len_q)
         return full[4 - self._n_dims:]
 
-    def _set_lse_strides(self) -> None:
-        length = self._rows()[-1]
-        self._desc.lse_stride[:] = (0 if self._packed else self._desc.n_heads * length, length, 1)
-
-    def _output(self, out: Any, out_dtype: str | None) -> tuple[Any, View]:
+    def _output(self, desc: _c.qkv_attention_desc, out: Any, out_dtype: str | None) -> tuple[Any, View]:
         dtype = out_dtype or self._q.dtype
         if dtype not in DTYPES:
             raise DTypeError(f"out_dtype is {dtype}, and must be float32 or that of q")
         if out is None:
             out = empty_like(self._given, self._shape_o(), dtype)
-            if self._packed or self._desc.flags & _c.QKV_SET_Q_LEN:
+            if self._packed or desc.flags & _c.QKV_SET_Q_LEN:
                 out[...] = 0  # rows that are no query's
         found = view(out, "out")
         if tuple(found.shape) != self._shape_o() or found.dtype != dtype:
@@ -102,7 +107,6 @@ class Problem(Descriptor):
         if found.strides[-1] != 1 and found.shape[-1] > 1:
             raise ShapeError("the last stride of out is not 1")
         made = self._four(out, "out")
-        desc = self._desc
         desc.o_stride[:] = (0 if self._packed else made.strides[0], *made.strides[1:3])
         if dtype != self._q.dtype:
             desc.flags |= _c.QKV_SET_O_DTYPE
@@ -110,10 +114,10 @@ class Problem(Descriptor):
         return out, made
 
     def prepared(self, out: Any) -> tuple[tuple[int, ...], _c.qkv_attention_desc]:
-        """Where q, k, v and `out` lie for a forward pass into `out`, and the descriptor: it lives as long as this."""
-        _, found = self._output(out, None)
-        self._set_lse_strides()
-        return (self._q.address, self._k.address, self._v.address, found.address), self._desc
+        """Where q, k, v and `out` lie for a forward pass into `out`, and its descriptor, for as long as this lives."""
+        desc = self._of_call()
+        _, found = self._output(desc, out, None)
+        return (self._q.address, self._k.address, self._v.address, found.address), desc
 
     def forward(self, *, out: Any = None, out_dtype: str | None = None, stats: Stats | None = None) -> Forward:
         """o = softmax(scores) v, lse = log(sum(exp(scores))) of each row, and statistics of the weights.
@@ -123,29 +127,25 @@ class Problem(Descriptor):
         keys with the most weight), "classes": [batch, len_k] of uint8 (and "n_classes", else the largest + 1),
         "offsets": edges, "key_weights": [batch, heads, len_k], "tokens": ids of queries and keys, or a pair of them.
         """
-        desc = self._desc
+        desc = self._of_call()
         lse = np.zeros(self._rows(), dtype=np.float32)
-        o, found = self._output(out, out_dtype)
-        self._set_lse_strides()
-        results, keep = self._request(stats)
-        try:
-            self._attend(_address(found), _pointer(lse))
-        finally:
-            desc.flags &= ~_c.QKV_SET_STATS
-            desc.stats = None
+        o, found = self._output(desc, out, out_dtype)
+        results, keep = self._request(desc, stats)
+        self._attend(desc, _address(found), _pointer(lse))
         del keep
         return Forward(o, _like(self._given, lse), results)
 
-    def _attend(self, o: int, lse: int) -> None:
-        self._run(lib.qkv_attention_forward, _address(self._q), _address(self._k), _address(self._v), o, lse)
+    def _attend(self, desc: _c.qkv_attention_desc, o: int, lse: int) -> None:
+        self._run(lib.qkv_attention_forward, desc, _address(self._q), _address(self._k), _address(self._v), o, lse)
 
-    def _request(self, stats: Stats | None) -> tuple[dict[str, np.ndarray[Any, Any]], Any]:
+    def _request(self, desc: _c.qkv_attention_desc,
+                 stats: Stats | None) -> tuple[dict[str, np.ndarray[Any, Any]], Any]:
         results: dict[str, np.ndarray[Any, Any]] = {}
         if not stats:
             return results, None
         wanted: dict[str, Any] = dict(stats) if isinstance(stats, Mapping) else dict.fromkeys(stats, True)
         n_classes = wanted.pop("n_classes", None)
-        desc, made = self._desc, init(_c.qkv_attention_stats)
+        made = init(_c.qkv_attention_stats)
         lib.qkv_attention_stats_fill(ctypes.byref(made), ctypes.byref(desc))
         rows = self._rows()
         made.stride[:] = desc.lse_stride
@@ -215,12 +215,11 @@ class Problem(Descriptor):
         d_mask: True also returns the gradient of a mask of floats, in the mask's shape with 4 dimensions.
         out: arrays of the shapes and the dtype of q, k and v, whose last stride is 1, for d_q, d_k and d_v.
         """
-        desc, grads = self._desc, init(_c.qkv_attention_grads)
+        desc, grads = self._of_call(), init(_c.qkv_attention_grads)
         for name, found in (("k", self._k), ("v", self._v)):
             if found.shape[0] != self._q.shape[0]:
                 raise UnsupportedError(f"backward with a {name} that all batches share: expand it first")
-        _, found_o = self._output(o, view(o, "o").dtype)
-        self._set_lse_strides()
+        _, found_o = self._output(desc, o, view(o, "o").dtype)
         given = self._four(d_o, "d_o")
         if given.shape != found_o.shape or given.dtype != found_o.dtype:
             raise ShapeError(f"d_o is {given.dtype} {given.shape}, and o is {found_o.dtype} {found_o.shape}")
@@ -253,11 +252,11 @@ class Problem(Descriptor):
             grads.d_mask = _pointer(of_mask)
             grads.d_mask_stride[:] = [0 if size == 1 else stride // 4
                                       for size, stride in zip(of_mask.shape, of_mask.strides)]
-        self._differentiate(_address(found_o), _pointer(rows), grads)
+        self._differentiate(desc, _address(found_o), _pointer(rows), grads)
         return Gradients(outputs[0], outputs[1], outputs[2], d_sinks, of_mask)
 
-    def _differentiate(self, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:
-        self._run(lib.qkv_attention_backward, _address(self._q), _address(self._k), _address(self._v), o, lse,
+    def _differentiate(self, desc: _c.qkv_attention_desc, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:
+        self._run(lib.qkv_attention_backward, desc, _address(self._q), _address(self._k), _address(self._v), o, lse,
                   ctypes.byref(grads))
 
     def _shape_of(self, found: View) -> tuple[int, ...]:
@@ -283,8 +282,7 @@ class Problem(Descriptor):
         tiles        (rows, columns) of a map of each head: tile_mass, tile_peak, tile_rows.
         tiny         a weight: n_tiny counts smaller ones; n_cells counts all.
         """
-        desc, made = self._desc, init(_c.qkv_attention_columns)
-        self._set_lse_strides()
+        desc, made = self._of_call(), init(_c.qkv_attention_columns)
         lib.qkv_attention_columns_fill(ctypes.byref(made), ctypes.byref(desc))
         rows, results = self._lse(lse), {}
         heads = (desc.n_batch, desc.n_heads)
@@ -315,20 +313,19 @@ class Problem(Descriptor):
             if name != "n_tiny" or tiny is not None:
                 array(name, heads, np.int64)
         made.tiny = tiny or 0.0
-        self._run(lib.qkv_attention_columns_pass, _address(self._q), _address(self._k), _pointer(rows),
+        self._run(lib.qkv_attention_columns_pass, desc, _address(self._q), _address(self._k), _pointer(rows),
                   ctypes.byref(made))
         return results
 
     def weights(self, lse: Any, *, batch: int = 0, head: int = 0, rows: tuple[int, int] | None = None,
                 keys: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
         """Weights of one head: queries rows[0] to rows[1] - 1 and keys keys[0] to keys[1] - 1; None: all."""
-        desc = self._desc
-        self._set_lse_strides()
+        desc = self._of_call()
         of_rows = self._lse(lse)
         i0, i1 = rows or (0, desc.len_q)
         j0, j1 = keys or (0, desc.len_k)
         p = np.zeros((max(i1 - i0, 0), max(j1 - j0, 0)), dtype=np.float32)
-        self._run(lib.qkv_attention_weights, _address(self._q), _address(self._k), _pointer(of_rows), batch, head,
+        self._run(lib.qkv_attention_weights, desc, _address(self._q), _address(self._k), _pointer(of_rows), batch, head,
                   i0, i1, j0, j1, _pointer(p), max(j1 - j0, 1))
         return p
 
@@ -337,7 +334,7 @@ class Problem(Descriptor):
         passes = {"forward": _c.QKV_PASS_FORWARD, "backward": _c.QKV_PASS_BACKWARD, "decode": _c.QKV_PASS_DECODE}
         made, ctx = init(_c.qkv_attention_plan), self._context or context()
         made.pass_ = passes[what]
-        ctx.check(lib.qkv_attention_explain(ctx.handle, ctypes.byref(self._desc), ctypes.byref(made)))
+        ctx.check(lib.qkv_attention_explain(ctx.handle, ctypes.byref(self._of_call()), ctypes.byref(made)))
         values = {name: getattr(made, name) for name, *_ in made._fields_ if name not in ("struct_size", "pass_")}
         return {name: string(value) if isinstance(value, bytes) else value for name, value in values.items()}
 
