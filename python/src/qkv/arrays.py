@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _c
-from .errors import DTypeError, ShapeError, UnsupportedError
+from .errors import ArgumentError, DTypeError, ShapeError, StrideError, UnsupportedError
 
 DTYPES = {"float32": _c.QKV_F32, "bfloat16": _c.QKV_BF16, "float16": _c.QKV_F16}
 SIZES = {_c.QKV_F32: 4, _c.QKV_BF16: 2, _c.QKV_F16: 2}
@@ -67,20 +67,51 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned, since DLPack 1.0."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_READ_ONLY = 1
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 _DEVICE_CPU = 1
 _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _capsule_of(array: Any) -> tuple[Any, Any, bool]:
+    """The capsule of an array, its tensor, and whether it says that others may write.
+
+    The capsule stays unconsumed: its destructor gives the memory back.
+    """
+    try:
+        capsule = array.__dlpack__(max_version=(1, 0))
+    except TypeError:  # an array from before DLPack 1.0, which cannot say it
+        capsule = array.__dlpack__()
+    if not _is_valid(capsule, b"dltensor_versioned"):
+        return capsule, _DLTensor.from_address(_pointer_of(capsule, b"dltensor")), False
+    found = _Versioned.from_address(_pointer_of(capsule, b"dltensor_versioned"))
+    if found.major != 1:
+        raise UnsupportedError(f"DLPack {found.major}.{found.minor} of a {type(array).__name__}: qkv reads version 1")
+    return capsule, found.tensor, not found.flags & _READ_ONLY
 
 
 def _from_dlpack(array: Any, name: str) -> View:
-    # The capsule stays ours and unconsumed: its destructor gives the memory back when the view goes.
-    capsule = array.__dlpack__()
-    tensor = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
+    capsule, tensor, _ = _capsule_of(array)
     if tensor.device_type != _DEVICE_CPU:
         raise DTypeError(f"{name} is on a device (DLPack type {tensor.device_type}), and qkv computes on the CPU")
     kind = _CODES.get(tensor.code, f"DLPack type {tensor.code}, ")
-    dtype = "bool" if kind == "bool" else f"{kind}{tensor.bits}"
+    dtype = "bool" if kind == "bool" else f"{kind}{tensor.bits}" + (f" x {tensor.lanes}" if tensor.lanes != 1 else "")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _dense(shape)
     return View((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, (array, capsule))
@@ -101,13 +132,35 @@ def is_torch(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "torch"
 
 
-def _view_numpy(array: np.ndarray[Any, Any], owner: Any) -> View:
+def _refuse_masked(array: Any, name: str) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise DTypeError(f"{name} is a masked array, whose mask no call reads: pass {name}.filled(value), or the mask "
+                         "of attention as a rule")
+
+
+def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers in the byte order of this machine, which the library reads."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
+    """Numbers of others as an array of NumPy in this machine's byte order, without a copy if it is one."""
+    _refuse_masked(values, name)
+    if is_torch(values):
+        values = values.detach().resolve_neg()
+        values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+    return _native(np.asarray(values))
+
+
+def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
+    _refuse_masked(array, name)
+    array = _native(array)
     size = array.itemsize
     if any(stride % size for stride in array.strides):
-        array = owner = np.ascontiguousarray(array)
+        array = array.copy()
     # Those of an array without elements are 0 in NumPy 2.4.
     strides = tuple(stride // size for stride in array.strides) if array.size else _dense(array.shape)
-    return View(array.__array_interface__["data"][0], array.shape, strides, array.dtype.name, owner)
+    return View(array.__array_interface__["data"][0], array.shape, strides, array.dtype.name, array)
 
 
 def _view_torch(array: Any, name: str) -> View:
@@ -126,13 +179,43 @@ def _view_torch(array: Any, name: str) -> View:
 def view(array: Any, name: str) -> View:
     """Where `array` lies, without a copy if it can be read where it is."""
     if isinstance(array, np.ndarray):
-        return _view_numpy(array, array)
+        return _view_numpy(array, name)
     if is_torch(array):
         return _view_torch(array, name)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, name)
-    made = np.asarray(array)
-    return _view_numpy(made, made)
+    return _view_numpy(np.asarray(array), name)
+
+
+def written(array: Any, name: str) -> View:
+    """Where an array lies that a call writes to. What would need a copy, which the caller never sees, is refused."""
+    if isinstance(array, np.ndarray) or hasattr(array, "__array_interface__") and not is_torch(array):
+        made = np.asarray(array)
+        if not made.flags.writeable:
+            raise ArgumentError(f"{name} is read-only, and results are written to it")
+        if not made.dtype.isnative:
+            raise DTypeError(f"{name} is {made.dtype.str}, and must have the byte order of this machine")
+        if not made.flags.aligned:
+            raise StrideError(f"{name} is not aligned to its elements of {made.itemsize} bytes")
+    elif is_torch(array):
+        if array.is_neg() or array.is_conj():
+            raise DTypeError(f"{name} is negated when it is read, by torch: pass {name}.resolve_neg()")
+    elif not hasattr(array, "__dlpack__"):
+        raise DTypeError(f"{name} is a {type(array).__name__}, and must be an array that results can be written to")
+    elif not _capsule_of(array)[2]:
+        raise ArgumentError(f"{name} is a {type(array).__name__} that does not say by DLPack 1.0 that others may write "
+                            "to it: pass an array of NumPy")
+    found = view(array, name)
+    if found.shape and (any(stride < 0 for stride in found.strides) or found.strides[-1] != 1 < found.shape[-1]):
+        raise StrideError(f"{name} has strides {found.strides}: the last one must be 1, and none may be negative")
+    return found
+
+
+def zero(array: Any) -> None:
+    """Writes zeros to an array that written() accepts."""
+    if not hasattr(array, "__setitem__"):
+        array = np.from_dlpack(array) if hasattr(array, "__dlpack__") else np.asarray(array)
+    array[...] = 0
 
 
 def floats(array: Any, name: str) -> View:
@@ -149,16 +232,16 @@ def floats(array: Any, name: str) -> View:
     return found
 
 
-def integers(values: Any, kind: type[np.signedinteger[Any]], name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def integers(values: Any, kind: type[np.integer[Any]], name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """A dense array of integers; a value that does not fit, a fraction or another shape is refused."""
-    given = values.detach().numpy() if is_torch(values) else np.asarray(values)
+    given = numbers(values, name)
     if given.dtype.kind not in "iu" and given.size:
         raise DTypeError(f"{name} is {given.dtype}, and must hold integers")
     made = np.ascontiguousarray(given, dtype=kind)
     if made.shape != shape:
         raise ShapeError(f"{name} has shape {made.shape}, and must have {shape}")
     if given.size and not np.array_equal(made, given):
-        raise ShapeError(f"{name} has a value that {np.dtype(kind).name} cannot hold")
+        raise ShapeError(f"{name} has {given[made != given][0]}, which {np.dtype(kind).name} cannot hold")
     return made
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import numbers
 from .errors import ArgumentError, ShapeError
 
 # Cells of a mask that are evaluated at a time: 4 MiB of bools.
@@ -66,7 +67,7 @@ def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, h
             for first in range(0, n_rows, step):
                 i0, i1 = first * block_len, min((first + step) * block_len, len_q)
                 i = np.arange(i0, i1)[:, None]
-                sees = np.asarray(f(np.int64(b), np.int64(h), i, j))
+                sees = numbers(f(np.int64(b), np.int64(h), i, j), "what the mask_mod returned")
                 if sees.dtype != np.bool_:
                     raise ArgumentError(f"the mask_mod returned {sees.dtype}, and must return bools")
                 sees = np.broadcast_to(sees, (i1 - i0, len_k))

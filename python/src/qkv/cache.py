@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib
-from .arrays import DTYPES, View, empty_like, floats
+from .arrays import DTYPES, View, empty_like, floats, is_torch
 from .context import Context, context
 from .descriptor import _address, _pointer
 from .errors import ArgumentError, ShapeError
@@ -27,8 +27,8 @@ class KVCache:
     >>> o = cache.attend(q)                      # q [sequences, heads, n, dim]
 
     dtype: "float32", "bfloat16", "float16" or "int8", in which they are stored. page_len: tokens of a page, a multiple
-    of 16. ring_len: only the last so many tokens are kept. The memory is allocated here, and never grows. Calls of several
-    threads on one cache wait for each other.
+    of 16. ring_len: only the last so many tokens are kept. The memory is allocated here, and never grows. Calls of
+    several threads on one cache wait for each other.
     """
 
     def __init__(self, *, sequences: int = 1, kv_heads: int, dim: int, dim_v: int | None = None, pages: int,
@@ -137,6 +137,7 @@ class _Decoding(Problem):
     def _set_arrays(self, q: Any, k: Any, v: Any, cu_seqlens: Any) -> None:
         kv_heads, dim, dim_v = self._cache._dims
         self._q, self._n_dims = self._four(q, "q"), 4
+        self._shape_q = self._q.shape
         batch, heads, n, _ = self._q.shape
         len_k = int(self._tokens.max(initial=0))
         self._all_q, self._all_k = n, len_k
@@ -187,4 +188,4 @@ def _dense(array: Any, found: View) -> View:
         strides.append(step)
         step *= size
     same = all(size == 1 or given == want for size, given, want in zip(found.shape, found.strides, reversed(strides)))
-    return found if same else floats(np.ascontiguousarray(array), "a part")
+    return found if same else floats(array.contiguous() if is_torch(array) else np.ascontiguousarray(array), "a part")

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _c
 from ._library import lib
-from .arrays import DTYPES, View, floats, integers, is_torch, view
+from .arrays import DTYPES, View, floats, integers, numbers, view
 from .blocks import BlockMask
 from .context import Context, Interruptible
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -92,7 +92,9 @@ class Descriptor:
 
     def _four(self, array: Any, name: str) -> View:
         """[batch, heads, len, dim] of an array of the caller's layout."""
-        found = floats(array, name)
+        return self._in_four(floats(array, name), name)
+
+    def _in_four(self, found: View, name: str) -> View:
         n = len(found.shape)
         if self._packed and n != 3:
             raise ShapeError(f"{name} has {n} dimensions; with cu_seqlens it must have 3")
@@ -103,9 +105,10 @@ class Descriptor:
         return found.expanded(4)
 
     def _set_arrays(self, q: Any, k: Any, v: Any, cu_seqlens: Any) -> None:
-        views = {name: self._four(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
+        given = floats(q, "q")
+        self._shape_q, self._n_dims = given.shape, len(given.shape)
+        views = {"q": self._in_four(given, "q"), "k": self._four(k, "k"), "v": self._four(v, "v")}
         self._q, self._k, self._v = views["q"], views["k"], views["v"]
-        self._n_dims = len(view(q, "q").shape)
         for name in "kv":
             if views[name].dtype != self._q.dtype:
                 raise DTypeError(f"q is {self._q.dtype} and {name} is {views[name].dtype}: they must be the same")
@@ -115,8 +118,9 @@ class Descriptor:
             raise ShapeError(f"k has heads and keys {self._k.shape[1:3]}, v has {self._v.shape[1:3]}")
         n_batch, len_q, len_k = self._q.shape[0], self._q.shape[2], self._k.shape[2]
         if cu_seqlens is not None:
-            pair = [np.asarray(each) for each in _pair(cu_seqlens, "cu_seqlens")]
-            cu = [integers(each, np.int64, "cu_seqlens", (pair[0].size,)) for each in pair]
+            pair = [numbers(each, "cu_seqlens") for each in _pair(cu_seqlens, "cu_seqlens")]
+            # Copies: nothing but this check keeps calls inside the rows.
+            cu = [integers(each, np.int64, "cu_seqlens", (pair[0].size,)).copy() for each in pair]
             if cu[0].size < 1:
                 raise ShapeError("cu_seqlens is empty, and must have sequences + 1 numbers")
             n_batch = cu[0].size - 1
@@ -254,8 +258,7 @@ class Descriptor:
         self._kept.append(blocks)
 
     def _of_heads(self, value: Any, name: str) -> int:
-        given = value.detach().float().numpy() if is_torch(value) else value
-        made = np.ascontiguousarray(given, dtype=np.float32)
+        made = np.ascontiguousarray(numbers(value, name), dtype=np.float32)
         if made.shape != (self._desc.n_heads,):
             raise ShapeError(f"{name} has shape {made.shape}, and must have ({self._desc.n_heads},)")
         self._kept.append(made)

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .arrays import floats
+from .arrays import floats, numbers
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, ShapeError, UnsupportedError
 from .page import Page, Worth, write_page
@@ -240,7 +240,7 @@ def _float32(array: Any, name: str) -> np.ndarray[Any, Any]:
     found = floats(array, name)
     if found.dtype != "float32":
         raise DTypeError(f"{name} is {found.dtype}: heads are read from float32")
-    return np.asarray(array.detach() if hasattr(array, "detach") else array)
+    return numbers(array, name)
 
 
 def _strings(texts: Sequence[str], n: int, name: str) -> Any:

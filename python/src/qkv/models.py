@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _c
 from ._library import copied, init, lib, string
+from .arrays import integers
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, ErrorText
 from .heads import Heads
@@ -134,7 +135,7 @@ class Model:
 
     def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of ids."""
-        values, text, error = np.ascontiguousarray(ids, dtype=np.int32), ctypes.c_void_p(), ErrorText()
+        values, text, error = integers(ids, np.int32, "ids", (len(ids),)), ctypes.c_void_p(), ErrorText()
         flags = _c.QKV_DECODE_SKIP_SPECIAL if skip_special else 0
         error.check(lib.qkv_tokenizer_decode(self._tokenizer(_c.QKV_TARGET), values.ctypes.data, len(values), flags,
                                              ctypes.byref(text), error.pointer))

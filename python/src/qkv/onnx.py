@@ -43,8 +43,6 @@ class Outputs(NamedTuple):
 
 def _stored(array: Any, name: str) -> View:
     """Where `array` lies, as ONNX stores tensors: in the order of its dimensions, without gaps. Copied if it is not."""
-    if isinstance(array, np.ndarray) and not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     found = view(array, name)
     if any(size > 1 and stride != dense
            for size, stride, dense in zip(found.shape, found.strides, _dense(found.shape))):

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .arrays import DTYPES, View, empty_like, integers, is_torch, view
+from .arrays import DTYPES, View, empty_like, floats, integers, is_torch, numbers, written, zero
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -81,9 +81,7 @@ class Problem(Descriptor):
         return desc
 
     def _shape_o(self) -> tuple[int, ...]:
-        shape = list(view(self._given, "q").shape)
-        shape[-1] = self._desc.head_dim_v
-        return tuple(shape)
+        return *self._shape_q[:-1], self._desc.head_dim_v
 
     def _rows(self) -> tuple[int, ...]:
         """The shape of lse."""
@@ -94,24 +92,26 @@ class Problem(Descriptor):
         return full[4 - self._n_dims:]
 
     def _output(self, desc: _c.qkv_attention_desc, out: Any, out_dtype: str | None) -> tuple[Any, View]:
-        dtype = out_dtype or self._q.dtype
+        dtype = self._q.dtype if out_dtype is None else out_dtype
         if dtype not in DTYPES:
-            raise DTypeError(f"out_dtype is {dtype}, and must be float32 or that of q")
+            raise DTypeError(f"out_dtype is {dtype!r}, and must be float32 or that of q")
         if out is None:
             out = empty_like(self._given, self._shape_o(), dtype)
-            if self._packed or desc.flags & _c.QKV_SET_Q_LEN:
-                out[...] = 0  # rows that are no query's
-        found = view(out, "out")
-        if tuple(found.shape) != self._shape_o() or found.dtype != dtype:
-            raise ShapeError(f"out is {found.dtype} {found.shape}, and must be {dtype} {self._shape_o()}")
-        if found.strides[-1] != 1 and found.shape[-1] > 1:
-            raise ShapeError("the last stride of out is not 1")
-        made = self._four(out, "out")
+        made = self._placed(desc, written(out, "out"), "out", dtype)
+        if self._packed or desc.flags & _c.QKV_SET_Q_LEN:
+            zero(out)  # rows that are no query's
+        return out, made
+
+    def _placed(self, desc: _c.qkv_attention_desc, found: View, name: str, dtype: str) -> View:
+        """o of a call, whose strides and type the descriptor gets."""
+        if found.shape != self._shape_o() or found.dtype != dtype:
+            raise ShapeError(f"{name} is {found.dtype} {found.shape}, and must be {dtype} {self._shape_o()}")
+        made = self._in_four(found, name)
         desc.o_stride[:] = (0 if self._packed else made.strides[0], *made.strides[1:3])
         if dtype != self._q.dtype:
             desc.flags |= _c.QKV_SET_O_DTYPE
             desc.o_dtype = DTYPES[dtype]
-        return out, made
+        return made
 
     def prepared(self, out: Any) -> tuple[tuple[int, ...], _c.qkv_attention_desc]:
         """Where q, k, v and `out` lie for a forward pass into `out`, and its descriptor, for as long as this lives."""
@@ -165,10 +165,10 @@ class Problem(Descriptor):
                 row("top_weights", value)
                 row("top_scores", value)
             elif name == "classes":
-                ids = np.ascontiguousarray(value, dtype=np.uint8)
+                ids = self._ids(value, np.uint8, "classes", self._all_k)
                 made.n_classes = int(ids.max(initial=0)) + 1 if n_classes is None else n_classes
                 made.classes, made.classes_stride = _pointer(ids), 0 if ids.ndim == 1 else ids.shape[-1]
-                kept.append(self._checked(ids, "classes", self._all_k))
+                kept.append(ids)
                 row("class_mass", made.n_classes)
             elif name == "offsets":
                 edges = integers(value, np.int64, "offsets", (len(value),))
@@ -176,7 +176,7 @@ class Problem(Descriptor):
                 kept.append(edges)
                 row("offset_mass", made.n_offsets)
             elif name == "key_weights":
-                weights = np.ascontiguousarray(value, dtype=np.float32)
+                weights = np.ascontiguousarray(numbers(value, "key_weights"), dtype=np.float32)
                 full = (desc.n_batch, desc.n_heads, self._all_k)
                 if weights.shape != full:
                     raise ShapeError(f"key_weights has shape {weights.shape}, and must have {full}")
@@ -185,8 +185,8 @@ class Problem(Descriptor):
                 row("weighted_mass")
             elif name == "tokens":
                 for side, length, ids in zip("qk", (desc.len_q, self._all_k), _pair(value, "tokens")):
-                    tokens = np.ascontiguousarray(ids, dtype=np.int32)
-                    kept.append(self._checked(tokens, "tokens", length))
+                    tokens = self._ids(ids, np.int32, "tokens", length)
+                    kept.append(tokens)
                     setattr(made, f"tokens_{side}", _pointer(tokens))
                     setattr(made, f"tokens_{side}_stride", 0 if tokens.ndim == 1 else length)
                 for each in ("same_token", "duplicate", "induction"):
@@ -202,11 +202,12 @@ class Problem(Descriptor):
         desc.stats = ctypes.addressof(made)
         return results, kept
 
-    def _checked(self, ids: np.ndarray[Any, Any], name: str, length: int) -> np.ndarray[Any, Any]:
-        allowed = (length,), (self._desc.n_batch, length)
-        if ids.shape not in allowed:
-            raise ShapeError(f"{name} has shape {ids.shape}, and must have {allowed[0]} or {allowed[1]}")
-        return ids
+    def _ids(self, values: Any, kind: type[np.integer[Any]], name: str, length: int) -> np.ndarray[Any, Any]:
+        """Integers of tokens, the same for all batches or for each."""
+        given, allowed = numbers(values, name), ((length,), (self._desc.n_batch, length))
+        if given.shape not in allowed:
+            raise ShapeError(f"{name} has shape {given.shape}, and must have {allowed[0]} or {allowed[1]}")
+        return integers(given.astype(np.uint8) if given.dtype == np.bool_ else given, kind, name, given.shape)
 
     def backward(self, d_o: Any, *, o: Any, lse: Any, d_lse: Any = None, d_mask: bool = False,
                  out: tuple[Any, Any, Any] | None = None) -> Gradients:
@@ -219,7 +220,8 @@ class Problem(Descriptor):
         for name, found in (("k", self._k), ("v", self._v)):
             if found.shape[0] != self._q.shape[0]:
                 raise UnsupportedError(f"backward with a {name} that all batches share: expand it first")
-        _, found_o = self._output(desc, o, view(o, "o").dtype)
+        of_o = floats(o, "o")
+        found_o = self._placed(desc, of_o, "o", of_o.dtype)
         given = self._four(d_o, "d_o")
         if given.shape != found_o.shape or given.dtype != found_o.dtype:
             raise ShapeError(f"d_o is {given.dtype} {given.shape}, and o is {found_o.dtype} {found_o.shape}")
@@ -231,14 +233,16 @@ class Problem(Descriptor):
         grads.d_lse = None if d_rows is None else _pointer(d_rows)
         outputs = []
         some_unwritten = self._packed or bool(desc.flags & _c.QKV_SET_Q_LEN)
+        if out is not None and len(out) != 3:
+            raise ShapeError(f"out has {len(out)} arrays, and must have 3: for d_q, d_k and d_v")
         for n, (name, original) in enumerate((("q", self._q), ("k", self._k), ("v", self._v))):
             made = empty_like(self._given, self._shape_of(original), self._q.dtype) if out is None else out[n]
-            if some_unwritten:
-                made[...] = 0
-            four = self._four(made, f"d_{name}")
-            if four.shape != original.shape or four.dtype != self._q.dtype or four.owner is not made:
+            four = self._in_four(written(made, f"out for d_{name}"), f"out for d_{name}")
+            if four.shape != original.shape or four.dtype != self._q.dtype:
                 raise ShapeError(f"out for d_{name} is {four.dtype} {four.shape}, and must be {self._q.dtype} "
-                                 f"{original.shape}, dense in its last dimension")
+                                 f"{original.shape}")
+            if some_unwritten:
+                zero(made)
             setattr(grads, f"d_{name}", _address(four))
             getattr(grads, f"d_{name}_stride")[:] = (0 if self._packed else four.strides[0], *four.strides[1:3])
             outputs.append(made)
@@ -266,7 +270,7 @@ class Problem(Descriptor):
         return ((batch, *inner), inner, (length, dim))[4 - self._n_dims]
 
     def _lse(self, lse: Any, name: str = "lse") -> np.ndarray[Any, Any]:
-        made = np.ascontiguousarray(lse.detach().numpy() if is_torch(lse) else lse, dtype=np.float32)
+        made = np.ascontiguousarray(numbers(lse, name), dtype=np.float32)
         if made.shape != self._rows():
             raise ShapeError(f"{name} has shape {made.shape}, and must have {self._rows()}")
         return made
