@@ -1,6 +1,8 @@
 """Threads, processes and signals."""
+import copy
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
@@ -19,6 +21,24 @@ def arrays(seed, length=200):
 
 def digest(seed):
     return qkv.attention(*arrays(seed), causal=True).tobytes()
+
+
+class Copies(unittest.TestCase):
+    def test_what_holds_memory_of_the_library_has_none(self):
+        """A copy would free the same memory again."""
+        q, k, v = (x[0] for x in arrays(1, 9))
+        model, calls = qkv.load(), {"copied": copy.copy, "copied deeply": copy.deepcopy, "pickled": pickle.dumps}
+        for made in (qkv.Context(1), qkv.Problem(q, k, v), qkv.KVCache(kv_heads=4, dim=32, pages=2), qkv.heads(q, k),
+                     model, model.tokenize("a dog"), model.look("a dog"), model._run(model.tokenize("a dog"))):
+            name = type(made).__name__
+            for how, call in calls.items():
+                with self.subTest(name=name, how=how):
+                    with self.assertRaisesRegex(qkv.UnsupportedError, f"a {name} cannot be copied or pickled"):
+                        call(made)
+        page = qkv.heads(q, k).page()
+        self.assertEqual(pickle.loads(pickle.dumps(page)).html, page.html)
+        blocks = copy.deepcopy(qkv.mask_mod(lambda b, h, i, j: j <= i, len_q=9, len_k=9))
+        np.testing.assert_array_equal(qkv.attention(q, k, v, block_mask=blocks), qkv.attention(q, k, v, causal=True))
 
 
 class Threads(unittest.TestCase):

@@ -13,13 +13,13 @@ from ._library import init, lib
 from .arrays import DTYPES, View, empty_like, floats, is_torch
 from .context import Context, context
 from .descriptor import _address, _pointer
-from .errors import ArgumentError, ShapeError
+from .errors import ArgumentError, NoCopies, ShapeError
 from .problem import Forward, Problem, Stats, _like
 
 _STORED = {**DTYPES, "int8": _c.QKV_I8}
 
 
-class KVCache:
+class KVCache(NoCopies):
     """Keys and values of several sequences that grow, in pages. Sequences that begin alike share pages.
 
     >>> cache = qkv.KVCache(sequences=1, kv_heads=8, dim=128, pages=1024)

@@ -9,10 +9,10 @@ from typing import Any
 
 from . import _c
 from ._library import init, lib, string
-from .errors import ErrorText, error_of
+from .errors import ErrorText, NoCopies, error_of
 
 
-class Context:
+class Context(NoCopies):
     """A qkv_ctx. A call of `qkv.attention` takes the one of its thread if it is given none.
 
     n_threads: 1 to 1024; 0: as many as affinity and quota allow (or QKV_NUM_THREADS of the environment).

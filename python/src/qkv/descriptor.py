@@ -11,7 +11,7 @@ from ._library import lib
 from .arrays import DTYPES, View, floats, integers, numbers, view
 from .blocks import BlockMask
 from .context import Context, Interruptible
-from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from .errors import ArgumentError, DTypeError, NoCopies, ShapeError, UnsupportedError
 
 Layout = Literal["bhld", "blhd"]
 Causal = bool | Literal["top-left", "bottom-right"]
@@ -61,7 +61,7 @@ def run(ctx: Context, function: Any, desc: _c.qkv_attention_desc, *arguments: An
     call.check(ctx, function(ctx.handle, ctypes.byref(desc), *arguments, call.pointer))
 
 
-class Descriptor:
+class Descriptor(NoCopies):
     """qkv_attention_desc of q, k, v and rules, which are those of Problem. What it points to lives as long as this."""
 
     def __init__(

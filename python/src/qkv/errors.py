@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any
 
 from . import _c
 from ._library import lib, string
@@ -108,3 +109,10 @@ class ErrorText:
     def check(self, status: int) -> None:
         if status != _c.QKV_OK:
             raise error_of(status, string(self._error.message))
+
+
+class NoCopies:
+    """A class whose objects have memory of the C library, or addresses: a copy would free it twice, or outlive it."""
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise UnsupportedError(f"a {type(self).__name__} cannot be copied or pickled: it holds memory of this process")

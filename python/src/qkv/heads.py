@@ -13,7 +13,7 @@ from . import _c
 from ._library import init, lib, string
 from .arrays import floats, numbers
 from .context import Context, Interruptible, context
-from .errors import ArgumentError, DTypeError, ErrorText, ShapeError, UnsupportedError
+from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, UnsupportedError
 from .page import Page, Worth, write_page
 
 
@@ -47,7 +47,7 @@ def _numbers() -> list[Number]:
 NUMBERS = _numbers()
 
 
-class Heads:
+class Heads(NoCopies):
     """Heads of one attention on one input. Opened by Model.look, or by qkv.heads from arrays.
 
     Indices: layer and head from 0. Weights have the bits of qkv.attention. Nothing of len_q x len_k is stored.

@@ -12,7 +12,7 @@ from . import _c
 from ._library import copied, init, lib, string
 from .arrays import integers
 from .context import Context, Interruptible, context
-from .errors import ArgumentError, ErrorText
+from .errors import ArgumentError, ErrorText, NoCopies
 from .heads import Heads
 from .page import Worth
 
@@ -38,7 +38,7 @@ class Generated(NamedTuple):
     end: str
 
 
-class Tokens:
+class Tokens(NoCopies):
     """A text or a pair as tokens: ids, how they are shown, and their bytes in the text."""
 
     def __init__(self, handle: int, tokenizer: int) -> None:
@@ -80,7 +80,7 @@ def _shown(tokenizer: int, token: int) -> str:
     return _taken_text(text)
 
 
-class _Run:
+class _Run(NoCopies):
     """A run of a model, which keeps what it read."""
 
     def __init__(self, handle: int, kept: Any) -> None:
@@ -90,7 +90,7 @@ class _Run:
         lib.qkv_run_free(self.handle)
 
 
-class Model:
+class Model(NoCopies):
     """A model of qkv.load. It is read-only: any number of threads may use it at once."""
 
     def __init__(self, folder: str | pathlib.Path | None = None, *, weights: Literal["f32", "bf16", "int8"] = "f32",

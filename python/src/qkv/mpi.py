@@ -95,7 +95,7 @@ class _Agreement:
             raise
 
 
-class Group:
+class Group(errors.NoCopies):
     """The ranks that call together: a qkvmpi_group. All calls on it, and its making, are collective.
 
     comm: an intracommunicator of mpi4py. It is duplicated.
