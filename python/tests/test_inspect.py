@@ -486,6 +486,12 @@ class Errors(unittest.TestCase):
             (IndexError, "no row 3", lambda: arrays[3]),
             (qkv.ArgumentError, "there is no head 0.4", lambda: arrays.weights(0, 4)),
             (qkv.ArgumentError, "no layer 2 of 'self'", lambda: arrays.weights(2, 0)),
+            (qkv.ArgumentError, "layers is empty", lambda: see(tiny.make("Llama"), layers=[])),
+            (qkv.ArgumentError, "layers = 1.5 is not a whole number", lambda: see(tiny.make("Llama"), layers=[1.5])),
+            (qkv.ArgumentError, "heads is empty", lambda: arrays.page(heads=[])),
+            (qkv.ArgumentError, r"limit_bytes = -1 is not in \[0,", lambda: arrays.page(limit_bytes=-1)),
+            (qkv.ArgumentError, "seed = 18446744073709551617 is not in", lambda: arrays.map(0, 0, seed=2**64 + 1)),
+            (qkv.ArgumentError, "n_runs = 1.5 is not a whole number", lambda: arrays.map(0, 0, n_runs=1.5)),
         ]
         for kind, words, refused in cases:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):

@@ -171,7 +171,7 @@ class Arrays(unittest.TestCase):
             (qkv.ShapeError, r"K has the shape \[1\]\[2\]\[6\]\[8\]: dims\[0\] = 1 is not 2", (q, k[:1], v), {}),
             (qkv.ShapeError, r"Q.rank = 5 is not in \[0, 4\]", (one, k, v), {}),
             (qkv.ArgumentError, "opset = 22 is less than 23", (q, k, v), {"opset": 22}),
-            (qkv.ArgumentError, "opset = 9999999999 does not fit 32 bits", (q, k, v), {"opset": 9999999999}),
+            (qkv.ArgumentError, "opset = 9999999999 is not in", (q, k, v), {"opset": 9999999999}),
             (qkv.ArgumentError, "is_causal = 2 is not in", (q, k, v), {"is_causal": 2}),
             (qkv.ArgumentError, "is_causal = 'yes' is not a whole number", (q, k, v), {"is_causal": "yes"}),
             (qkv.ArgumentError, "left_window_size = -3", (q, k, v), {"left_window_size": -3}),

@@ -102,11 +102,11 @@ def attention(q: Any, k: Any, v: Any, *, out: Any = None, out_dtype: str | None 
     that sees no key gets o = 0 and lse = -inf. The bits of a row depend on its query, its keys and the rules only:
     not on threads, batch or padding. Memory: nothing that grows with len_q x len_k.
     """
-    if type(q) is type(k) is type(v) is np.ndarray and not (lse or stats or out_dtype) and out is None:
+    if type(q) is type(k) is type(v) is np.ndarray and not lse and stats is out_dtype is out is None:
         o = _again(q, k, v, rules)
         if o is not None:
             return o
     made = Problem(q, k, v, **rules).forward(out=out, out_dtype=out_dtype, stats=stats)
-    if stats:
+    if stats is not None:
         return made
     return (made.o, made.lse) if lse else made.o

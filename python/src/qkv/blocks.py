@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import numbers
+from .arrays import integers, numbers
+from .checked import integer
 from .errors import ArgumentError, ShapeError
 
 # Cells of a mask that are evaluated at a time: 4 MiB of bools.
@@ -22,8 +23,19 @@ class BlockMask:
 
     def __init__(self, block_len: int, len_q: int, len_k: int, offsets: np.ndarray[Any, Any],
                  index: np.ndarray[Any, Any], bits: np.ndarray[Any, Any] | None) -> None:
-        self.block_len, self.len_q, self.len_k = block_len, len_q, len_k
-        self.offsets, self.index, self.bits = offsets, index, bits
+        self.block_len, self.len_q, self.len_k = _block_len(block_len), _length(len_q, "len_q"), _length(len_k, "len_k")
+        n_rows = -(-self.len_q // self.block_len)
+        shape = *np.shape(offsets)[:-1], n_rows + 1
+        if len(shape) != 3:
+            raise ShapeError(f"offsets has shape {np.shape(offsets)}, and must have (batches, heads, {n_rows + 1})")
+        # Of their own, and read-only: the library reads as far as they say.
+        self.offsets = _kept(integers(offsets, np.int64, "offsets", shape))
+        self.index = _kept(integers(index, np.int32, "index", (len(index),)))
+        if self.offsets.size and not 0 <= self.offsets.min() <= self.offsets.max() <= len(self.index):
+            raise ShapeError(f"offsets are {self.offsets.min()} to {self.offsets.max()}, and index has "
+                             f"{len(self.index)} blocks")
+        of_bits = *shape[:2], self.len_q, -(-self.len_k // 8)
+        self.bits = None if bits is None else _kept(integers(bits, np.uint8, "bits", of_bits))
 
     def check(self, n_batch: int, n_heads: int, len_q: int, len_k: int) -> None:
         if (self.len_q, self.len_k) != (len_q, len_k):
@@ -44,6 +56,23 @@ class BlockMask:
         return f"<qkv.BlockMask {self.len_q} x {self.len_k}, {kind} of {self.block_len}, {self.sparsity:.0%} hidden>"
 
 
+def _block_len(value: int) -> int:
+    if value not in (32, 64, 96, 128):
+        raise ArgumentError(f"block_len is {value}, and must be 32, 64, 96 or 128")
+    return int(value)
+
+
+def _length(value: int, name: str) -> int:
+    return integer(value, name, least=0)
+
+
+def _kept(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, which nobody can change: a copy, unless it is so already."""
+    made = array.copy() if array.flags.writeable or array.base is not None else array
+    made.flags.writeable = False
+    return made
+
+
 def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, heads: int = 1,
              block_len: int = 128) -> BlockMask:
     """Compiles f(b, h, i, j) to a block mask, as FlexAttention's create_block_mask does.
@@ -52,8 +81,8 @@ def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, h
     or heads 1 the mask serves all. Hidden blocks cost neither time nor memory in attention. Memory: a bit for each
     cell, if a block is seen in part.
     """
-    if block_len not in (32, 64, 96, 128):
-        raise ArgumentError(f"block_len is {block_len}, and must be 32, 64, 96 or 128")
+    block_len, len_q, len_k = _block_len(block_len), _length(len_q, "len_q"), _length(len_k, "len_k")
+    batch, heads = integer(batch, "batch", least=1), integer(heads, "heads", least=1)
     n_rows, n_columns = -(-len_q // block_len), -(-len_k // block_len)
     offsets = np.zeros((batch, heads, n_rows + 1), dtype=np.int64)
     bits = np.zeros((batch, heads, len_q, -(-len_k // 8)), dtype=np.uint8)
@@ -81,4 +110,6 @@ def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, h
                     total += len(lists[-1])
                     offsets[b, h, row // block_len + 1] = total
     index = np.concatenate(lists) if lists else np.zeros(0, dtype=np.int32)
+    for made in (offsets, index, bits):
+        made.flags.writeable = False
     return BlockMask(block_len, len_q, len_k, offsets, index, bits if partial else None)

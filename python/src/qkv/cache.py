@@ -11,6 +11,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib
 from .arrays import DTYPES, View, empty_like, floats, is_torch
+from .checked import integer
 from .context import Context, context
 from .descriptor import _address, _pointer
 from .errors import ArgumentError, NoCopies, ShapeError
@@ -37,11 +38,17 @@ class KVCache(NoCopies):
         self._handle: int | None = None
         if dtype not in _STORED:
             raise ArgumentError(f"dtype is {dtype!r}, and must be one of {', '.join(_STORED)}")
-        self._context, self._dims = context, (kv_heads, dim, dim if dim_v is None else dim_v)
-        self._n_sequences = sequences
-        options = init(_c.qkv_kv_cache_options, dtype=_STORED[dtype], n_sequences=sequences, n_kv_heads=kv_heads,
-                       head_dim=dim, head_dim_v=self._dims[2], page_len=page_len, n_pages=pages, max_len=max_len,
-                       ring_len=ring_len)
+        dim_v = dim if dim_v is None else dim_v
+        sizes = {"sequences": sequences, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v, "pages": pages,
+                 "page_len": page_len, "max_len": max_len, "ring_len": ring_len}
+        for name, size in sizes.items():
+            sizes[name] = integer(size, name, least=1 if name == "page_len" else None)
+        self._context, self._dims = context, (sizes["kv_heads"], sizes["dim"], sizes["dim_v"])
+        self._n_sequences = sizes["sequences"]
+        options = init(_c.qkv_kv_cache_options, dtype=_STORED[dtype], n_sequences=sizes["sequences"],
+                       n_kv_heads=sizes["kv_heads"], head_dim=sizes["dim"], head_dim_v=sizes["dim_v"],
+                       page_len=sizes["page_len"], n_pages=sizes["pages"], max_len=sizes["max_len"],
+                       ring_len=sizes["ring_len"])
         made, ctx = ctypes.c_void_p(), self._ctx()
         ctx.check(lib.qkv_kv_cache_create(ctx.handle, ctypes.byref(options), ctypes.byref(made)))
         self._handle = made.value
@@ -55,8 +62,12 @@ class KVCache(NoCopies):
     def _ctx(self) -> Context:
         return self._context or context()
 
+    def _sequence(self, value: Any, name: str = "sequence") -> int:
+        return integer(value, name, least=0, most=self._n_sequences - 1)
+
     def append(self, sequence: int, k: Any, v: Any) -> None:
         """Appends tokens: k [kv_heads, n, dim], v [kv_heads, n, dim_v]. They are rounded to the cache's type."""
+        sequence = self._sequence(sequence)
         views = [floats(k, "k"), floats(v, "v")]
         n = views[0].shape[1] if len(views[0].shape) == 3 else -1
         for found, dim, name in zip(views, self._dims[1:], "kv"):
@@ -71,22 +82,21 @@ class KVCache(NoCopies):
 
     def truncate(self, sequence: int, length: int) -> None:
         """Shortens a sequence, and frees the pages that it no longer needs."""
+        sequence, length = self._sequence(sequence), integer(length, "length", least=0)
         with self._lock:
             ctx = self._ctx()
             ctx.check(lib.qkv_kv_cache_truncate(ctx.handle, self._handle, sequence, length))
 
     def fork(self, source: int, target: int) -> None:
         """Makes the empty sequence `target` a copy of `source`. Pages are shared until one of them writes."""
+        source, target = self._sequence(source, "source"), self._sequence(target, "target")
         with self._lock:
             ctx = self._ctx()
             ctx.check(lib.qkv_kv_cache_fork(ctx.handle, self._handle, source, target))
 
     def length(self, sequence: int = 0) -> int:
         """Tokens of a sequence, with those that a ring no longer stores."""
-        found = int(lib.qkv_kv_cache_len(self._handle, sequence))
-        if found < 0:
-            raise ArgumentError(f"sequence is {sequence}, and the cache has {self._n_sequences}")
-        return found
+        return int(lib.qkv_kv_cache_len(self._handle, self._sequence(sequence)))
 
     @property
     def free_pages(self) -> int:
@@ -105,11 +115,11 @@ class KVCache(NoCopies):
         with stats the tuple Forward. Bits do not depend on pages, batch, n or threads.
         """
         if window is not None:
-            rules["window"] = (window - 1, None)
+            rules["window"] = (integer(window, "window", least=1) - 1, None)
         with self._lock:  # the view of the stored keys is the cache's own
             made = _Decoding(q, self, first_sequence, causal=causal, context=self._context, **rules)
             found = made.forward(out=out, stats=stats)
-        if stats:
+        if stats is not None:
             return found
         return (found.o, found.lse) if lse else found.o
 
@@ -127,6 +137,7 @@ class _Decoding(Problem):
         for name in ("kv_len", "q_offset", "layout", "cu_seqlens"):
             if name in rules:
                 raise ArgumentError(f"attend has no {name}: the cache knows the lengths of its sequences")
+        first_sequence = cache._sequence(first_sequence, "first_sequence")
         self._cache, ctx = cache, cache._ctx()
         self._of_cache, lengths = init(_c.qkv_kv_view), ctypes.c_void_p()
         ctx.check(lib.qkv_kv_cache_view_fill(ctx.handle, cache._handle, first_sequence, batch,

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _c
 from ._library import init, lib, string
+from .checked import integer, text
 from .errors import ErrorText, NoCopies, error_of
 
 
@@ -22,7 +23,8 @@ class Context(NoCopies):
 
     def __init__(self, n_threads: int = 0, isa: str | None = None, *, executor: _c.qkv_executor | None = None) -> None:
         self.handle: int | None = None
-        options = init(_c.qkv_ctx_options, n_threads=n_threads, isa=ctypes.c_char_p(isa.encode()) if isa else None)
+        n_threads = integer(n_threads, "n_threads", ctypes.c_int)
+        options = init(_c.qkv_ctx_options, n_threads=n_threads, isa=None if isa is None else text(isa, "isa"))
         if executor is not None:
             options.executor = executor
             options.executor.n_threads = n_threads

@@ -10,6 +10,8 @@ from . import _c
 from ._library import lib
 from .arrays import DTYPES, View, floats, integers, numbers, view
 from .blocks import BlockMask
+from .checked import integer
+from .checked import window as bounds_of
 from .context import Context, Interruptible
 from .errors import ArgumentError, DTypeError, NoCopies, ShapeError, UnsupportedError
 
@@ -153,7 +155,7 @@ class Descriptor(NoCopies):
     def _of_batch(self, value: Any, name: str) -> np.ndarray[Any, Any]:
         n = self._desc.n_batch
         if isinstance(value, (int, np.integer)):
-            return np.full(n, value, dtype=np.int64)
+            return np.full(n, integer(value, name), dtype=np.int64)
         return integers(value, np.int64, name, (n,))
 
     def _set_lengths(self, kv_len: Any, q_len: Any, prefix_len: Any) -> None:
@@ -191,19 +193,18 @@ class Descriptor(NoCopies):
             desc.flags |= _c.QKV_SET_CAUSAL
         if window is not None:
             desc.flags |= _c.QKV_SET_WINDOW
-            left, right = window
-            desc.window_left, desc.window_right = (-1 if bound is None else bound for bound in (left, right))
+            desc.window_left, desc.window_right = bounds_of(window)
         if q_offset is not None:
             desc.flags |= _c.QKV_SET_Q_OFFSET
             if isinstance(q_offset, (int, np.integer)):
-                desc.q_offset = int(q_offset)
+                desc.q_offset = integer(q_offset, "q_offset")
             else:
                 made = self._of_batch(q_offset, "q_offset")
                 self._kept.append(made)
                 desc.q_offsets = _pointer(made)
         if chunk is not None:
             desc.flags |= _c.QKV_SET_CHUNK
-            desc.chunk = chunk
+            desc.chunk = integer(chunk, "chunk")
 
     def _set_segments(self, segments: Any) -> None:
         if segments is None:
@@ -283,4 +284,4 @@ class Descriptor(NoCopies):
             if seed is None:
                 raise ArgumentError("dropout needs a seed: the same seed gives the same weights in every call")
             desc.flags |= _c.QKV_SET_DROPOUT
-            desc.dropout, desc.dropout_seed = dropout, seed & (2**64 - 1)
+            desc.dropout, desc.dropout_seed = dropout, integer(seed, "seed", ctypes.c_uint64)

@@ -12,6 +12,8 @@ import numpy as np
 from . import _c
 from ._library import init, lib, string
 from .arrays import floats, numbers
+from .checked import integer, interval, texts
+from .checked import window as bounds_of
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, UnsupportedError
 from .page import Page, Worth, write_page
@@ -81,6 +83,7 @@ class Heads(NoCopies):
                 f"{self.n_keys} keys>")
 
     def _index(self, layer: int, head: int) -> int:
+        layer, head = integer(layer, "layer"), integer(head, "head")
         if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
             raise ArgumentError(f"there is no head {layer}.{head}: layers are 0 to {self.n_layers - 1}, "
                                 f"heads 0 to {self.n_heads - 1}")
@@ -135,9 +138,8 @@ class Heads(NoCopies):
     def weights(self, layer: int, head: int, *, rows: tuple[int, int] | None = None,
                 keys: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
         """Weights of a head: of queries rows[0] to rows[1] - 1 on keys keys[0] to keys[1] - 1; None: all."""
-        i0, i1 = rows or (0, self.n_queries)
-        j0, j1 = keys or (0, self.n_keys)
-        made, error = np.zeros((max(i1 - i0, 0), max(j1 - j0, 0)), dtype=np.float32), ErrorText()
+        (i0, i1), (j0, j1) = interval(rows, "rows", self.n_queries), interval(keys, "keys", self.n_keys)
+        made, error = np.zeros((i1 - i0, j1 - j0), dtype=np.float32), ErrorText()
         with self._lock:
             error.check(lib.qkv_heads_weights(self._handle, self._index(layer, head), i0, i1, j0, j1,
                                               made.__array_interface__["data"][0], max(j1 - j0, 1), error.pointer))
@@ -145,6 +147,7 @@ class Heads(NoCopies):
 
     def looks_at(self, layer: int, head: int, query: int) -> tuple[int, float]:
         """The key with the largest weight of a query, and this weight."""
+        query = integer(query, "query", least=0, most=self.n_queries - 1)
         key, weight, error = ctypes.c_int64(), ctypes.c_float(), ErrorText()
         with self._lock:
             error.check(lib.qkv_heads_look(self._handle, self._index(layer, head), query, ctypes.byref(key),
@@ -199,8 +202,10 @@ def heads(q: Any, k: Any, *, tokens: Sequence[str] = (), queries: Sequence[str] 
         raise ShapeError(f"q is {dense[0].shape} and k is {dense[1].shape}: they must be [heads, len, dim]")
     n_heads, n_queries, dim = dense[0].shape
     sizes = n_heads, dense[1].shape[0], n_queries, dense[1].shape[1], dim
-    more: dict[str, Any] = {"q": dense[0].ctypes.data, "k": dense[1].ctypes.data, "scale": scale or 0.0,
-                            "softcap": softcap or 0.0}
+    more: dict[str, Any] = {"q": dense[0].ctypes.data, "k": dense[1].ctypes.data}
+    for name, number in (("scale", scale), ("softcap", softcap)):
+        if number is not None:
+            more[name] = _not_default(number, name)
     for name, value, shape in (("sinks", sinks, (n_heads,)), ("added", added, (n_heads, n_queries, sizes[3]))):
         if value is not None:
             dense.append(np.ascontiguousarray(_float32(value, name)))
@@ -219,13 +224,15 @@ def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], k
     """Heads of a qkv_heads_arrays: sizes are (n_heads, n_kv_heads, n_queries, n_keys, head_dim)."""
     ctx = context or _context()
     n_heads, n_kv_heads, n_queries, n_keys, head_dim = sizes
-    names = _strings(tokens, n_keys, "tokens")
+    names = _strings(tokens, n_keys, "tokens") if len(tokens) else None
     others = None if queries is None else _strings(queries, n_queries, "queries")
-    left, right = window or (None, None)
+    left, right = bounds_of(window)
+    if causal not in (False, True):
+        raise ArgumentError(f"causal is {causal!r}, and must be a bool: q_offset says where the queries stand")
     arrays = init(
         _c.qkv_heads_arrays, n_heads=n_heads, n_kv_heads=n_kv_heads, n_queries=n_queries, n_keys=n_keys,
-        head_dim=head_dim, causal=int(causal), q_offset=q_offset, window_left=-1 if left is None else left,
-        window_right=-1 if right is None else right, two_texts=int(two_texts),
+        head_dim=head_dim, causal=int(causal), q_offset=integer(q_offset, "q_offset"), window_left=left,
+        window_right=right, two_texts=int(two_texts),
         keys=ctypes.addressof(names) if names else None, queries=ctypes.addressof(others) if others else None, **fields)
     handle, error = ctypes.c_void_p(), ErrorText()
     error.check(lib.qkv_heads_open_arrays(ctx.handle, ctypes.byref(arrays), ctypes.byref(handle), error.pointer))
@@ -243,9 +250,15 @@ def _float32(array: Any, name: str) -> np.ndarray[Any, Any]:
     return numbers(array, name)
 
 
-def _strings(texts: Sequence[str], n: int, name: str) -> Any:
-    if not texts:
-        return None
-    if len(texts) != n:
-        raise ShapeError(f"{name} has {len(texts)} texts, and there are {n}")
-    return (ctypes.c_char_p * n)(*(text.encode("utf-8", "surrogateescape") for text in texts))
+def _not_default(value: float, name: str) -> float:
+    """A number other than 0, which qkv_heads_arrays takes for its default; also what is 0 as a float."""
+    number = ctypes.c_float(value).value
+    if not math.isfinite(number) or number == 0:
+        raise ArgumentError(f"{name} is {value}, and must be a finite number other than 0 here")
+    return number
+
+
+def _strings(values: Sequence[str], n: int, name: str) -> Any:
+    if len(values) != n:
+        raise ShapeError(f"{name} has {len(values)} texts, and there are {n}")
+    return texts(values, name)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -11,6 +12,9 @@ import numpy as np
 from . import _c
 from ._library import copied, init, lib, string
 from .arrays import integers
+from .checked import integer
+from .checked import path as path_of
+from .checked import text as text_of
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, ErrorText, NoCopies
 from .heads import Heads
@@ -99,11 +103,12 @@ class Model(NoCopies):
         if weights not in _WEIGHTS:
             raise ArgumentError(f'weights is {weights!r}, and must be "f32", "bf16" or "int8"')
         options, made = init(_c.qkv_model_open_options, weights=_WEIGHTS[weights]), ctypes.c_void_p()
-        error, path = ErrorText(), str(_EMBEDDED if folder is None else folder)
-        error.check(lib.qkv_model_open(path.encode(), ctypes.byref(options), ctypes.byref(made), error.pointer))
+        error, path = ErrorText(), path_of(_EMBEDDED if folder is None else folder, "folder")
+        error.check(lib.qkv_model_open(path, ctypes.byref(options), ctypes.byref(made), error.pointer))
         self._handle, self._context = made.value, context
         self._info = _c.qkv_model_info.from_address(lib.qkv_model_get_info(made))
-        self.architecture, self.name = string(self._info.architecture), "embedded" if folder is None else str(folder)
+        self.architecture = string(self._info.architecture)
+        self.name = "embedded" if folder is None else os.fsdecode(path)
         self.n_layers, self.n_heads, self.hidden = (int(getattr(self._info, field))
                                                     for field in ("n_layers", "n_heads", "hidden"))
         self.n_parameters, self.max_len = int(self._info.n_parameters), int(self._info.max_len)
@@ -152,7 +157,7 @@ class Model(NoCopies):
 
     def fill(self, text: str, *, n: int = 5) -> list[list[Candidate]]:
         """The likeliest words at each [MASK] of a text (encoders), best first."""
-        tokens = self.tokenize(text)
+        tokens, n = self.tokenize(text), integer(n, "n", least=1, most=int(self._info.vocab_size))
         mask = lib.qkv_tokenizer_special(self._tokenizer(), _c.QKV_TOKEN_MASK)
         places = np.flatnonzero(tokens.ids == mask)
         if not len(places):
@@ -177,12 +182,12 @@ class Model(NoCopies):
         """Vectors of texts, [texts, dim], pooled as the model's files say. Longer texts are cut to sentence_len."""
         if isinstance(texts, str):
             raise ArgumentError("texts is a str, and must be a sequence of texts")
+        asked = None if prompt is None else text_of(prompt, "prompt")
         vectors, error = np.zeros((len(texts), int(self._info.sentence_dim)), dtype=np.float32), ErrorText()
         for vector, text in zip(vectors, texts):
             made, n_prompt, encoded = ctypes.c_void_p(), ctypes.c_int64(), text.encode()
-            error.check(lib.qkv_model_encode_sentence(self._handle, prompt.encode() if prompt else None, encoded,
-                                                      len(encoded), ctypes.byref(made), ctypes.byref(n_prompt),
-                                                      error.pointer))
+            error.check(lib.qkv_model_encode_sentence(self._handle, asked, encoded, len(encoded), ctypes.byref(made),
+                                                      ctypes.byref(n_prompt), error.pointer))
             lib.qkv_tokenizer_cut(self._tokenizer(), made, self._info.sentence_len)
             inputs = (ctypes.c_void_p * 1)(made)
             options = init(_c.qkv_embed_options, n_prompt=n_prompt.value)
@@ -200,16 +205,19 @@ class Model(NoCopies):
         options.n_beams = options.n_return = 1
         options.length_penalty = options.temperature = options.top_p = options.repetition_penalty = 1.0
         options.forced_bos = options.forced_eos = -1
-        if sample is not None:
-            options.sample = int(sample)
-        if beams is not None:
-            options.n_beams = beams
+        given: dict[str, Any] = {
+            "sample": None if sample is None else int(bool(sample)), "temperature": temperature, "top_p": top_p,
+            "n_beams": None if beams is None else integer(beams, "beams"),
+            "top_k": None if top_k is None else integer(top_k, "top_k"),
+        }
+        for name in ("sample", "n_beams"):  # what the model's own options are read for
+            if given[name] is not None:
+                setattr(options, name, given[name])
         error.check(lib.qkv_generate_options_read(self._handle, ctypes.byref(options), error.pointer))
-        given = {"sample": sample, "n_beams": beams, "temperature": temperature, "top_k": top_k, "top_p": top_p}
         for name, value in given.items():
             if value is not None:
                 setattr(options, name, value)
-        options.max_new, options.seed = max_new, seed
+        options.max_new, options.seed = integer(max_new, "max_new"), integer(seed, "seed", ctypes.c_uint64)
         tokens = self.tokenize(text) if text or self.kind == "pair" else None
         made = ctypes.c_void_p()
         error.check(lib.qkv_generate(self._ctx().handle, self._handle, tokens._handle if tokens else None,
@@ -232,7 +240,8 @@ class Model(NoCopies):
                                            ctypes.byref(made), error.pointer))
         caption = (f"Model {self.name} ({self.architecture}), {self.n_layers} layers of {self.n_heads} heads. "
                    f"{self._prediction(run, tokens)}")
-        title = text if pair is None else f"{text} / {pair}"
+        # A title ends at a NUL.
+        title = (text if pair is None else f"{text} / {pair}").replace("\0", "␀")
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
                      tokens.special, lambda places: self._worth(run, tokens, places))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _c, errors
 from ._library import init, lib, string
+from .checked import text
 from .context import Context, context
 from .descriptor import _address
 from .problem import Forward, Gradients, Problem, Stats
@@ -144,7 +145,7 @@ class Group(errors.NoCopies):
         """
         with self._lock, _Agreement(self._comm) as agreement:
             made = _Piece(self, agreement, q, k, v, scheme, rules).forward(out=out, out_dtype=out_dtype, stats=stats)
-        if stats:
+        if stats is not None:
             return made
         return (made.o, made.lse) if lse else made.o
 
@@ -180,7 +181,7 @@ class _Piece(Problem):
         return sum(piece[0] for piece in pieces), sum(piece[1] for piece in pieces)
 
     def _attend(self, desc: _c.qkv_attention_desc, o: int, lse: int) -> None:
-        options = init(_Options, scheme=self._scheme.encode())
+        options = init(_Options, scheme=text(self._scheme, "scheme"))
         self._call("qkvmpi_attention_forward", desc, o, lse, ctypes.byref(options))
 
     def _differentiate(self, desc: _c.qkv_attention_desc, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:

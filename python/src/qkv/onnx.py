@@ -10,7 +10,6 @@ package onnx. docs/onnx.md says where results differ from the specification.
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib
 from .arrays import View, _dense, empty_like, is_torch, view
+from .checked import integer
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText
 
@@ -58,16 +58,6 @@ def _fill(tensor: Any, found: View) -> None:
     tensor.data = found.address or ctypes.addressof(_nothing)
 
 
-def _integer(name: str, value: Any, bits: int = 64) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name} = {value!r} is not a whole number") from None
-    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise ArgumentError(f"{name} = {number} does not fit {bits} bits")
-    return number
-
-
 def _output(like: Any, tensor: Any) -> tuple[Any, int]:
     """A new array of the tensor's shape and type, and its address."""
     made = empty_like(like, tuple(tensor.dims[: tensor.rank]), _NAMES[tensor.type])
@@ -99,7 +89,7 @@ def attention(
     opset decides what is allowed. `present` asks for present_key and present_value, `qk_matmul_output` for the array
     [batch, q_heads, q_len, past + kv_len] of the stage that qk_matmul_output_mode names.
     """
-    node, kept = init(_c.qkv_onnx_attention_node, opset=_integer("opset", opset, 32)), []
+    node, kept = init(_c.qkv_onnx_attention_node, opset=integer(opset, "opset", ctypes.c_int)), []
     given = {"Q": Q, "K": K, "V": V, "attn_mask": attn_mask, "past_key": past_key, "past_value": past_value,
              "nonpad_kv_seqlen": nonpad_kv_seqlen}
     for name, array in given.items():
@@ -111,7 +101,7 @@ def attention(
                         ("kv_num_heads", kv_num_heads), ("left_window_size", left_window_size),
                         ("right_window_size", right_window_size)):
         if value is not None:
-            setattr(node, name, _integer(name, value))
+            setattr(node, name, integer(value, name))
     for setting, flag in ((scale, _c.QKV_ONNX_SET_SCALE), (left_window_size, _c.QKV_ONNX_SET_LEFT_WINDOW_SIZE),
                           (right_window_size, _c.QKV_ONNX_SET_RIGHT_WINDOW_SIZE)):
         node.flags |= flag if setting is not None else 0

@@ -12,7 +12,8 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .errors import ErrorText, UnsupportedError
+from .checked import integer, text, texts
+from .errors import ArgumentError, ErrorText, UnsupportedError
 
 if TYPE_CHECKING:
     from .heads import Heads
@@ -49,10 +50,6 @@ def framed(document: str, height: int, allowed: str) -> str:
             f'srcdoc="{html.escape(document, quote=True)}"></iframe>')
 
 
-def _texts(texts: Sequence[str]) -> Any:
-    return (ctypes.c_char_p * len(texts))(*(text.encode("utf-8", "surrogateescape") for text in texts))
-
-
 class Pictured(Protocol):
     """Heads that a page shows: those of one attention on one text, of one or several layers."""
 
@@ -78,9 +75,11 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
     """The page of heads that are measured: those that are chosen, else all, the most confident first."""
     error = ErrorText()
     kept: list[Any] = []
-    places, query = list(chosen or np.ndindex(heads.n_layers, heads.n_heads)), -1
+    places, query = list(np.ndindex(heads.n_layers, heads.n_heads) if chosen is None else chosen), -1
+    if not places:
+        raise ArgumentError("heads is empty, and a page shows at least one head")
     lead = heads._at(*places[0])[0]
-    if not chosen:
+    if chosen is None:
         places.sort(key=lambda place: -_confidence(*heads._at(*place)))
         if lead._is_run:
             first = init(_c.qkv_heads_choice)
@@ -103,8 +102,9 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
     rules = _rules_of_all(descs, rows, lead)
     page = init(_c.qkv_page, n=lead.n_keys, head_dim=lead.head_dim, scale=descs[0].scale, query=query,
                 n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
-                run_bytes=ctypes.sizeof(_c.qkv_page_run), title=lead._title.encode(), caption=lead._caption.encode(),
-                limit_bytes=limit_bytes, ctx=lead._ctx.handle)
+                run_bytes=ctypes.sizeof(_c.qkv_page_run), title=text(lead._title, "title"),
+                caption=text(lead._caption, "caption"), limit_bytes=integer(limit_bytes, "limit_bytes", least=0),
+                ctx=lead._ctx.handle)
     if effects:
         worth = lead._worth(places)
         for row, change in zip(rows, worth.changes):
@@ -113,29 +113,29 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
         page.effect_query, page.effect_log_p = worth.query, worth.log_p
     if descs[0].flags & _c.QKV_SET_SOFTCAP:
         page.softcap = descs[0].softcap
-    tokens = _texts(lead.tokens)
+    tokens = texts(lead.tokens, "tokens")
     page.tokens = ctypes.addressof(tokens)
     if lead._special is not None:
         page.special = lead._special.ctypes.data
     if not lead.one_text:
-        run, texts = _c.qkv_page_run(), _texts(lead.queries)
-        run.tokens = ctypes.addressof(texts)
+        run, names = _c.qkv_page_run(), texts(lead.queries, "queries")
+        run.tokens = ctypes.addressof(names)
         page.queries, page.n_queries, page.two_texts = ctypes.addressof(run), lead.n_queries, 1
-        kept += [run, texts]
+        kept += [run, names]
     elif lead.n_queries != lead.n_keys:
-        run, texts = _c.qkv_page_run(), _texts(lead.queries)
-        run.tokens = ctypes.addressof(texts)
+        run, names = _c.qkv_page_run(), texts(lead.queries, "queries")
+        run.tokens = ctypes.addressof(names)
         page.queries, page.n_queries = ctypes.addressof(run), lead.n_queries
-        kept += [run, texts]
+        kept += [run, names]
     if lead.one_text and rules is not None:
         page.rules = ctypes.addressof(rules)
     result = init(_c.qkv_page_result)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "page.html")
         error.check(lib.qkv_page_write(ctypes.byref(page), str(path).encode(), ctypes.byref(result), error.pointer))
-        text = path.read_text(encoding="utf-8")
+        written = path.read_text(encoding="utf-8")
     shown = places[:int(result.n_heads)]
-    return Page(text, int(result.n_heads), len(places) - int(result.n_heads), shown)
+    return Page(written, int(result.n_heads), len(places) - int(result.n_heads), shown)
 
 
 def _confidence(part: Heads, index: int) -> float:

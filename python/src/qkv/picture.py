@@ -10,6 +10,9 @@ import numpy as np
 
 from . import _c
 from ._library import init
+from .checked import integer, texts
+from .checked import path as path_of
+from .checked import text as text_of
 from .errors import ArgumentError, ErrorText, UnsupportedError
 
 if TYPE_CHECKING:
@@ -66,8 +69,8 @@ class Drawn(NamedTuple):
             raise ArgumentError(f"palette = {self.palette!r}: must be one of {', '.join(PALETTES)}")
         figures = _c.QKV_FIGURES_AUTO if self.values is None else (
             _c.QKV_FIGURES_ON if self.values else _c.QKV_FIGURES_OFF)
-        return {"palette": PALETTES.index(self.palette), "figures": figures, "size": self.size, "min": self.min,
-                "max": self.max}
+        return {"palette": PALETTES.index(self.palette), "figures": figures, "min": self.min, "max": self.max,
+                "size": integer(self.size, "size", ctypes.c_int, least=0)}
 
 
 def write_heatmap(heads: Heads, head: int, path: str, title: str, drawn: Drawn) -> None:
@@ -76,12 +79,11 @@ def write_heatmap(heads: Heads, head: int, path: str, title: str, drawn: Drawn) 
     write, error = _view(), ErrorText()
     weights = heads.weights(0, head)
     hidden = np.ascontiguousarray(~sees(heads), dtype=np.uint8)
-    labels = [(ctypes.c_char_p * len(names))(*(name.encode("utf-8", "surrogateescape") for name in names))
-              for names in (heads.queries, heads.tokens)]
+    labels = texts(heads.queries, "queries"), texts(heads.tokens, "tokens")
     made = init(_c.qkv_heatmap, n_rows=heads.n_queries, n_cols=heads.n_keys, weights=weights.ctypes.data,
                 row_labels=ctypes.addressof(labels[0]), col_labels=ctypes.addressof(labels[1]),
-                title=(heads._title if drawn.title is None else drawn.title).encode(),
-                caption=f"{heads._caption} {title}.".encode(), **fields)
+                title=text_of(heads._title if drawn.title is None else drawn.title, "title"),
+                caption=text_of(f"{heads._caption} {title}.", "caption"), **fields)
     if hidden.any():
         made.hidden = hidden.ctypes.data
-    error.check(write(ctypes.byref(made), str(path).encode(), error.pointer))
+    error.check(write(ctypes.byref(made), path_of(path, "path"), error.pointer))

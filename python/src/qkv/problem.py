@@ -10,6 +10,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib, string
 from .arrays import DTYPES, View, empty_like, floats, integers, is_torch, numbers, written, zero
+from .checked import integer, interval, pair
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -141,10 +142,12 @@ class Problem(Descriptor):
     def _request(self, desc: _c.qkv_attention_desc,
                  stats: Stats | None) -> tuple[dict[str, np.ndarray[Any, Any]], Any]:
         results: dict[str, np.ndarray[Any, Any]] = {}
-        if not stats:
+        if stats is None:
             return results, None
         wanted: dict[str, Any] = dict(stats) if isinstance(stats, Mapping) else dict.fromkeys(stats, True)
         n_classes = wanted.pop("n_classes", None)
+        if n_classes is not None:
+            n_classes = integer(n_classes, "n_classes", least=1, most=_c.QKV_STATS_MAX_CLASSES)
         made = init(_c.qkv_attention_stats)
         lib.qkv_attention_stats_fill(ctypes.byref(made), ctypes.byref(desc))
         rows = self._rows()
@@ -160,10 +163,10 @@ class Problem(Descriptor):
                 if value:
                     row(name, kind=np.int64 if name == "n_seen" else np.float32)
             elif name == "top":
-                made.top_k = value
-                row("top_keys", value, kind=np.int64)
-                row("top_weights", value)
-                row("top_scores", value)
+                made.top_k = top_k = integer(value, "top", least=1, most=_c.QKV_STATS_MAX_TOP)
+                row("top_keys", top_k, kind=np.int64)
+                row("top_weights", top_k)
+                row("top_scores", top_k)
             elif name == "classes":
                 ids = self._ids(value, np.uint8, "classes", self._all_k)
                 made.n_classes = int(ids.max(initial=0)) + 1 if n_classes is None else n_classes
@@ -172,6 +175,8 @@ class Problem(Descriptor):
                 row("class_mass", made.n_classes)
             elif name == "offsets":
                 edges = integers(value, np.int64, "offsets", (len(value),))
+                if len(edges) < 2:
+                    raise ShapeError(f"offsets has {len(edges)} edges, and must have at least 2")
                 made.offsets, made.n_offsets = _pointer(edges), len(edges) - 1
                 kept.append(edges)
                 row("offset_mass", made.n_offsets)
@@ -292,7 +297,10 @@ class Problem(Descriptor):
         heads = (desc.n_batch, desc.n_heads)
         keys = (desc.n_heads, self._k.shape[2]) if self._packed else (*heads, desc.len_k)
         made.stride[:] = (0 if self._packed else desc.n_heads * keys[-1], keys[-1], 1)
-        made.first_diagonal, made.n_diagonals = diagonals or (0, 0)
+        if diagonals is not None:
+            first, n_diagonals = pair(diagonals, "diagonals")
+            made.first_diagonal = integer(first, "diagonals[0]")
+            made.n_diagonals = n_diagonals = integer(n_diagonals, "diagonals[1]", least=1)
 
         def array(name: str, shape: tuple[int, ...], kind: Any = np.float32) -> None:
             results[name] = np.zeros(shape, dtype=kind)
@@ -305,18 +313,21 @@ class Problem(Descriptor):
         of_rows = None if row_weights is None else self._lse(row_weights, "row_weights")
         if of_rows is not None:
             made.row_weights, made.row_weights_stride[:] = _pointer(of_rows), tuple(desc.lse_stride)
-        if diagonals:
-            array("diagonal", (*heads, diagonals[1]))
-            array("diagonal_rows", (*heads, diagonals[1]), np.int64)
-        if tiles:
-            made.n_tiles_q, made.n_tiles_k = tiles
-            array("tile_mass", (*heads, *tiles))
-            array("tile_peak", (*heads, *tiles))
-            array("tile_rows", (*heads, tiles[0]), np.int64)
+        if diagonals is not None:
+            array("diagonal", (*heads, n_diagonals))
+            array("diagonal_rows", (*heads, n_diagonals), np.int64)
+        if tiles is not None:
+            most = _c.QKV_COLUMNS_MAX_TILES
+            made.n_tiles_q, made.n_tiles_k = side = tuple(
+                integer(n, f"tiles[{at}]", least=1, most=most) for at, n in enumerate(pair(tiles, "tiles")))
+            array("tile_mass", (*heads, *side))
+            array("tile_peak", (*heads, *side))
+            array("tile_rows", (*heads, side[0]), np.int64)
         for name in _COUNTS:
             if name != "n_tiny" or tiny is not None:
                 array(name, heads, np.int64)
-        made.tiny = tiny or 0.0
+        if tiny is not None:
+            made.tiny = tiny
         self._run(lib.qkv_attention_columns_pass, desc, _address(self._q), _address(self._k), _pointer(rows),
                   ctypes.byref(made))
         return results
@@ -326,9 +337,10 @@ class Problem(Descriptor):
         """Weights of one head: queries rows[0] to rows[1] - 1 and keys keys[0] to keys[1] - 1; None: all."""
         desc = self._of_call()
         of_rows = self._lse(lse)
-        i0, i1 = rows or (0, desc.len_q)
-        j0, j1 = keys or (0, desc.len_k)
-        p = np.zeros((max(i1 - i0, 0), max(j1 - j0, 0)), dtype=np.float32)
+        batch = integer(batch, "batch", least=0, most=desc.n_batch - 1)
+        head = integer(head, "head", least=0, most=desc.n_heads - 1)
+        (i0, i1), (j0, j1) = interval(rows, "rows", desc.len_q), interval(keys, "keys", desc.len_k)
+        p = np.zeros((i1 - i0, j1 - j0), dtype=np.float32)
         self._run(lib.qkv_attention_weights, desc, _address(self._q), _address(self._k), _pointer(of_rows), batch, head,
                   i0, i1, j0, j1, _pointer(p), max(j1 - j0, 1))
         return p
@@ -337,6 +349,8 @@ class Problem(Descriptor):
         """How a call is computed, and why: kernel, instruction set, class, blocks, threads, workspace."""
         passes = {"forward": _c.QKV_PASS_FORWARD, "backward": _c.QKV_PASS_BACKWARD, "decode": _c.QKV_PASS_DECODE}
         made, ctx = init(_c.qkv_attention_plan), self._context or context()
+        if what not in passes:
+            raise ArgumentError(f"what is {what!r}, and must be one of {', '.join(passes)}")
         made.pass_ = passes[what]
         ctx.check(lib.qkv_attention_explain(ctx.handle, ctypes.byref(self._of_call()), ctypes.byref(made)))
         values = {name: getattr(made, name) for name, *_ in made._fields_ if name not in ("struct_size", "pass_")}

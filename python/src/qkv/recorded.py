@@ -14,6 +14,7 @@ import torch
 
 from ._library import lib
 from .arrays import apart
+from .checked import texts
 from .errors import UnsupportedError
 from .rules import Rules
 
@@ -79,13 +80,14 @@ class Names:
 
 def _kinds(names: Sequence[str]) -> Array:
     kinds = np.zeros(len(names), dtype=np.uint8)
-    texts = (ctypes.c_char_p * len(names))(*(name.encode("utf-8", "surrogateescape") for name in names))
-    lib.qkv_heads_kinds(ctypes.addressof(texts), len(names), kinds.ctypes.data)
+    made = texts(names, "names of tokens")
+    lib.qkv_heads_kinds(ctypes.addressof(made), len(names), kinds.ctypes.data)
     return kinds
 
 
 def _shown(name: str) -> str:
     """A token's name without the marks of byte-level BPE and SentencePiece for a space in front."""
+    name = name.replace("\0", "␀")  # which would end it in C
     return name.replace("Ġ", " ").replace("▁", " ").replace("Ċ", "\\n").lstrip(" ") or name
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from . import _c
 from . import page as pages
 from ._library import init, lib
+from .checked import integer
 from .context import Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, UnsupportedError
 from .heads import Heads, heads, open_arrays
@@ -272,6 +273,7 @@ class Seen:
             each._measure()
         chosen = None
         if heads is not None:
+            heads = list(heads)
             for layer, _ in heads:
                 self._layer(which, layer)
             chosen = [(numbers.index(layer), head) for layer, head in heads]
@@ -340,7 +342,10 @@ def _map_of(q: Array, k: Array, options: dict[str, Any]) -> Map:
     for name in options:
         if name not in known:
             raise ArgumentError(f"map has no option {name!r}; it has {', '.join(sorted(known))}")
-    given = init(_c.qkv_map_options, **options)
+    kinds: dict[str, Any] = {name: kind for name, kind, *_ in _c.qkv_map_options._fields_}
+    given = init(_c.qkv_map_options, **{
+        name: value if kinds[name] is ctypes.c_double else integer(value, name, kinds[name])
+        for name, value in options.items()})
     points, report = np.zeros((len(q) + len(k), 2)), init(_c.qkv_map_report)
     error, call = ErrorText(), Interruptible()
     status = lib.qkv_inspect_map(context().handle, ctypes.byref(given), len(q), len(k), q.shape[1], q.ctypes.data,
@@ -370,6 +375,10 @@ def inspect(model: Any, *, tokenizer: Any = None, layers: Sequence[int] | None =
 
     from . import transformers as ours
 
+    if layers is not None:
+        layers = [integer(layer, "layers", least=0) for layer in layers]
+        if not layers:
+            raise ArgumentError("layers is empty, and nothing would be seen: None watches all")
     if keep not in ("stats", "qk"):
         raise ArgumentError(f'keep is {keep!r}, and must be "stats" or "qk"')
     roots = _roots(model, PreTrainedModel)

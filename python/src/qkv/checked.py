@@ -1,0 +1,71 @@
+"""Numbers and texts of callers on their way to C, which would wrap the one and cut the other at a NUL byte."""
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import ArgumentError
+
+
+def integer(value: Any, name: str, kind: type[Any] = ctypes.c_int64, *, least: int | None = None,
+            most: int | None = None) -> int:
+    """A whole number that `kind` holds, and that is `least` to `most`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} = {value!r} is not a whole number") from None
+    bits, signed = 8 * ctypes.sizeof(kind), kind(-1).value < 0
+    lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    lowest, highest = lowest if least is None else least, highest if most is None else most
+    if not lowest <= number <= highest:
+        raise ArgumentError(f"{name} = {number} is not in [{lowest}, {highest}]")
+    return number
+
+
+def pair(value: Any, name: str) -> tuple[Any, Any]:
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} is {value!r}, and must be a pair of numbers") from None
+    return first, second
+
+
+def interval(value: Any, name: str, length: int) -> tuple[int, int]:
+    """(first, end) of rows or keys. None: all."""
+    if value is None:
+        return 0, length
+    first, end = (integer(bound, name) for bound in pair(value, name))
+    if not 0 <= first <= end <= length:
+        raise ArgumentError(f"{name} is ({first}, {end}), and must rise within 0 to {length}")
+    return first, end
+
+
+def window(value: Any) -> tuple[int, int]:
+    """(left, right) with -1 for no bound. None: no window."""
+    left, right = (None, None) if value is None else pair(value, "window")
+    return (-1 if left is None else integer(left, "window[0]", least=-1),
+            -1 if right is None else integer(right, "window[1]", least=-1))
+
+
+def text(value: str, name: str) -> bytes:
+    """A text that a NUL ends in C."""
+    made = value.encode("utf-8", "surrogateescape")
+    if b"\0" in made:
+        raise ArgumentError(f"{name} is {value!r}, and would end at its NUL byte")
+    return made
+
+
+def texts(values: Sequence[str], name: str) -> Any:
+    """An array of const char *, which keeps its texts."""
+    return (ctypes.c_char_p * len(values))(*(text(value, f"{name}[{n}]") for n, value in enumerate(values)))
+
+
+def path(value: Any, name: str) -> bytes:
+    """A path as the system takes it."""
+    made = os.fsencode(value)
+    if b"\0" in made:
+        raise ArgumentError(f"{name} is {value!r}, and would end at its NUL byte")
+    return made
