@@ -136,6 +136,37 @@ class Forms(unittest.TestCase):
         self.assertEqual(mass.shape, (1, 2, 5, 2))
 
 
+class Kept(unittest.TestCase):
+    """A Problem reads arrays where they are: what was moved since is refused, and lists are its own."""
+
+    def test_arrays_that_have_moved(self):
+        for name in ("q", "k", "v", "mask"):
+            given = {n: normal(1, 2, 40, 8, seed=3) for n in ("q", "k", "v")}
+            given["mask"] = np.zeros((1, 2, 40, 40), np.float32)
+            problem = qkv.Problem(**given)
+            o, lse, _ = problem.forward()
+            given[name].shape = -1  # the same memory
+            problem.forward()
+            given[name].resize(given[name].size // 2, refcheck=False)
+            for call, arguments, more in ((problem.forward, (), {}), (problem.columns, (lse,), {}),
+                                          (problem.weights, (lse,), {}), (problem.backward, (o,), {"o": o, "lse": lse})):
+                with self.assertRaisesRegex(qkv.ArgumentError, f"^{name} was resized or given other memory"):
+                    call(*arguments, **more)
+
+    def test_lists_of_lengths(self):
+        q, k, v = (normal(1, 2, 40, 8, seed=n) for n in range(3))
+        length = np.array([30])
+        problem = qkv.Problem(q, k, v, kv_len=length, causal="bottom-right")
+        want = problem.forward().o
+        length[0] = 5
+        np.testing.assert_array_equal(problem.forward().o, want)
+        edges = np.array([0, 10, 20])
+        packed = qkv.Problem(q[0], k[0], v[0], cu_seqlens=edges)
+        want = packed.forward().o
+        edges[:] = (0, 10, 2**40)
+        np.testing.assert_array_equal(packed.forward().o, want)
+
+
 class Outputs(unittest.TestCase):
     """A result is in `out`, or an exception says why it is not."""
 
@@ -201,8 +232,8 @@ class Outputs(unittest.TestCase):
             (qkv.ArgumentError, "is read-only", mapped),
             (qkv.ArgumentError, "is read-only", np.frombuffer(back.tobytes(), np.float32).reshape(shape)),
             (qkv.ArgumentError, "is read-only", ByInterface(fixed)),
-            (qkv.ArgumentError, "is a ByDLPack that does not say", ByDLPack(fixed)),
-            (qkv.ArgumentError, "is a ByDLPack that does not say", ByDLPack(back, old=True)),
+            (qkv.ArgumentError, "is of the type ByDLPack, and does not say", ByDLPack(fixed)),
+            (qkv.ArgumentError, "is of the type ByDLPack, and does not say", ByDLPack(back, old=True)),
             (qkv.StrideError, "overlap|less than", np.lib.stride_tricks.as_strided(back, strides=(0, 0, 64, 4))),
         ]
         for name, _, call in self.calls():

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 from typing import Any, NamedTuple
 
@@ -203,8 +204,8 @@ def written(array: Any, name: str) -> View:
     elif not hasattr(array, "__dlpack__"):
         raise DTypeError(f"{name} is a {type(array).__name__}, and must be an array that results can be written to")
     elif not _capsule_of(array)[2]:
-        raise ArgumentError(f"{name} is a {type(array).__name__} that does not say by DLPack 1.0 that others may write "
-                            "to it: pass an array of NumPy")
+        raise ArgumentError(f"{name} is of the type {type(array).__name__}, and does not say by DLPack 1.0 that others "
+                            "may write to it: pass an array of NumPy")
     found = view(array, name)
     if found.shape and (any(stride < 0 for stride in found.strides) or found.strides[-1] != 1 < found.shape[-1]):
         raise StrideError(f"{name} has strides {found.strides}: the last one must be 1, and none may be negative")
@@ -216,6 +217,16 @@ def zero(array: Any) -> None:
     if not hasattr(array, "__setitem__"):
         array = np.from_dlpack(array) if hasattr(array, "__dlpack__") else np.asarray(array)
     array[...] = 0
+
+
+def has_moved(found: View) -> bool:
+    """Whether an array lies elsewhere by now: it was resized, or given other memory."""
+    owner = found.owner
+    if is_torch(owner):
+        return bool(owner.data_ptr() != found.address or owner.numel() != math.prod(found.shape))
+    if isinstance(owner, np.ndarray):
+        return bool(owner.__array_interface__["data"][0] != found.address or owner.size != math.prod(found.shape))
+    return False
 
 
 def floats(array: Any, name: str) -> View:

@@ -26,6 +26,7 @@ class Context(NoCopies):
         n_threads = integer(n_threads, "n_threads", ctypes.c_int)
         options = init(_c.qkv_ctx_options, n_threads=n_threads, isa=None if isa is None else text(isa, "isa"))
         if executor is not None:
+            self._executor = executor  # of which only a copy is the library's
             options.executor = executor
             options.executor.n_threads = n_threads
         handle, error = ctypes.c_void_p(), ErrorText()

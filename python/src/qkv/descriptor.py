@@ -156,7 +156,8 @@ class Descriptor(NoCopies):
         n = self._desc.n_batch
         if isinstance(value, (int, np.integer)):
             return np.full(n, integer(value, name), dtype=np.int64)
-        return integers(value, np.int64, name, (n,))
+        # A copy: causal="bottom-right" follows from lengths, and must go on to fit them.
+        return integers(value, np.int64, name, (n,)).copy()
 
     def _set_lengths(self, kv_len: Any, q_len: Any, prefix_len: Any) -> None:
         for name, value, flag in (("kv_len", kv_len, _c.QKV_SET_KV_LEN), ("q_len", q_len, _c.QKV_SET_Q_LEN),
@@ -219,6 +220,7 @@ class Descriptor(NoCopies):
             setattr(desc, f"seg_{name}_stride", 0 if one else length)
 
     def _set_mask(self, mask: Any) -> None:
+        self._mask: View | None = None
         self._mask_shape: tuple[int, ...] = ()
         if mask is None:
             return
@@ -238,7 +240,7 @@ class Descriptor(NoCopies):
         desc.flags |= _c.QKV_SET_MASK
         desc.mask, desc.mask_type = _address(found), _MASKS[found.dtype]
         desc.mask_stride[:] = [0 if size == 1 else stride for size, stride in zip(found.shape, found.strides)]
-        self._mask_shape = found.shape
+        self._mask, self._mask_shape = found, found.shape
         self._kept.append(found.owner)
 
     def _set_blocks(self, blocks: BlockMask) -> None:

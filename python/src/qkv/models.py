@@ -47,7 +47,6 @@ class Tokens(NoCopies):
 
     def __init__(self, handle: int, tokenizer: int) -> None:
         self._handle: int | None = handle
-        self._tokenizer = tokenizer
         found = _c.qkv_encoding.from_address(handle)
         n = int(found.n)
         self.ids = _array(found.ids, n, np.int32)

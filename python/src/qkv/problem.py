@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .arrays import DTYPES, View, empty_like, floats, integers, is_torch, numbers, written, zero
+from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, written, zero
 from .checked import integer, interval, pair
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
@@ -74,6 +74,9 @@ class Problem(Descriptor):
 
     def _of_call(self) -> _c.qkv_attention_desc:
         """The descriptor of one call, which says there where its outputs lie. Threads share the problem's own."""
+        for name, found in (("q", self._q), ("k", self._k), ("v", self._v), ("mask", self._mask)):
+            if found is not None and has_moved(found):
+                raise ArgumentError(f"{name} was resized or given other memory since the problem was made")
         desc = _c.qkv_attention_desc.from_buffer_copy(self._desc)
         length = self._rows()[-1]
         desc.lse_stride[:] = (0 if self._packed else desc.n_heads * length, length, 1)
