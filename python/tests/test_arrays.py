@@ -148,8 +148,10 @@ class Kept(unittest.TestCase):
             given[name].shape = -1  # the same memory
             problem.forward()
             given[name].resize(given[name].size // 2, refcheck=False)
-            for call, arguments, more in ((problem.forward, (), {}), (problem.columns, (lse,), {}),
-                                          (problem.weights, (lse,), {}), (problem.backward, (o,), {"o": o, "lse": lse})):
+            for call, arguments, more in (
+                (problem.forward, (), {}), (problem.columns, (lse,), {}), (problem.weights, (lse,), {}),
+                (problem.backward, (o,), {"o": o, "lse": lse}),
+            ):
                 with self.assertRaisesRegex(qkv.ArgumentError, f"^{name} was resized or given other memory"):
                     call(*arguments, **more)
 
