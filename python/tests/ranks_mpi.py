@@ -2,8 +2,10 @@
 
 usage: mpirun -n P python ranks_mpi.py
 """
+import copy
 import os
 import sys
+import threading
 import unittest
 
 import numpy as np
@@ -103,6 +105,32 @@ class Ranks(unittest.TestCase):
         with self.assertRaises(expected):
             self.group.attention(q, k, v, **({"causl": True} if COMM.rank == last else {}))
         self.assertEqual(self.group.attention(q, k, v).shape, q.shape)
+
+    def test_threads_wait_for_each_other(self):
+        q, k, v = self.arrays(4, 2, 200, 200, 16)
+        want, got = self.group.attention(q, k, v, causal=True), []
+
+        def work():
+            for _ in range(20):
+                got.append(self.group.attention(q, k, v, causal=True))
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(got), 40)
+        for each in got:
+            np.testing.assert_array_equal(each, want)
+
+    def test_what_is_refused(self):
+        q, k, v = self.arrays(4, 2, 10, 10, 16)
+        fixed = np.zeros_like(q)
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(qkv.ArgumentError, "rank 0: out is read-only"):
+            self.group.attention(q, k, v, out=fixed)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "a Group cannot be copied or pickled"):
+            copy.copy(self.group)
 
     def test_closed(self):
         group = qkv.mpi.Group(COMM)
