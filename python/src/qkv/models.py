@@ -148,7 +148,7 @@ class Model(NoCopies):
     def _run(self, tokens: Tokens, targets: Tokens | None = None) -> _Run:
         made, error = ctypes.c_void_p(), ErrorText()
         inputs = (ctypes.c_void_p * 1)(tokens._handle)
-        outputs = (ctypes.c_void_p * 1)(targets._handle) if targets else None
+        outputs = None if targets is None else (ctypes.c_void_p * 1)(targets._handle)
         options = init(_c.qkv_run_options, targets=ctypes.addressof(outputs) if outputs else None)
         error.check(lib.qkv_model_run(self._ctx().handle, self._handle, 1, ctypes.byref(inputs), _c.QKV_RUN_CAPTURE,
                                       ctypes.byref(options), ctypes.byref(made), error.pointer))

@@ -46,8 +46,8 @@ def problem_of(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tens
         segments=None if segments_q is None else (segments_q, segments_k),
         cu_seqlens=None if cu_seqlens_q is None else (cu_seqlens_q, cu_seqlens_k), causal=_CAUSAL[causal],
         q_offset=q_offset or None, window=None if window_left < 0 and window_right < 0 else (window_left, window_right),
-        scale=scale or None, softcap=softcap or None, dropout=dropout, seed=int(seed) if seed is not None else None,
-        context=bridge.context())
+        scale=scale or None, softcap=softcap or None, dropout=dropout,
+        seed=None if seed is None else int(seed) & (2**64 - 1), context=bridge.context())  # a seed of int64
 
 
 def _of(x: Tensor | None) -> Any:
