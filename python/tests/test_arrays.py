@@ -224,6 +224,7 @@ class Outputs(unittest.TestCase):
         cases = [
             (qkv.StrideError, "has strides .* none may be negative", back[:, :, ::-1]),
             (qkv.StrideError, "has strides .* the last one must be 1", spaced[..., ::2]),
+            (qkv.StrideError, "is not aligned", np.zeros(shape, [("x", np.float32), ("y", np.uint8)])["x"]),
             (qkv.StrideError, "is not aligned", moved.view(np.float32).reshape(shape)),
             (qkv.DTypeError, "is >f4, and must have the byte order", back.astype(">f4")),
             (qkv.DTypeError, "is a masked array", np.ma.masked_array(back)),

@@ -67,7 +67,7 @@ def _length(value: int, name: str) -> int:
 
 
 def _kept(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array, which nobody can change: a copy, unless it is so already."""
+    """The array, made read-only: a copy, unless it already is."""
     made = array.copy() if array.flags.writeable or array.base is not None else array
     made.flags.writeable = False
     return made
