@@ -190,6 +190,8 @@ class Descriptor(NoCopies):
                 raise ArgumentError('causal="bottom-right" chooses the offset: give no q_offset')
             q_offset = (self._lengths("kv_len", desc.cu_seqlens_k, self._all_k)
                         - self._lengths("q_len", desc.cu_seqlens_q, self._all_q))
+            if (q_offset == q_offset[:1]).all() and len(q_offset):
+                q_offset = int(q_offset[0])
         if causal:
             desc.flags |= _c.QKV_SET_CAUSAL
         if window is not None:

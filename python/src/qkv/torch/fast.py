@@ -69,6 +69,8 @@ def _described(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tens
     desc = _Desc.from_buffer_copy(described)
     if addresses != tuple(x.data_ptr() for x in (q, k, v, o)) or (mask is not None and desc.mask != mask.data_ptr()):
         return None
+    if desc.q_offsets:  # an array that goes with the problem
+        return None
     grads = init(_Grads)
     if d_o is not None:
         if d_o.shape != o.shape or d_o.dtype != o.dtype or d_o.stride(-1) != 1:
