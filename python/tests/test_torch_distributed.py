@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
+from torch.autograd import forward_ad
 
 import qkv
 import qkv.torch
@@ -63,6 +64,20 @@ def check_errors(rank, size):
     test.assertEqual(distributed.ring_attention(x, x, x)[0].shape, x.shape)
 
 
+def check_derivatives(size):
+    """Gradients of gradients and tangents are refused, on each rank alike: they would be lost."""
+    x, t = torch.ones(1, 2, 4, 8), torch.ones(1, 2, 4, 8)
+    test = unittest.TestCase()
+    if size == 1:  # a pass that ends on one rank alone would leave others waiting
+        q = x.clone().requires_grad_()
+        with test.assertRaisesRegex(qkv.UnsupportedError, "create_graph=True through ring_attention"):
+            torch.autograd.grad(distributed.ring_attention(q, x, x)[0].sum(), q, create_graph=True)
+    with forward_ad.dual_level(), test.assertRaisesRegex(qkv.UnsupportedError, "key is a dual tensor"):
+        distributed.ring_attention(x, forward_ad.make_dual(x, t), x)
+    with test.assertRaisesRegex(qkv.UnsupportedError, "query is a value inside torch.func"):
+        torch.func.grad(lambda q: distributed.ring_attention(q, x, x)[0].sum())(x)
+
+
 def ranks_main(rank, size, path):
     torch.set_num_threads(1)
     qkv.set_num_threads(1)
@@ -74,6 +89,7 @@ def ranks_main(rank, size, path):
     check_case(rng, rank, size, torch.float32, {}, 3, 500, 2e-6)
     check_case(rng, rank, size, torch.float32, {}, 40, 2, 2e-6)
     check_errors(rank, size)
+    check_derivatives(size)
     dist.destroy_process_group()
 
 

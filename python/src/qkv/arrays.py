@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +131,9 @@ def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_torch(array: Any) -> bool:
-    return type(array).__module__.partition(".")[0] == "torch"
+    """Whether it is a tensor, of a subclass that is not torch's, too."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def _refuse_masked(array: Any, name: str) -> None:
@@ -148,7 +151,9 @@ def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     """Numbers of others as an array of NumPy in this machine's byte order, without a copy if it is one."""
     _refuse_masked(values, name)
     if is_torch(values):
-        values = values.detach().resolve_neg()
+        from .tensors import settled
+
+        values = settled(values, name).detach()
         values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
     return _native(np.asarray(values))
 
@@ -167,14 +172,13 @@ def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
 def _view_torch(array: Any, name: str) -> View:
     import torch
 
-    if array.device.type != "cpu":
-        raise DTypeError(f"{name} is on {array.device}, and qkv computes on the CPU: pass {name}.cpu()")
-    if array.requires_grad and torch.is_grad_enabled():
+    from .tensors import settled
+
+    found = settled(array, name)
+    if found.requires_grad and torch.is_grad_enabled():
         raise UnsupportedError(f"{name} requires a gradient, which torch would not get: pass {name}.detach(), and see "
                                "Problem.backward")
-    if array.layout != torch.strided:
-        raise DTypeError(f"{name} has layout {array.layout}, and qkv reads strided tensors: pass {name}.to_dense()")
-    return View(array.data_ptr(), tuple(array.shape), array.stride(), str(array.dtype)[6:], array)
+    return View(found.data_ptr(), tuple(found.shape), found.stride(), str(found.dtype)[6:], found)
 
 
 def view(array: Any, name: str) -> View:
@@ -199,8 +203,10 @@ def written(array: Any, name: str) -> View:
         if not made.flags.aligned:
             raise StrideError(f"{name} is not aligned to its elements of {made.itemsize} bytes")
     elif is_torch(array):
-        if array.is_neg() or array.is_conj():
-            raise DTypeError(f"{name} is negated when it is read, by torch: pass {name}.resolve_neg()")
+        from .tensors import settled
+
+        if settled(array, name) is not array:
+            raise DTypeError(f"{name} is negated, or zeros without memory, to torch: pass an array of its own")
     elif not hasattr(array, "__dlpack__"):
         raise DTypeError(f"{name} is a {type(array).__name__}, and must be an array that results can be written to")
     elif not _capsule_of(array)[2]:

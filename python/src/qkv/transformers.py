@@ -20,11 +20,12 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers import masking_utils as theirs
 
+from . import tensors
 from . import torch as ours
 from .errors import ArgumentError, ShapeError, UnsupportedError
 from .problem import Problem
 from .rules import RuleMask, Rules, rules_of
-from .torch import bridge, operators
+from .torch import bridge, formula, operators
 
 NAME = "qkv"
 
@@ -118,14 +119,16 @@ def attention(
         added = _biased(position_bias, added)
     if _tracing():
         return _traced(query, key, value, added, s_aux, rules, dropout, scaling, softcap), None
+    if _of_torch(query, key, value, added, s_aux):
+        return _by_cells(query, key, value, added, s_aux, rules, dropout, scaling, softcap), None
     scores = {"scale": scaling, "softcap": softcap or None, "dropout": dropout}
     if dropout:
         scores["seed"] = int(torch.randint(0, 2**62, (), dtype=torch.int64))
     call = _Call(module, rules, scores)
-    tensors = query, key, value, added, s_aux
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-        return _Attention.apply(call, *tensors), None
-    return call.forward(*tensors)[0], None
+    given = query, key, value, added, s_aux
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given):
+        return _Attention.apply(call, *given), None
+    return call.forward(*given)[0], None
 
 
 def _check(module: Any, query: Tensor, others: dict[str, Any]) -> None:
@@ -163,13 +166,13 @@ except (ImportError, AttributeError):
         return False
 
 
-def _same_batch(*tensors: Tensor) -> list[Tensor]:
+def _same_batch(*given: Tensor) -> list[Tensor]:
     """Queries, keys and values of the same batch, by views: learned queries may have a batch of 1."""
-    for name, x in zip(("query", "key", "value"), tensors):
+    for name, x in zip(("query", "key", "value"), given):
         if x.dim() != 4:
             raise ShapeError(f"{name} has {x.dim()} dimensions, and must have 4: [batch, heads, len, dim]")
-    n = max(x.shape[0] for x in tensors)
-    return [x if x.shape[0] == n else x.expand(n, -1, -1, -1) for x in tensors]
+    n = max(x.shape[0] for x in given)
+    return [x if x.shape[0] == n else x.expand(n, -1, -1, -1) for x in given]
 
 
 def _rules(module: Any, query: Tensor, key: Tensor, given: Tensor | None, is_causal: bool | None,
@@ -233,6 +236,22 @@ def _traced(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sin
     return o.transpose(1, 2).contiguous()
 
 
+def _of_torch(*given: Tensor | None) -> bool:
+    """Whether torch has to see the call: inside torch.func, of dual tensors, or of subclasses that see operators."""
+    return any(x is not None and (tensors.is_transformed(x) or tensors.has_tangent(x) or tensors.wraps(type(x)))
+               for x in given)
+
+
+def _by_cells(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None, rules: Rules,
+              dropout: float, scaling: float | None, softcap: float | None) -> Tensor:
+    """The operator, with all rules as a mask of cells."""
+    cells = rules.dense()
+    mask = cells if added is None else added & cells if added.dtype == torch.bool else _biased(added, cells)
+    o, _ = ours.attention(query, key, value, mask, dropout_p=dropout, scale=scaling, softcap=softcap or None,
+                          sinks=sinks)
+    return o.transpose(1, 2).contiguous()
+
+
 class _Call:
     """One attention call: its rules, what it adds to scores, and after forward() its lse."""
 
@@ -258,28 +277,38 @@ class _Call:
                             {**self.scores, "added": added, "sinks": sinks})
         return o, made.lse
 
+    def differentiable(self, d_o: Tensor, d_lse: Tensor, query: Tensor, key: Tensor, value: Tensor,
+                       added: Tensor | None, sinks: Tensor | None,
+                       needed: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+        """Gradients of the tensors, which have gradients again: by torch's operators, with a mask of cells."""
+        numbers = 0, 0, -1, -1, self.scores["scale"] or 0.0, self.scores["softcap"] or 0.0, self.scores["dropout"]
+        return formula.differentiable(d_o, d_lse, query, key, value, added, sinks, [None] * 7, numbers, needed,
+                                      self.rules.dense())
+
 
 class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  # torch may not be there
     """The call with gradients of queries, keys, values, the mask of cells or position bias, and sinks."""
 
     @staticmethod
-    def forward(ctx: Any, call: _Call, *tensors: Tensor) -> Tensor:
-        o, lse = call.forward(*tensors)
-        ctx.save_for_backward(*tensors, o, lse)
+    def forward(ctx: Any, call: _Call, *given: Tensor) -> Tensor:
+        o, lse = call.forward(*given)
+        ctx.save_for_backward(*given, o, lse)
         ctx.call = call
         return o
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator,unused-ignore]
     def backward(ctx: Any, d_o: Tensor) -> tuple[Tensor | None, ...]:
-        *tensors, o, lse = ctx.saved_tensors
-        added, sinks = tensors[3:]
-        d_mask = added is not None and ctx.needs_input_grad[4]
-        got = ctx.call.problem(*tensors).backward(d_o.transpose(1, 2), o=o.transpose(1, 2), lse=lse, d_mask=d_mask,
-                                                  out=operators.new_grads(*tensors[:3]))
+        *given, o, lse = ctx.saved_tensors
+        added, sinks = given[3:]
+        needed = ctx.needs_input_grad[1:]
+        if torch.is_grad_enabled():  # create_graph=True
+            return None, *ctx.call.differentiable(d_o.transpose(1, 2), torch.zeros_like(lse), *given, needed)
+        d_mask = added is not None and needed[3]
+        got = ctx.call.problem(*given).backward(d_o.transpose(1, 2), o=o.transpose(1, 2), lse=lse, d_mask=d_mask,
+                                                out=operators.new_grads(*given[:3]))
         of_mask = of_sinks = None
         if d_mask and got.d_mask is not None:
             of_mask = torch.from_numpy(got.d_mask).to(added.dtype)
-        if sinks is not None and ctx.needs_input_grad[5] and got.d_sinks is not None:
+        if sinks is not None and needed[4] and got.d_sinks is not None:
             of_sinks = torch.from_numpy(got.d_sinks).to(sinks.dtype)
         return None, got.d_q, got.d_k, got.d_v, of_mask, of_sinks

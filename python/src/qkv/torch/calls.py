@@ -6,12 +6,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.nn.attention.bias import CausalBias, CausalVariant
 
-from ..errors import ArgumentError, ShapeError, UnsupportedError
-from . import bridge, operators
+from .. import tensors
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from . import bridge, formula, operators
 
 _C, small, is_grad_enabled, is_compiling = torch._C, bridge.small, torch.is_grad_enabled, torch.compiler.is_compiling
-_TENSORS = Tensor, torch.nn.Parameter
 Window = tuple[int | None, int | None]
 Causal = bool | Literal["bottom-right"]
 
@@ -47,6 +48,8 @@ def _numbers(is_causal: Causal, q_offset: int, window: Window | None, scale: flo
              dropout_p: float) -> tuple[Any, ...]:
     if scale == 0:
         raise ArgumentError("scale is 0, and every weight would be the same")
+    if softcap == 0:
+        raise ArgumentError("softcap is 0, and must be a number above 0, or None")
     if is_causal not in (False, True, "bottom-right"):
         raise ArgumentError(f'is_causal is {is_causal!r}, and must be a bool or "bottom-right"')
     left, right = (-1 if bound is None else bound for bound in window or (None, None))
@@ -60,25 +63,61 @@ def _refuse_gradients(**tensors: Tensor | None) -> None:
             raise UnsupportedError(f"{name} requires a gradient, which is not implemented: pass {name}.detach()")
 
 
-def _are_plain(*tensors: Tensor | None) -> bool:
+def _are_plain(*given: Tensor | None) -> bool:
     """Whether nothing of torch wants to see the call: no mode, cast, wrapper, transform or trace."""
-    for x in tensors:
-        if x is not None and (type(x) not in _TENSORS or x.is_nested or x.is_neg()):
+    for x in given:
+        if x is not None and (type(x) not in tensors.PLAIN or x.is_nested or x.is_neg() or x._is_zerotensor()):
             return False
     return not (_C._len_torch_dispatch_stack() or _C._len_torch_function_stack()
                 or _C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
                 or _C._get_tracing_state() is not None)
 
 
+def _refuse_others(q: Tensor, *others: Tensor | None) -> None:
+    """A subclass whose memory is not its elements and that does not see operators; a tensor of another device."""
+    for x, name in zip((q, *others), operators.NAMES):
+        if x is None:
+            continue
+        if tensors.says_for_itself(type(x)) and not tensors.wraps(type(x)):
+            raise UnsupportedError(f"{name} is {tensors.why_not(x)}")
+        if x.device != q.device and x.dim():
+            raise DTypeError(f"{name} is on {x.device}, and query is on {q.device}: they must be on the same")
+
+
+def _by_formula(*given: Tensor | None) -> bool:
+    """Whether torch has to differentiate or map the call by itself: inside torch.func, or with a dual tensor."""
+    return any(x is not None and (tensors.is_transformed(x) or tensors.has_tangent(x)) for x in given)
+
+
 def _call(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
-    """The operator `attention`, and its bits; not through the dispatcher where only the C library has to see it."""
-    tensors = q, k, v, *rules[:operators.N_TENSORS]
-    if is_compiling() or not _are_plain(*tensors) or q.device.type != "cpu":
+    """The operator `attention`, and its bits; not through the dispatcher where only the C library has to see it.
+
+    In forward mode and inside torch.func it is the formula in torch's own operators, which torch differentiates.
+    """
+    given = q, k, v, *rules[:operators.N_TENSORS]
+    if is_compiling():
         return torch.ops.qkv.attention(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
-    if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+    if not _are_plain(*given) or any(x is not None and x.device.type != "cpu" for x in given):
+        _refuse_others(*given)
+        if _by_formula(*given):
+            return formula.transformed(q, k, v, *rules)
+        return torch.ops.qkv.attention(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
+    if is_grad_enabled() and any(x is not None and x.requires_grad for x in given):
         return operators.Attention.apply(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
     with torch.no_grad():
         return operators.forward(q, k, v, *rules)
+
+
+def _of_bias(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: Causal) -> tuple[Tensor | None, Causal]:
+    """torch's causal bias has no elements: it is a rule."""
+    if not isinstance(mask, CausalBias):
+        return mask, is_causal
+    if is_causal:
+        raise ArgumentError("attn_mask is a CausalBias, and is_causal is set: give one of them")
+    if (mask.seq_len_q, mask.seq_len_kv) != (query.shape[-2], key.shape[-2]):
+        raise ShapeError(f"attn_mask is a CausalBias of {mask.seq_len_q} queries and {mask.seq_len_kv} keys, and there "
+                         f"are {query.shape[-2]} and {key.shape[-2]}")
+    return None, "bottom-right" if mask.variant == CausalVariant.LOWER_RIGHT else True
 
 
 def attention(
@@ -89,12 +128,16 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """(o, lse) of query [..., heads, len_q, dim], key and value [..., kv_heads, len_k, dim].
 
+    attn_mask: bools, numbers that are added, or torch's causal_upper_left and causal_lower_right. Calls in forward mode
+    and inside torch.func store len_q x len_k numbers, as gradients of gradients do; there is no dropout in them.
+
     What torch's own call lacks: a mask together with is_causal, window, q_offset, softcap, sinks [heads], alibi
     [heads], kv_len [batch], segments [batch, len] of int32 (or a pair, of queries and of keys), gradients of the mask,
     of the sinks and by lse, and fewer key/value heads without a copy. Rules are those of qkv.Problem. A seed is a
     tensor of one integer; without one dropout draws it from torch's generator.
     """
     query, key, value = _broadcast(query, key, value)
+    attn_mask, is_causal = _of_bias(query, key, attn_mask, is_causal)
     if torch.is_autocast_enabled("cpu"):
         query, key, value = _lower(query), _lower(key), _lower(value)
     _refuse_gradients(alibi=alibi)

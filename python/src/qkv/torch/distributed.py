@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import errors
+from .. import errors, tensors
 from ..cache import merge
 from ..problem import Problem
 from .calls import Window, _lower
@@ -94,8 +94,10 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
         return o, lse
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator,unused-ignore]
     def backward(ctx: Any, d_o: Tensor, d_lse: Tensor) -> Any:
+        if torch.is_grad_enabled():  # once_differentiable would not see a graph that other inputs need
+            raise errors.UnsupportedError("create_graph=True through ring_attention: gradients of gradients are not "
+                                          "implemented there")
         q, k, v, o, lse = ctx.saved_tensors
         ring, rules = ctx.ring, ctx.rules
         d_q = torch.zeros_like(q, dtype=torch.float32)
@@ -135,6 +137,7 @@ def _described(query: Tensor, key: Tensor, value: Tensor, rules: dict[str, Any])
     for name, x in zip(("query", "key", "value"), (query, key, value)):
         if x.dim() != 4:
             raise errors.ShapeError(f"{name} has {x.dim()} dimensions, and must have 4: batch, heads, rows, channels")
+        tensors.settled(x, name)
     Problem(*(x.detach() for x in (query, key, value)), **rules)
     return {"dtype": str(query.dtype), "batch": query.shape[0], "heads": query.shape[1], "kv_heads": key.shape[1],
             "dim": query.shape[3], "dim_v": value.shape[3], "rules": rules, "len_q": query.shape[2],
@@ -155,6 +158,9 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = No
     the most work. Memory: two pieces of keys and values; backward also their sums in float32. A wrong argument of one
     rank raises the same exception on all of them.
     """
+    for name, x in zip(("query", "key", "value"), (query, key, value)):
+        if tensors.is_transformed(x):  # there the ranks cannot even agree
+            raise errors.UnsupportedError(f"{name} is {tensors.why_not(x)}")
     if torch.is_autocast_enabled("cpu"):
         query, key, value = _lower(query), _lower(key), _lower(value)
     rules: dict[str, Any] = {"causal": bool(is_causal), "window": window, "scale": scale, "softcap": softcap}

@@ -1,4 +1,4 @@
-"""Attention in torch's own operators, for what the C library has not: gradients of gradients.
+"""Attention in torch's own operators, for what the C library has not: gradients of gradients, forward mode, torch.func.
 
 o = softmax(scale <q, k> + added) v with every rule of the operator `attention` but dropout and packed sequences. It
 stores len_q x len_k numbers, as torch does. 16-bit tensors are computed in float32.
@@ -36,8 +36,8 @@ def _visible(q: Tensor, k: Tensor, kv_len: Tensor | None, segments_q: Tensor | N
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tensor | None, alibi: Tensor | None,
               kv_len: Tensor | None, segments_q: Tensor | None, segments_k: Tensor | None,
-              numbers: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
-    """(o, lse), float32 or float64, in 4 dimensions."""
+              numbers: tuple[Any, ...], cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(o, lse), float32 or float64, in 4 dimensions. cells: bools that say with all other rules who is seen."""
     scale, softcap = numbers[4], numbers[5]
     q, k, v = (x if x.dtype == torch.float64 else x.float() for x in (q, k, v))
     q, k, v = (x[(None,) * (4 - x.dim())] for x in (q, k, v))
@@ -48,6 +48,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tenso
     seen, distance = _visible(q, k, kv_len, segments_q, segments_k, numbers)
     if alibi is not None:
         scores = scores + alibi[:, None, None] * distance
+    if cells is not None:
+        seen = seen & cells
     if mask is not None and mask.dtype == torch.bool:
         seen = seen & mask
     elif mask is not None:
@@ -61,17 +63,32 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tenso
     return weights @ v, lse
 
 
+def _refuse(what: str, lacking: str, numbers: Any, cu_seqlens: Tensor | None) -> None:
+    if numbers[-1] or cu_seqlens is not None:
+        where = "dropout" if numbers[-1] else "packed sequences"
+        raise UnsupportedError(f"{what} with {where}: {lacking} not implemented there")
+
+
+def transformed(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
+    """What the operator `attention` returns, of dual tensors and of values inside torch.func.
+
+    The tangent of o is sum p (t_s - sum p t_s) v + sum p t_v of each row.
+    """
+    mask, sinks, alibi, _, kv_len, segments_q, segments_k, cu_seqlens_q, _, *numbers = rules
+    _refuse("forward mode and torch.func", "they are", numbers, cu_seqlens_q)
+    o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers))
+    return o.reshape(*q.shape[:-1], v.shape[-1]).to(q.dtype), lse.reshape(q.shape[:-1])
+
+
 def differentiable(d_o: Tensor, d_lse: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
                    sinks: Tensor | None, others: list[Tensor | None], numbers: Any,
-                   needed: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+                   needed: tuple[bool, ...], cells: Tensor | None = None) -> tuple[Tensor | None, ...]:
     """Gradients of q, k, v, the mask and the sinks, each None where it is not needed, that have gradients again."""
     alibi, _, kv_len, segments_q, segments_k, cu_seqlens_q, _ = others
-    if numbers[-1] or cu_seqlens_q is not None:
-        what = "dropout" if numbers[-1] else "packed sequences"
-        raise UnsupportedError(f"create_graph=True with {what}: gradients of gradients are not implemented there")
+    _refuse("create_graph=True", "gradients of gradients are", numbers, cu_seqlens_q)
     inputs = q, k, v, mask, sinks
     wanted = [x for x, need in zip(inputs, needed) if need and x is not None]
-    o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers))
+    o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers), cells)
     got = iter(torch.autograd.grad((o, lse), wanted, (d_o.reshape(o.shape).to(o.dtype), d_lse.reshape(lse.shape)),
                                    create_graph=True, allow_unused=True))
     return tuple(next(got) if need and x is not None else None for x, need in zip(inputs, needed))

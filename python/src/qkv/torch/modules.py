@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import tensors
 from ..errors import UnsupportedError
 from .calls import attention
 
@@ -30,6 +31,9 @@ class MultiheadAttention(torch.nn.MultiheadAttention):  # type: ignore[misc,unus
     ) -> tuple[Tensor, None]:
         if need_weights:
             raise UnsupportedError("need_weights=True stores len_q x len_k weights: qkv.heads shows them without")
+        for name, x in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
+            if x is not None and tensors.says_for_itself(type(x)) and not tensors.wraps(type(x)):
+                raise UnsupportedError(f"{name} is {tensors.why_not(x)}")
         batched = query.dim() == 3
         if not batched:
             query, key, value = (x[None] for x in (query, key, value))

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import tensors
+from ..errors import DTypeError
 from . import bridge, fast
 from .formula import differentiable
 
@@ -24,6 +26,8 @@ _TENSORS = ("Tensor? mask, Tensor? sinks, Tensor? alibi, Tensor? seed, Tensor? k
 _NUMBERS = ("int causal, SymInt q_offset, SymInt window_left, SymInt window_right, float scale, float softcap, "
             "float dropout")
 N_TENSORS = 9
+NAMES = ("query", "key", "value", "attn_mask", "sinks", "alibi", "seed", "kv_len", "segments", "segments",
+         "cu_seqlens_q", "cu_seqlens_k")
 
 _library: Any = torch.library.Library("qkv", "DEF")
 define, implement = _library.define, _library.impl
@@ -62,7 +66,24 @@ def forward(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tenso
     return o, lse
 
 
+def _settled(names: tuple[str, ...], given: tuple[Any, ...]) -> list[Any]:
+    return [tensors.settled(x, name) if isinstance(x, Tensor) else x for x, name in zip(given, names)]
+
+
+def _checked_forward(*given: Any) -> tuple[Tensor, Tensor]:
+    """For the dispatcher, which also brings what a caller of the operator gives it without looking."""
+    return forward(*_settled(NAMES, given), *given[len(NAMES):])
+
+
+def _checked_backward(*given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+    names = ("d_o", "d_lse", *NAMES[:3], "o", "lse", *NAMES[3:])
+    return backward(*_settled(names, given), *given[len(names):])
+
+
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
+    for x, name in zip((k, v, rules[0]), NAMES[1:]):
+        if x is not None and x.device != q.device:
+            raise DTypeError(f"{name} is on {x.device}, and query is on {q.device}: they must be on the same")
     return _new_o(q, v), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
@@ -144,8 +165,8 @@ class Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  #
     backward = staticmethod(_differentiate)
 
 
-implement("attention", forward, "CPU")
-implement("attention_backward", backward, "CPU")
+implement("attention", _checked_forward, "CPU")
+implement("attention_backward", _checked_backward, "CPU")
 torch.library.register_fake("qkv::attention", _forward_shapes, lib=_library)
 torch.library.register_fake("qkv::attention_backward", _backward_shapes, lib=_library)
 torch.library.register_autograd("qkv::attention", _differentiate, setup_context=_keep, lib=_library)

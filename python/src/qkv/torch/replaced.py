@@ -27,8 +27,10 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional
+from torch.nn.attention.bias import CausalBias
 from torch.overrides import TorchFunctionMode
 
+from .. import tensors
 from ..errors import QkvError, UnsupportedError
 from . import calls, operators
 
@@ -56,7 +58,7 @@ def _reason_of_tensor(x: Any) -> str | None:
         return f"device {x.device.type}"
     if x.dtype not in _FLOATS:
         return f"dtype {str(x.dtype)[6:]}"
-    if not torch.compiler.is_compiling() and type(x) not in (Tensor, torch.nn.Parameter):
+    if not torch.compiler.is_compiling() and type(x) not in tensors.PLAIN:
         return f"tensor subclass {type(x).__name__}"
     if x.dim() < 2:
         return "fewer than 2 dimensions"
@@ -70,6 +72,8 @@ def _reason_of_mask(mask: Any, query: Tensor, is_causal: bool) -> str | None:
         return "not a tensor"
     if is_causal:
         return "attn_mask with is_causal"
+    if not torch.compiler.is_compiling() and type(mask) not in (*tensors.PLAIN, CausalBias):
+        return f"attn_mask of tensor subclass {type(mask).__name__}"
     if mask.is_nested or mask.layout != torch.strided or mask.device.type != "cpu":
         return "attn_mask that is nested, sparse or on a device"
     if mask.dtype not in (torch.bool, torch.float32, query.dtype):
@@ -107,7 +111,7 @@ def _reason(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: 
     if scale == 0:
         return "scale 0"
     return (_reason_of_mask(attn_mask, query, is_causal) or _reason_of_shapes(query, key, value, enable_gqa)
-            or _reason_of_transform((query, key, value)))
+            or _reason_of_transform((query, key, value, *(() if attn_mask is None else (attn_mask,)))))
 
 
 # A count that compiled code changed would be one of its guards: the code would be compiled anew for each call.

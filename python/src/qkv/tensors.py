@@ -1,0 +1,79 @@
+"""Tensors of torch: which of them hold their elements in memory, where qkv reads them, and why others do not.
+
+A subclass may say for itself what its elements are, and leave its memory unset. Inside torch.func, in a FakeTensorMode
+or on the meta device the memory is another one, or there is none. A dual tensor has a tangent, a negated one is the
+negative of its memory.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .errors import DTypeError, UnsupportedError
+
+PLAIN = Tensor, torch.nn.Parameter
+_functorch: Any = torch._C._functorch
+_is_wrapped: Any = _functorch.is_functorch_wrapped_tensor
+_is_functional: Any = getattr(torch, "_is_functional_tensor", lambda x: False)
+
+
+def _bare(method: Any) -> Any:
+    """A method of a class without the class."""
+    return getattr(method, "__func__", method)
+
+
+_any: Any = Tensor
+_FUNCTIONS = _bare(_any.__torch_function__), torch._C._disabled_torch_function_impl
+_DISPATCH = _bare(_any.__torch_dispatch__)
+
+
+def wraps(kind: Any) -> bool:
+    """Whether a subclass sees every operator by __torch_dispatch__."""
+    return kind not in PLAIN and _bare(kind.__torch_dispatch__) is not _DISPATCH
+
+
+def says_for_itself(kind: Any) -> bool:
+    """Whether a subclass has functions of its own in place of torch's, so that its memory need not be its elements."""
+    return kind not in PLAIN and (_bare(kind.__torch_function__) not in _FUNCTIONS or wraps(kind))
+
+
+def is_transformed(x: Tensor) -> bool:
+    """Whether it is a value of torch.func: of grad, jvp, vmap or functionalize."""
+    return bool(_is_wrapped(x))
+
+
+def has_tangent(x: Tensor) -> bool:
+    return forward_ad._current_level >= 0 and not _is_wrapped(x) and forward_ad.unpack_dual(x).tangent is not None
+
+
+def why_not(x: Tensor) -> str | None:
+    """Why the memory of a tensor is not its elements; None: it is, but for a sign (settled())."""
+    if _is_wrapped(x) or _is_functional(x):
+        return "a value inside torch.func, and has no memory of its own: call qkv.torch.attention there"
+    if says_for_itself(type(x)):
+        name = type(x).__name__
+        more = ' (causal=True or causal="bottom-right" says the same)' if name == "CausalBias" else ""
+        return f"a {name}, which says for itself what its elements are{more}: pass a torch.Tensor"
+    if x.is_nested:
+        return "a nested tensor: pass the sequences with cu_seqlens, or padded"
+    if has_tangent(x):
+        return "a dual tensor, whose tangent would be lost: call qkv.torch.attention, or unpack_dual first"
+    return None
+
+
+def settled(x: Tensor, name: str) -> Tensor:
+    """The tensor, with its sign and zeros written out, if its memory is its elements; else an error that says why."""
+    reason = why_not(x)
+    if reason is not None:
+        raise UnsupportedError(f"{name} is {reason}")
+    if x.device.type != "cpu":
+        hint = "it has no elements" if x.device.type == "meta" else f"pass {name}.cpu()"
+        raise DTypeError(f"{name} is on {x.device}, and qkv computes on the CPU: {hint}")
+    if x.layout != torch.strided:
+        raise DTypeError(f"{name} has layout {x.layout}, and qkv reads strided tensors: pass {name}.to_dense()")
+    if x._is_zerotensor():
+        return torch.zeros(x.shape, dtype=x.dtype)
+    return x.resolve_neg()
