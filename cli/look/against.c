@@ -27,19 +27,29 @@ static qkv_status check_shapes(const struct against *a, const struct session *fi
                       a->n_heads);
 }
 
+/*
+ * One token: the bytes that the vocabularies have, and what they stand for there. Labels alone would not
+ * tell a space from its sign; bytes alone mean another text to another kind of tokenizer.
+ */
+static bool same_token(const qkv_token_list *x, const qkv_token_list *y, int64_t i) {
+    const int32_t ids[2] = { x->tokens->ids[i], y->tokens->ids[i] };
+    size_t n[2];
+    const char *const bytes[2] = { qkv_tokenizer_token(x->tokenizer, ids[0], &n[0]),
+                                   qkv_tokenizer_token(y->tokenizer, ids[1], &n[1]) };
+    if (!bytes[0] || !bytes[1] || n[0] != n[1] || memcmp(bytes[0], bytes[1], n[0]) != 0)
+        return false;
+    char *const shown[2] = { token_shown(x->tokenizer, ids[0]), token_shown(y->tokenizer, ids[1]) };
+    const bool same = shown[0] && shown[1] && strcmp(shown[0], shown[1]) == 0;
+    free(shown[0]);
+    free(shown[1]);
+    return same;
+}
+
 /* Both read the same ids, which must mean the same tokens; of targets, the same tokens, too. */
 static qkv_status check_tokens(const struct against *a, const qkv_token_list *x,
                                const qkv_token_list *y, qkv_error *error) {
     bool same = x->tokens->n == y->tokens->n;
-    for (int64_t i = 0; same && i < x->tokens->n; i++) {
-        if (x->tokens->ids[i] != y->tokens->ids[i]) same = false;
-        char *const left = token_label(x->tokenizer, x->tokens->ids[i]), *const right = token_label(
-                                                                             y->tokenizer,
-                                                                             y->tokens->ids[i]);
-        same = left && right && strcmp(left, right) == 0;
-        free(left);
-        free(right);
-    }
+    for (int64_t i = 0; same && i < x->tokens->n; i++) same = same_token(x, y, i);
     if (same) return QKV_OK;
     return text_error(error, QKV_ERR_SHAPE,
                       "--against: %s has other tokens for the text: weights are compared token by "

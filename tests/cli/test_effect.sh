@@ -290,4 +290,20 @@ code 2
 err_like '\-\-against with --cross writes no page'
 run look "a red fox" $b --against "$here/../../models/translator" --cross
 code 0
+
+# A space, and the sign that a space is shown by, have one label and are two tokens.
+printf 'the cat sat\nthe dog ran\n' >"$d/lines"
+run train --arch gpt2 --text "$d/lines" --out "$d/spaces" --steps 1 --batch 2 --layers 1 --heads 1 --hidden 8 --vocab 300 --quiet
+code 0
+cp -r "$d/spaces" "$d/signs"
+sed -i 's/"Ġ":\( *\)/"âĲ£":\1/' "$d/signs/tokenizer.json" "$d/signs/vocab.json"
+check "another token" test "$(cat "$d/spaces/tokenizer.json")" != "$(cat "$d/signs/tokenizer.json")"
+run look "the cat" --model "$d/spaces" --against "$d/spaces"
+code 0
+for out in "" "-o $d/signs.html"; do
+    run look "the cat" --model "$d/spaces" --against "$d/signs" $out
+    code 1
+    no_out
+    err "qkv: --against: $d/signs has other tokens for the text: weights are compared token by token"
+done
 finish
