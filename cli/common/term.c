@@ -180,11 +180,11 @@ void term_bar(struct term *term, double t, int width) {
     fprintf(term->out, "%*s", width - used, "");
 }
 
-/* Decodes one code point; invalid bytes count as one column each. */
+/* Decodes one code point, of at most 4 bytes; invalid bytes count as one column each. */
 static int next_columns(const char **text) {
     utf8proc_int32_t point;
-    const utf8proc_ssize_t n =
-        utf8proc_iterate((const utf8proc_uint8_t *)*text, (utf8proc_ssize_t)strlen(*text), &point);
+    const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)*text,
+                                                (utf8proc_ssize_t)strnlen(*text, 4), &point);
     *text += n > 0 ? n : 1;
     return n > 0 ? utf8proc_charwidth(point) : 1;
 }

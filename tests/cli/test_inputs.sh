@@ -167,6 +167,16 @@ no_out
 err "qkv: standard input: longer than 67108864 bytes"
 rm "$folder/in"
 
+# A long text in a table, which has a few of its columns: each of its bytes is looked at a few times
+for what in x "$(printf '\033')"; do
+    repeat 4000000 "$what" >"$folder/long.txt"
+    said="qkv embed --similar, a text of many '$what'"
+    (ulimit -t $limit && "$qkv" embed --file "$folder/long.txt" --similar "a key" --truncate $m --color never </dev/null >"$folder/out" 2>"$folder/err")
+    got=$?
+    code 0
+    check "a line of it" test "$(wc -c <"$folder/out")" -lt 1000
+done
+
 # Long lines of a text to train or measure on
 small="--layers 1 --heads 2 --hidden 8 --batch 4 --steps 2 --quiet"
 for what in 'a ' 'x' "$(printf '\314\201\314\226')" "$(printf '\344\270\255')"; do
