@@ -1,9 +1,7 @@
 /*
  * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any
- * bytes: what cannot be shown is escaped, a carriage return before the end of a line belongs to the
- * end. Without the file tokens are numbers.
+ * bytes: what cannot be shown is escaped. Without the file tokens are numbers.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +17,7 @@ enum { LONGEST = 4096 }; /* bytes of a token */
 struct names {
     const char *option, *path, *array, *what; /* "--tokens", …, "--k", "keys" */
     int64_t n, n_others; /* there are; of the others, whom these may be meant for */
+    bool quiet;
     struct array_names *made;
     qkv_error *error;
 };
@@ -37,39 +36,35 @@ static qkv_status too_many(const struct names *names) {
 }
 
 /* A token as it is, but for one that holds a NUL: that is escaped, since texts end with one. */
-static qkv_status take(const struct names *names, int64_t j, const char *line, size_t n) {
-    if (n > LONGEST)
-        return text_error(names->error, QKV_ERR_FORMAT,
-                          "%s %s: line %" PRId64 " has more than %d bytes", names->option,
-                          names->path, j + 1, LONGEST);
-    names->made->labels[j] = term_escape(line, n);
-    names->made->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
+static qkv_status take(const struct names *names, int64_t j, const struct text *line) {
+    const char *const token = line->n > 0 ? line->bytes : "";
+    names->made->labels[j] = term_escape(token, line->n);
+    names->made->tokens[j] =
+        memchr(token, 0, line->n) ? term_escape(token, line->n) : strndup(token, line->n);
     return names->made->labels[j] && names->made->tokens[j] ? QKV_OK : text_no_memory(names->error);
 }
 
-/* Whole lines only, of LONGEST bytes at most: a file without an end has no endless line. */
-static qkv_status read_lines(const struct names *names, FILE *file) {
-    char line[LONGEST + 2];
-    size_t n = 0;
-    int64_t j = 0;
-    for (int c = 0; c != EOF;) {
-        c = getc(file);
-        if (c != EOF && c != '\n' && n < sizeof line) line[n++] = (char)c;
-        if ((c == EOF || c != '\n') && n < sizeof line && !(c == EOF && n > 0)) continue;
-        if (n > 0 && line[n - 1] == '\r') n--;
-        if (j == names->n) return too_many(names);
-        const qkv_status status = take(names, j++, line, n);
+/* Ends at the first line that is too long, or one too many: a file without an end is not read to it. */
+static qkv_status read_lines(const struct names *names, struct lines *lines) {
+    qkv_error error;
+    qkv_status status = QKV_OK;
+    while (lines_next(lines, &status, &error)) {
+        if (status == QKV_ERR_LIMIT)
+            return text_error(names->error, QKV_ERR_FORMAT,
+                              "%s %s: line %" PRId64 " has more than %d bytes", names->option,
+                              names->path, lines->number, LONGEST);
+        if (status != QKV_OK) return text_no_memory(names->error);
+        if (lines->number > names->n) return too_many(names);
+        status = take(names, lines->number - 1, &lines->line);
         if (status != QKV_OK) return status;
-        n = 0;
     }
-    if (ferror(file))
-        return text_error(names->error, QKV_ERR_FORMAT, "%s %s: %s", names->option, names->path,
-                          strerror(errno));
-    return j == names->n
+    if (lines_end(lines, &error) != QKV_OK)
+        return text_error(names->error, QKV_ERR_FORMAT, "%s %s", names->option, error.message);
+    return lines->number == names->n
                ? QKV_OK
                : text_error(names->error, QKV_ERR_FORMAT,
                             "%s %s: %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
-                            names->path, j, names->array, names->n, names->what);
+                            names->path, lines->number, names->array, names->n, names->what);
 }
 
 static qkv_status read_names(const struct names *names) {
@@ -77,11 +72,13 @@ static qkv_status read_names(const struct names *names) {
     made->tokens = calloc((size_t)names->n, sizeof(char *));
     made->labels = calloc((size_t)names->n, sizeof(char *));
     if (!made->tokens || !made->labels) return text_no_memory(names->error);
+    struct lines lines = { .quiet = names->quiet, .most = LONGEST };
     qkv_error error;
-    FILE *file = open_text(names->path, &error);
-    if (!file) return text_error(names->error, error.status, "%s %s", names->option, error.message);
-    const qkv_status status = read_lines(names, file);
-    fclose(file);
+    qkv_status status = lines_open(&lines, names->path, &error);
+    status = status == QKV_OK
+                 ? read_lines(names, &lines)
+                 : text_error(names->error, status, "%s %s", names->option, error.message);
+    lines_close(&lines);
     return status;
 }
 
@@ -94,10 +91,10 @@ static qkv_status make_names(const struct names *names, const char *before) {
 qkv_status array_names_read(const struct array_tokens *tokens, bool self, struct array_names *keys,
                             struct array_names *queries, qkv_error *error) {
     const int64_t n_keys = tokens->n_keys, n_queries = tokens->n_queries;
-    const struct names of_keys = { "--tokens", tokens->keys, "--k", "keys",
-                                   n_keys,     n_queries,    keys,  error },
-                       of_queries = { "--q-tokens", tokens->queries, "--q",   "queries",
-                                      n_queries,    n_keys,          queries, error };
+    const struct names of_keys = { "--tokens", tokens->keys,  "--k", "keys", n_keys,
+                                   n_queries,  tokens->quiet, keys,  error },
+                       of_queries = { "--q-tokens", tokens->queries, "--q",   "queries", n_queries,
+                                      n_keys,       tokens->quiet,   queries, error };
     const qkv_status status = make_names(&of_keys, tokens->before);
     return status != QKV_OK || self ? status : make_names(&of_queries, "q");
 }

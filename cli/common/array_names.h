@@ -14,6 +14,7 @@ struct array_tokens {
     const char *keys, *queries;
     int64_t n_keys, n_queries;
     const char *before; /* the number of a key without a token: "k" makes k0, k1 … */
+    bool quiet;         /* no remarks */
 };
 
 /*

@@ -57,22 +57,13 @@ void caption_add_texts(struct caption *caption, const struct text *const said[2]
     }
 }
 
-/* Everything in a file, without one newline at the end. */
-static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
-    if (!text_read(file, TEXT_LIMIT, text)) return text_no_memory(error);
-    if (text->n > TEXT_LIMIT)
-        return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
-    if (ferror(file)) return text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
-    if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->n--;
-    return QKV_OK;
-}
-
-static qkv_status read_file(const char *path, struct text *text, qkv_error *error) {
-    char room[SHARED_ROOM];
-    FILE *file = open_text(shared_path(path, room), error);
-    if (!file) return error->status;
-    const qkv_status status = read_all(file, path, text, error);
-    fclose(file);
+/* Everything in a file, or in standard input, without the end of its last line. */
+static qkv_status read_all(const struct text_job *job, const char *path, struct text *text,
+                           qkv_error *error) {
+    struct lines lines = { .quiet = job->session.common->quiet };
+    qkv_status status = lines_open(&lines, path, error);
+    if (status == QKV_OK) status = lines_whole(&lines, text, error);
+    lines_close(&lines);
     return status;
 }
 
@@ -149,16 +140,11 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
 }
 
 /* A word of the command line is a text; '-' is standard input, and a file that was named is read. */
-static qkv_status take_text(const char *given, bool named, struct text *owned, struct text *text,
-                            qkv_error *error) {
-    qkv_status status = QKV_OK;
+static qkv_status take_text(const struct text_job *job, const char *given, bool named,
+                            struct text *owned, struct text *text, qkv_error *error) {
     *text = (struct text){ (char *)(uintptr_t)given, strlen(given) };
-    if (strcmp(given, "-") == 0)
-        status = read_all(stdin, "standard input", owned, error);
-    else if (named)
-        status = read_file(given, owned, error);
-    else
-        return QKV_OK;
+    if (!named && strcmp(given, "-") != 0) return QKV_OK;
+    const qkv_status status = read_all(job, given, owned, error);
     *text = *owned;
     return status;
 }
@@ -171,7 +157,7 @@ static int run_words(struct text_job *job, int n_words, char **words) {
     if (given[1] && strcmp(given[0], "-") == 0 && strcmp(given[1], "-") == 0)
         return cli_usage(job->session.command, "'-' can be read only once");
     for (int i = 0; i < 2 && given[i] && status == QKV_OK; i++)
-        status = take_text(given[i], i == 0 && job->file, &owned[i], &text[i], &error);
+        status = take_text(job, given[i], i == 0 && job->file, &owned[i], &text[i], &error);
     json_t *object = NULL;
     const bool as_json = job->session.common->json;
     if (status == QKV_OK)
@@ -202,7 +188,9 @@ static qkv_status answer_line(struct text_job *job, const struct text *line, jso
 
 /* Every line has its answer, if only {"error": ...}. */
 static int run_lines(struct text_job *job) {
-    struct lines lines = { .in = stdin };
+    struct lines lines = { .quiet = job->session.common->quiet,
+                           .in = stdin,
+                           .name = lines_name("-") };
     qkv_status status = QKV_OK;
     qkv_error error;
     bool all_well = true, written = true;

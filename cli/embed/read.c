@@ -56,9 +56,7 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
 }
 
 static qkv_status add_line(void *user, const struct text *line, qkv_error *error) {
-    size_t n = line->n;
-    if (n > 0 && line->bytes[n - 1] == '\r') n--;
-    return add(user, n ? line->bytes : "", n, error);
+    return add(user, line->n ? line->bytes : "", line->n, error);
 }
 
 /* The names that --prompt may have, for a message. */
@@ -98,7 +96,8 @@ static void tell_prompt(const struct embed *e) {
 qkv_status embed_read(struct embed *e, int n_words, char **words, qkv_error *error) {
     qkv_status status = embed_find_prompt(e, error);
     if (status == QKV_OK && e->options->file)
-        status = lines_each(e->options->file, NULL, "", add_line, e, error);
+        status =
+            lines_each(e->options->file, e->options->common.quiet, NULL, "", add_line, e, error);
     for (int w = 0; status == QKV_OK && w < n_words; w++)
         status = add(e, words[w], strlen(words[w]), error);
     if (status == QKV_OK && e->n == 0)

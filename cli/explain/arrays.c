@@ -41,7 +41,8 @@ static qkv_status read_all(const struct explain_options *o, qkv_array *arrays[3]
 static qkv_status read_names(const struct explain_options *o, int64_t n_queries,
                              const struct vectors *x, struct array_names names[2], bool *self,
                              qkv_error *error) {
-    const struct array_tokens tokens = { o->tokens, o->q_tokens, x->n_keys, n_queries, "k" };
+    const struct array_tokens tokens = { o->tokens, o->q_tokens, x->n_keys,
+                                         n_queries, "k",         o->common.quiet };
     *self = o->tokens && !o->q_tokens && n_queries == x->n_keys;
     return array_names_read(&tokens, *self, &names[0], &names[1], error);
 }

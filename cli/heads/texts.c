@@ -96,7 +96,6 @@ static bool is_blank(const char *bytes, size_t n) {
 /* Into texts; how many there are: none on a blank line. */
 static qkv_status split(struct text line, struct text texts[2], int *n_texts, qkv_error *error) {
     *n_texts = 0;
-    if (line.n > 0 && line.bytes[line.n - 1] == '\r') line.n--;
     if (is_blank(line.bytes, line.n)) return QKV_OK;
     char *const tab = memchr(line.bytes, '\t', line.n);
     const size_t first = tab ? (size_t)(tab - line.bytes) : line.n;
@@ -296,7 +295,9 @@ static void open_file(struct reading *reading, const char *path) {
 }
 
 qkv_status texts_read(struct texts *texts, qkv_error *error) {
-    struct reading reading = { .texts = texts, .lines.name = lines_name(texts->path) };
+    struct reading reading = { .texts = texts,
+                               .lines = { .quiet = texts->session->common->quiet,
+                                          .name = lines_name(texts->path) } };
     const struct share share = { .user = &reading,
                                  .next = next,
                                  .make = make,

@@ -129,8 +129,9 @@ static int read_all(struct arrays *arrays) {
         a->list = arrays->names;
         a->n_list = arrays->n_shown;
     }
-    const struct array_tokens tokens = { options->tokens, options->q_tokens, a->n_keys,
-                                         a->n_queries, "" };
+    const struct array_tokens tokens = {
+        options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
+    };
     qkv_error error;
     code = cli_status(
         array_names_read(&tokens, arrays->self, &arrays->keys, &arrays->queries, &error), &error);

@@ -94,8 +94,9 @@ int map_texts(const struct cli_command *command, const struct map_options *optio
 /* As many queries as keys are of the same tokens, unless the queries' have a file of their own. */
 static qkv_status name_arrays(struct map *map, struct array_names names[2], qkv_error *error) {
     const struct map_options *options = map->options;
-    const struct array_tokens tokens = { options->tokens, options->q_tokens, map->n_keys,
-                                         map->n_queries, "k" };
+    const struct array_tokens tokens = {
+        options->tokens, options->q_tokens, map->n_keys, map->n_queries, "k", options->common.quiet
+    };
     const bool self = options->tokens && !options->q_tokens && map->n_queries == map->n_keys;
     const qkv_status status = array_names_read(&tokens, self, &names[1], &names[0], error);
     if (status != QKV_OK) return status;

@@ -78,7 +78,7 @@ static qkv_status take(void *user, const struct text *made, qkv_error *error) {
 }
 
 int writing_run_file(struct writing *w, const char *told) {
-    struct filing x = { .w = w, .told = told };
+    struct filing x = { .lines.quiet = w->options->common.quiet, .w = w, .told = told };
     const struct share share = { .user = &x,
                                  .next = share_next_line,
                                  .make = make,

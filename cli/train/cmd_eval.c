@@ -28,7 +28,7 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     if (session.info->kind != QKV_MODEL_ENCODER)
         code = eval_next(&session, options);
     else if (options->text)
-        code = eval_pieces(&session, options->text, options->journal);
+        code = eval_pieces(&session, text_path(options->text), options->journal);
     else if (ranks_rank() == 0)
         code =
             eval_and_print(session.ctx, session.model, NULL, options->grammar,
@@ -42,7 +42,7 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     struct eval_options found = *(const struct eval_options *)data, *const options = &found;
     found.text = shared_copy(found.text);
     found.grammar = shared_copy(found.grammar);
-    found.check = shared_copy(found.check);
+    found.check = text_path(shared_copy(found.check));
     if (check_source(command, options->text, options->grammar)) return EXIT_USAGE;
     if (options->journal && !options->text) return cli_usage(command, "--journal without --text");
     if (options->check && !options->grammar)
@@ -52,6 +52,7 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     if (options->check)
         return grammar_check_print(options->grammar, options->check, &options->common);
     int code = ranks_begin(false);
+    if (!code) text_say_mark(options->grammar, options->common.quiet);
     if (!code) code = eval_model(command, options);
     code = ranks_agree(code);
     ranks_end();

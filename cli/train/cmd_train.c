@@ -91,7 +91,7 @@ static void fill(const struct cli_command *command, const struct train_options *
     }
     if (options->compute.set) train->compute = (qkv_model_weights)options->compute.value;
     train->from = options->from;
-    train->text = shared_copy(options->text);
+    train->text = text_path(shared_copy(options->text));
     train->grammar = shared_copy(options->grammar);
     train->out = options->out;
     train->resume = options->resume ? options->out : NULL;
@@ -155,6 +155,13 @@ static int check_eval(const char *path) {
                                    : EXIT_OK;
 }
 
+/* Files that the library reads. */
+static void say_marks(const struct train_options *options, const qkv_train_options *train) {
+    text_say_mark(train->text, options->common.quiet);
+    text_say_mark(train->grammar, options->common.quiet);
+    text_say_mark(options->eval, options->common.quiet);
+}
+
 /* What --from decides; NULL if nothing of it was given. */
 static const char *given_size(const struct train_options *options) {
     const struct {
@@ -205,6 +212,7 @@ static int train(const struct cli_command *command, const void *data, int n_word
     int code = check_eval(options->eval);
     if (!code) code = session_context(command, &options->common, &ctx);
     if (!code) code = begin_ranks(command, options, &train_options);
+    if (!code) say_marks(options, &train_options);
     if (!code) code = run_training(ctx, options, &train_options);
     ranks_end();
     const bool goes_on = !code && tells(&train_options);

@@ -117,7 +117,9 @@ static int measure(struct measured *sums, const char *path, const char *journal,
 
 int eval_perplexity(const struct session *session, const char *path, const char *journal,
                     int64_t stride) {
-    struct measured sums = { .session = session, .stride = stride };
+    struct measured sums = { .lines.quiet = session->common->quiet,
+                             .session = session,
+                             .stride = stride };
     const bool pairs = session->info->kind == QKV_MODEL_PAIR;
     const int code = measure(&sums, path, journal, pairs);
     if (code || ranks_rank() > 0) return code;

@@ -61,6 +61,7 @@ int eval_pieces(const struct session *session, const char *text, const char *jou
     qkv_eval_report *report = NULL;
     qkv_error error;
     const bool is_first = ranks_rank() == 0;
+    if (is_first) text_say_mark(text, session->common->quiet);
     qkv_status status =
         qkv_eval_open(session->ctx, session->model, is_first ? text : NULL, &measured.work, &error);
     int code = ranks_agree(cli_status(status, &error));

@@ -29,6 +29,8 @@ int grammar_check_print(const char *grammar, const char *text, const struct cli_
     qkv_sentence_score score = qkv_sentence_score_init();
     qkv_error error;
     json_t *wrong = json_array();
+    text_say_mark(grammar, common->quiet);
+    text_say_mark(text, common->quiet);
     const qkv_status status =
         qkv_eval_sentences(grammar, text, keep_what_is_not_said, wrong, &score, &error);
     if (status == QKV_OK && common->json)

@@ -342,6 +342,14 @@ static void test_text(void **state) {
     expect(text, 3, "f", "g\th", 1);
     expect(text, 4, "c", "g\th", 0);
     expect(text, 5, "f", "d", 0);
+    /* a byte order mark is no text, and makes no line of a blank one */
+    qkvi_corpus *const marked = text_corpus("\xEF\xBB\xBF"
+                                            "a b\r\nc");
+    assert_non_null(marked);
+    assert_int_equal(qkvi_corpus_n_texts(marked), 2);
+    expect(marked, 0, "a b", "", 1);
+    qkvi_corpus_free(marked);
+    assert_null(text_corpus("\xEF\xBB\xBF \r\n"));
     int n_wrong = 0;
     for (int64_t i = 0; i < 4000; ++i) {
         qkvi_corpus_pair(text, QKVI_SPLIT_TRAIN, i, SEED, &pair);

@@ -7,6 +7,7 @@
  */
 
 #include "model/grammar/family.h"
+#include "model/text/unicode.h"
 
 enum { MAX_TOKENS = 1024, MAX_SHOWN = 1000 };
 
@@ -184,7 +185,7 @@ static qkv_status find_articles(const qkvi_reader *r) {
 
 static qkv_status read_all(file_reader *f, const char *bytes, size_t n_bytes) {
     QKV_TRY(find_articles(&f->r));
-    for (size_t from = 0; from < n_bytes;) {
+    for (size_t from = qkvi_utf8_mark(bytes, n_bytes); from < n_bytes;) {
         const char *const newline = memchr(bytes + from, '\n', n_bytes - from);
         const size_t to = newline ? (size_t)(newline - bytes) : n_bytes;
         const size_t cr = to > from && bytes[to - 1] == '\r';

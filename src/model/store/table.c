@@ -77,7 +77,7 @@ static qkv_status bad_byte(const qkvi_table_reader *r, size_t at, const char *wh
 }
 
 qkv_status qkvi_table_check(qkvi_table_reader *r, qkv_error *error) {
-    if (r->end - r->at >= 3 && memcmp(r->at, "\xEF\xBB\xBF", 3) == 0) r->at += 3;
+    r->at += qkvi_utf8_mark(r->at, (size_t)(r->end - r->at));
     const size_t n = (size_t)(r->end - r->at);
     const size_t valid = qkvi_utf8_valid(r->at, n);
     const char *nul = memchr(r->at, '\0', valid);

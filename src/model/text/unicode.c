@@ -178,6 +178,10 @@ unsigned qkvi_char_combining(int32_t code) {
     return combining;
 }
 
+size_t qkvi_utf8_mark(const char *bytes, size_t n) {
+    return n >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
 size_t qkvi_utf8_next(const char *bytes, size_t n, int32_t *code) {
     const unsigned char first = (unsigned char)bytes[0];
     if (first < 128) {

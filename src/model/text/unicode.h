@@ -55,6 +55,9 @@ int32_t qkvi_char_compose(int32_t first, int32_t second);
 /** The canonical combining class, by which marks are sorted; 0 for what is not reordered. */
 unsigned qkvi_char_combining(int32_t code);
 
+/** The bytes of a byte order mark at the beginning of a file of text: 3, or 0 if it has none. */
+size_t qkvi_utf8_mark(const char *bytes, size_t n);
+
 /** Decodes the code point at bytes[0 … n), n > 0. Returns its length, or 0 if it is no UTF-8. */
 size_t qkvi_utf8_next(const char *bytes, size_t n, int32_t *code);
 

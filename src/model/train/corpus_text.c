@@ -1,6 +1,7 @@
 /* Text files as pairs.
  *
- * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. In half
+ * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. CR LF and LF end a
+ * line alike, and a byte order mark is no text. In half
  * of the training pairs the second half is that of another line, drawn at random.
  */
 #include "model/train/corpus.h"
@@ -30,7 +31,7 @@ static qkv_status split_lines(const char *name, const char *bytes, int64_t n_byt
                               text_line *lines, int64_t *n_lines, qkv_error *error) {
     *n_lines = 0;
     int64_t number = 0;
-    for (int64_t from = 0; from < n_bytes;) {
+    for (int64_t from = (int64_t)qkvi_utf8_mark(bytes, (size_t)n_bytes); from < n_bytes;) {
         const char *const newline = memchr(bytes + from, '\n', (size_t)(n_bytes - from));
         const int64_t next = newline ? newline - bytes + 1 : n_bytes + 1;
         int64_t end = next - 1;
