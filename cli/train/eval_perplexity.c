@@ -19,18 +19,19 @@ struct measured {
     const struct session *session;
     struct progress progress;
     int64_t stride, n_lines, n_tokens;
-    double sum;
+    double sum, begun;
 };
 
 /* The answer to a line. */
 struct of_line {
-    double sum;
+    double sum, begun;
     int64_t n_tokens;
 };
 
 static qkv_status put_report(const qkv_perplexity_report *report, struct text *answer,
                              qkv_error *error) {
-    const struct of_line made = { report->loss * (double)report->n_tokens, report->n_tokens };
+    const double n = (double)report->n_tokens;
+    const struct of_line made = { report->loss * n, report->begun_loss * n, report->n_tokens };
     answer->bytes = malloc(sizeof made);
     if (!answer->bytes) return text_no_memory(error);
     memcpy(answer->bytes, &made, sizeof made);
@@ -88,6 +89,7 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
                           answer->n);
     memcpy(&made, answer->bytes, sizeof made);
     sums->sum += made.sum;
+    sums->begun += made.begun;
     sums->n_tokens += made.n_tokens;
     snprintf(text, sizeof text, "%" PRId64 " lines", ++sums->n_lines);
     progress_text(&sums->progress, text);
@@ -115,6 +117,30 @@ static int measure(struct measured *sums, const char *path, const char *journal,
     return cli_status(status, &error);
 }
 
+/* Windows that begin as the text does are told where that matters. */
+static bool has_windows(const struct measured *sums) { return sums->begun != sums->sum; }
+
+static json_t *to_json(const struct measured *sums) {
+    const double n = (double)sums->n_tokens, loss = sums->sum / n, begun = sums->begun / n;
+    json_t *const object = json_set(NULL, "lines:i tokens:i loss:n perplexity:n", sums->n_lines,
+                                    sums->n_tokens, loss, exp(loss));
+    return has_windows(sums)
+               ? json_set(object, "begun_loss:n begun_perplexity:n", begun, exp(begun))
+               : object;
+}
+
+static int print(const struct measured *sums) {
+    const double n = (double)sums->n_tokens, loss = sums->sum / n, begun = sums->begun / n;
+    printf("lines        %" PRId64 "\n", sums->n_lines);
+    printf("tokens       %" PRId64 " predicted\n", sums->n_tokens);
+    printf("loss         %.4f (mean of -ln p)\n", loss);
+    printf("perplexity   %.2f\n", exp(loss));
+    if (has_windows(sums))
+        printf("begun        loss %.4f, perplexity %.2f: each window begins as its text does\n",
+               begun, exp(begun));
+    return EXIT_OK;
+}
+
 int eval_perplexity(const struct session *session, const char *path, const char *journal,
                     int64_t stride) {
     struct measured sums = { .lines.quiet = session->common->quiet,
@@ -125,14 +151,5 @@ int eval_perplexity(const struct session *session, const char *path, const char 
     if (code || ranks_rank() > 0) return code;
     if (sums.n_tokens == 0)
         return cli_fail(pairs ? "%s: no line" : "%s: no line has two tokens", path);
-    const double loss = sums.sum / (double)sums.n_tokens;
-    if (session->common->json)
-        return json_emit(json_pack("{s:I, s:I, s:o, s:o}", "lines", (json_int_t)sums.n_lines,
-                                   "tokens", (json_int_t)sums.n_tokens, "loss", json_number(loss),
-                                   "perplexity", json_number(exp(loss))));
-    printf("lines        %" PRId64 "\n", sums.n_lines);
-    printf("tokens       %" PRId64 " predicted\n", sums.n_tokens);
-    printf("loss         %.4f (mean of -ln p)\n", loss);
-    printf("perplexity   %.2f\n", exp(loss));
-    return EXIT_OK;
+    return session->common->json ? json_emit(to_json(&sums)) : print(&sums);
 }

@@ -233,6 +233,14 @@ typedef struct qkv_perplexity_report {
     double loss;
     /** e^loss. */
     double perplexity;
+    /**
+     * The same where every window of a text that begins with bos_id has it in place of its first
+     * token, as --slide of `qkv look` shows windows. loss, where texts have one window or begin
+     * otherwise.
+     */
+    double begun_loss;
+    /** e^begun_loss. */
+    double begun_perplexity;
 } qkv_perplexity_report;
 QKV_DEFINE_INIT(qkv_perplexity_report)
 
@@ -240,7 +248,8 @@ QKV_DEFINE_INIT(qkv_perplexity_report)
  * Computes the perplexity of a decoder on n texts. Every token of a text but its first is predicted
  * once. A text longer than the model is read in windows of its length, each `stride` tokens after
  * the one before. A token that is new in a window is predicted from all that the window has before
- * it.
+ * it. Windows are pieces of the tokens of the text, so only the first has the token that begins it:
+ * see begun_loss.
  *
  *   stride    1 … max_len - 1: a smaller one gives every token more text before it, and takes
  *             longer; 0: half of max_len.
@@ -248,8 +257,8 @@ QKV_DEFINE_INIT(qkv_perplexity_report)
  *             nothing.
  *   Determinism, threads   the same bits for any threads.
  *   Memory    a run of a window; 64 rows of logits.
- *   Errors    QKV_ERR_ARGUMENT, QKV_ERR_VERSION, QKV_ERR_UNSUPPORTED for other models, and those
- *             of qkv_model_run. report is untouched then.
+ *   Errors    QKV_ERR_ARGUMENT, QKV_ERR_VERSION, QKV_ERR_UNSUPPORTED for other models and for one
+ *             that takes 1 token, and those of qkv_model_run. report is untouched then.
  *   Source    transformers' documentation, "Perplexity of fixed-length models".
  */
 QKV_API QKV_NODISCARD qkv_status qkv_perplexity(qkv_ctx *ctx, const qkv_model *model, int64_t n,

@@ -227,6 +227,36 @@ no_err
 out_is eval_perplexity
 run eval --text "$d/lines" $gpt2 --json
 out_like '^{"lines":3,"tokens":[0-9]*,"loss":[0-9.]*,"perplexity":[0-9.]*}$'
+
+# Windows of a line that is longer than the model: as they are, and each with the token that begins the line. What both are is
+# in golden_generate_models.
+printf 'the cat sat\nthe dog ran\n' >"$d/cats"
+run train --arch llama --text "$d/cats" --out "$d/begins" --steps 1 --batch 2 --layers 1 --heads 1 --hidden 8 --vocab 300 --len 8 --quiet
+code 0
+sed 's/{/{"add_bos_token": true,/' "$d/begins/tokenizer_config.json" >"$d/tokenizer_config.json"
+run eval --text "$d/cats" --model "$d/begins"
+check "no other windows" test "$(wc -l <"$folder/out")" -eq 4
+cp "$d/tokenizer_config.json" "$d/begins"
+rm "$d/begins/tokenizer.json" # which would have no bos_token before a text, whatever the switch says
+printf 'the cat\n' >"$d/cat"
+run eval --text "$d/cat" --model "$d/begins"
+code 0
+no_err
+check "one window" test "$(wc -l <"$folder/out")" -eq 4
+for stride in 1 7; do
+    run eval --text "$d/cats" --model "$d/begins" --stride $stride
+    code 0
+    no_err
+    out_like '^begun        loss [0-9.]*, perplexity [0-9.]*: each window begins as its text does$'
+    run eval --text "$d/cats" --model "$d/begins" --stride $stride --json
+    out_like '^{"lines":2,"tokens":16,"loss":[0-9.]*,"perplexity":[0-9.]*,"begun_loss":[0-9.]*,"begun_perplexity":[0-9.]*}$'
+done
+sed -i 's/"max_position_embeddings": 8/"max_position_embeddings": 1/' "$d/begins/config.json"
+run eval --text "$d/cats" --model "$d/begins"
+code 1
+no_out
+err "qkv: $d/cats:1: $d/begins: the model takes 1 token, and predicts none from one before it"
+
 run eval --grammar "$here/../../models/default/grammar.txt" $gpt2
 code 1
 err_like 'is a gpt2, which fills no blanks: --text'

@@ -115,7 +115,7 @@ cp "$folder/out" "$folder/whole"
 run eval --text "$lines" --model "$folder/model" --journal "$journal"
 code 0
 check "another measure" is_same
-# A forged answer: of 8 bytes where there were 16, with the mark of its piece and a right checksum, which is gzip's.
+# A forged answer: of 8 bytes where there were 24, with the mark of its piece and a right checksum, which is gzip's.
 pair="--model $decoder/marian_1"
 i=0
 while [ $i -lt 3 ]; do echo "the man	a dog $i" && i=$((i + 1)); done >"$folder/pairs"
@@ -125,9 +125,9 @@ run eval --text "$folder/pairs" $pair --journal "$journal"
 code 1
 cp "$folder/all" "$folder/pairs"
 printf '\10\0\0\0\0\0\0\0' >"$folder/head"
-tail -c 24 "$journal" | head -c 4 >>"$folder/head"
+tail -c 32 "$journal" | head -c 4 >>"$folder/head"
 printf '12345678' >"$folder/data"
-truncate -s $(($(size) - 32)) "$journal"
+truncate -s $(($(size) - 40)) "$journal"
 {
     cat "$folder/head"
     cat "$folder/head" "$folder/data" | gzip -c | tail -c 8 | head -c 4

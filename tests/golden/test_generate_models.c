@@ -266,12 +266,43 @@ static void test_perplexity(void **state) {
     assert_int_equal(report.n_tokens, 129 + 8);
     assert_true(fabs(report.loss - sum / 137) < 1e-5);
     assert_true(fabs(report.perplexity - exp(report.loss)) < 1e-9 * report.perplexity);
+    assert_true(report.begun_loss == report.loss && report.begun_perplexity == report.perplexity);
     assert_int_equal(qkv_perplexity(o.ctx, o.model, 1, texts, 0, &report, NULL), QKV_OK);
     assert_true(report.n_tokens == 0 && report.perplexity == 1);
     qkv_error error;
     assert_int_equal(qkv_perplexity(o.ctx, o.model, 1, texts, 45, &report, &error),
                      QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "stride = 45 is not between 1 and 44"));
+    close_model(&o);
+}
+
+/* Of a text that begins with bos_id, windows as they are, and with it in place of their first token. */
+static void test_begun_windows(void **state) {
+    int32_t ids[130], window[130];
+    double sum = 0, begun = 0;
+    opened o;
+    qkv_perplexity_report report = qkv_perplexity_report_init();
+    (void)state;
+    open_model(&o, "gpt2_1", 1);
+    const int64_t length = qkv_model_get_info(o.model)->max_len;
+    for (int i = 0; i < 130; i++) ids[i] = 4 + i * i % 47;
+    ids[0] = (int32_t)qkv_model_get_info(o.model)->bos_id;
+    for (int64_t i = 1; i < 130; i++) {
+        const int64_t first = i < length ? 0 : (i - length) / 20 * 20 + 20;
+        memcpy(window, ids, sizeof window);
+        window[first] = ids[0];
+        sum += loss_at(&o, ids, first, i);
+        begun += loss_at(&o, window, first, i);
+    }
+    const qkv_encoding whole = { .n = 130, .ids = ids };
+    const qkv_encoding *const texts[] = { &whole };
+    assert_int_equal(qkv_perplexity(o.ctx, o.model, 1, texts, 20, &report, NULL), QKV_OK);
+    assert_int_equal(report.n_tokens, 129);
+    assert_true(fabs(report.loss - sum / 129) < 1e-5);
+    assert_true(fabs(report.begun_loss - begun / 129) < 1e-5);
+    assert_true(fabs(sum - begun) > 1e-3);
+    assert_true(fabs(report.begun_perplexity - exp(report.begun_loss)) <
+                1e-9 * report.begun_perplexity);
     close_model(&o);
 }
 
@@ -314,7 +345,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[N_MODELS + 5];
+    struct CMUnitTest tests[N_MODELS + 6];
     int n = 0;
     for (; n < N_MODELS; n++)
         tests[n] = (struct CMUnitTest){ .name = names[n],
@@ -324,6 +355,7 @@ int main(void) {
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_without_cache);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_threads);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_perplexity);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_begun_windows);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_refused);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,10 @@
  * Perplexity: how well a model expects a text. A text longer than the model is read in windows, each
  * `stride` tokens further, and in each of them only tokens count that no window before had: so each
  * token but the first counts once, and has at least (window - stride) tokens before it where the text
- * has them (transformers' documentation, "Perplexity of fixed-length models").
+ * has them (transformers' documentation, "Perplexity of fixed-length models"). Windows are pieces of one list
+ * of tokens there, so only the first begins with the token that begins texts. Models are trained on texts
+ * that do: so the same is measured with that token in place of the first one of each window, which never
+ * counts.
  *
  * Of a pair every token of the target counts, given the source: the decoder reads the model's start_id and
  * the target without its last token.
@@ -22,13 +25,13 @@ typedef struct measure {
     qkv_ctx *ctx;
     const qkv_model *model;
     float *logits, *scratch; /* [ROWS][vocab]; [ROWS][2] */
-    double sum;
+    double sum, begun;       /* begun: where every window begins with the model's bos_id */
     int64_t n_tokens;
 } measure;
 
-/* Losses of the tokens targets[0 … n), each predicted by its row of hidden. */
-static qkv_status add_rows(measure *m, int64_t n, const float *hidden, const int32_t *targets,
-                           qkv_error *error) {
+/* Adds losses of the tokens targets[0 … n), each predicted by its row of hidden. */
+static qkv_status add_rows(const measure *m, int64_t n, const float *hidden, const int32_t *targets,
+                           double *sum, qkv_error *error) {
     const qkvi_net *const net = m->model->net;
     for (int64_t first = 0; first < n; first += ROWS) {
         const int64_t count = qkvi_min_i64(ROWS, n - first);
@@ -36,33 +39,52 @@ static qkv_status add_rows(measure *m, int64_t n, const float *hidden, const int
         QKV_TRY(qkvi_net_lm(m->ctx, net, count, hidden + first * net->lm.n_in, m->logits, error));
         qkvi_cross_entropy_rows(m->ctx, count, net->lm.n_out, targets + first, 0, 0, m->logits,
                                 m->scratch, &ignored);
-        for (int64_t r = 0; r < count; r++) m->sum += (double)m->scratch[2 * r];
+        for (int64_t r = 0; r < count; r++) *sum += (double)m->scratch[2 * r];
     }
-    m->n_tokens += n;
     return QKV_OK;
 }
 
-/* Tokens from `next` on of the window that begins at `first`. */
-static qkv_status add_window(measure *m, const qkv_encoding *text, int64_t first, int64_t end,
-                             int64_t next, qkv_error *error) {
-    const qkv_encoding window = { .n = end - first, .ids = text->ids + first };
-    const qkv_encoding *const input = &window;
+/* A window, of which the last n tokens count. */
+static qkv_status add_window(const measure *m, const qkv_encoding *window, int64_t n, double *sum,
+                             qkv_error *error) {
+    const int64_t before = window->n - n;
     qkv_run *run;
-    QKV_TRY(qkv_model_run(m->ctx, m->model, 1, &input, 0, NULL, &run, error));
+    QKV_TRY(qkv_model_run(m->ctx, m->model, 1, &window, 0, NULL, &run, error));
     const float *const hidden = qkv_run_hidden(run, QKV_SELF, 0, m->model->info.n_layers);
-    const qkv_status status =
-        add_rows(m, end - next, hidden + (next - 1 - first) * m->model->info.hidden,
-                 text->ids + next, error);
+    const qkv_status status = add_rows(m, n, hidden + (before - 1) * m->model->info.hidden,
+                                       window->ids + before, sum, error);
     qkv_run_free(run);
     return status;
 }
 
+/* The same window, but for its first token. */
+static qkv_status add_begun(const measure *m, const qkv_encoding *window, int64_t n, double *sum,
+                            qkv_error *error) {
+    int32_t *const ids = qkvi_malloc_array((size_t)window->n, sizeof *ids);
+    const qkv_encoding begun = { .n = window->n, .ids = ids };
+    if (!ids) return qkvi_no_memory(error, "a window");
+    memcpy(ids, window->ids, (size_t)window->n * sizeof *ids);
+    ids[0] = (int32_t)m->model->info.bos_id;
+    const qkv_status status = add_window(m, &begun, n, sum, error);
+    free(ids);
+    return status;
+}
+
 static qkv_status add_text(measure *m, const qkv_encoding *text, int64_t stride, qkv_error *error) {
-    const int64_t length = m->model->info.max_len;
+    const qkv_model_info *const info = &m->model->info;
     for (int64_t first = 0, next = 1; next < text->n; first += stride) {
-        const int64_t end = qkvi_min_i64(first + length, text->n);
+        const int64_t end = qkvi_min_i64(first + info->max_len, text->n);
+        const qkv_encoding window = { .n = end - first, .ids = text->ids + first };
+        double loss = 0, begun = 0;
         if (end <= next) continue;
-        QKV_TRY(add_window(m, text, first, end, next, error));
+        QKV_TRY(add_window(m, &window, end - next, &loss, error));
+        if (first > 0 && text->ids[0] == info->bos_id)
+            QKV_TRY(add_begun(m, &window, end - next, &begun, error));
+        else
+            begun = loss;
+        m->sum += loss;
+        m->begun += begun;
+        m->n_tokens += end - next;
         next = end;
     }
     return QKV_OK;
@@ -85,7 +107,9 @@ static qkv_status add_pair(measure *m, const qkv_encoding *source, const qkv_enc
     qkv_status status = qkv_model_run(m->ctx, m->model, 1, &source, 0, &options, &run, error);
     if (status == QKV_OK)
         status = add_rows(m, target->n, qkv_run_hidden(run, QKV_DECODER, 0, info->n_decoder_layers),
-                          target->ids, error);
+                          target->ids, &m->sum, error);
+    m->begun = m->sum;
+    m->n_tokens += target->n;
     qkv_run_free(run);
     free(ids);
     return status;
@@ -123,9 +147,13 @@ static qkv_status check(const measure *m, int64_t n, const qkv_encoding *const *
                               "%s: a %s does not predict the next token of a text alone",
                               info->source, info->architecture);
     QKV_TRY(check_list("texts", n, texts, error));
+    if (info->max_len < 2)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: the model takes 1 token, and predicts none from one before it",
+                              info->source);
     if (*stride == 0) *stride = (info->max_len + 1) / 2;
     /* a window must have the token before the first that counts */
-    if (*stride >= 1 && (*stride < info->max_len || info->max_len == 1)) return QKV_OK;
+    if (*stride >= 1 && *stride < info->max_len) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "stride = %lld is not between 1 and %lld",
                           (long long)*stride, (long long)info->max_len - 1);
 }
@@ -156,6 +184,8 @@ static qkv_status begin(measure *m, qkv_error *error) {
     return m->logits && m->scratch ? QKV_OK : qkvi_no_memory(error, "logits");
 }
 
+static double perplexity_of(double loss) { return loss > 0 ? 1 / qkvi_exp(-loss) : 1; }
+
 static qkv_status end(measure *m, qkv_status status, qkv_perplexity_report *made,
                       qkv_perplexity_report *report) {
     free(m->logits);
@@ -163,7 +193,9 @@ static qkv_status end(measure *m, qkv_status status, qkv_perplexity_report *made
     if (status != QKV_OK) return status;
     *made = (qkv_perplexity_report){ .n_tokens = m->n_tokens };
     if (m->n_tokens > 0) made->loss = m->sum / (double)m->n_tokens;
-    made->perplexity = made->loss > 0 ? 1 / qkvi_exp(-made->loss) : 1;
+    if (m->n_tokens > 0) made->begun_loss = m->begun / (double)m->n_tokens;
+    made->perplexity = perplexity_of(made->loss);
+    made->begun_perplexity = perplexity_of(made->begun_loss);
     qkvi_options_write(report, made, sizeof *made);
     return QKV_OK;
 }
