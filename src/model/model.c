@@ -175,12 +175,20 @@ static qkv_status read_sentence(const char *folder, qkv_model *model, qkv_error 
     return qkvi_tokenizer_open_lower(folder, &model->sentence_tokenizer, error);
 }
 
-static qkv_status look_for_adapter(const char *folder, qkv_model *model, qkv_error *error) {
-    char *const path = qkvi_path_join(folder, "adapter_config.json");
+static qkv_status folder_has(const char *folder, const char *name, int *there, qkv_error *error) {
+    char *const path = qkvi_path_join(folder, name);
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    model->has_adapter = qkvi_file_exists(path);
+    *there = qkvi_file_exists(path);
     free(path);
     return QKV_OK;
+}
+
+/* Files that a caller may think are read. */
+static qkv_status look_beside(const char *folder, const char *weights, int is_named,
+                              qkv_model *model, qkv_error *error) {
+    QKV_TRY(folder_has(folder, "adapter_config.json", &model->has_adapter, error));
+    if (is_named || qkvi_is_index(weights)) return QKV_OK;
+    return folder_has(folder, "model.safetensors.index.json", &model->has_index, error);
 }
 
 /* What callers ask for. */
@@ -188,6 +196,7 @@ typedef struct wanted {
     qkv_model_weights weights;
     qkvi_pool *pool;
     int is_to_train;
+    int is_named; /* the file of the weights, not only their folder */
 } wanted;
 
 static qkv_status open_files(const char *folder, const char *weights, const wanted *asked,
@@ -196,7 +205,7 @@ static qkv_status open_files(const char *folder, const char *weights, const want
     QKV_TRY(start_folder(folder, model, error));
     (*model)->info.weights = asked->weights;
     (*model)->is_to_train = asked->is_to_train;
-    QKV_TRY(look_for_adapter(folder, *model, error));
+    QKV_TRY(look_beside(folder, weights, asked->is_named, *model, error));
     QKV_TRY(read_generation(folder, NULL, 0, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
     if ((*model)->info.kind == QKV_MODEL_PAIR)
@@ -221,12 +230,13 @@ static qkv_status read_options(const qkv_model_open_options *given, wanted *aske
                           (int)options.weights);
 }
 
-static qkv_status open_found(const char *path_or_name, const wanted *asked, qkv_model **model,
+static qkv_status open_found(const char *path_or_name, wanted asked, qkv_model **model,
                              qkv_error *error) {
     char *folder, *weights;
     *model = NULL;
     QKV_TRY(qkvi_hub_find(path_or_name, &folder, &weights, error));
-    const qkv_status status = open_files(folder, weights, asked, model, error);
+    asked.is_named = strcmp(path_or_name, weights) == 0;
+    const qkv_status status = open_files(folder, weights, &asked, model, error);
     free(folder);
     free(weights);
     if (status != QKV_OK) {
@@ -243,12 +253,12 @@ qkv_status qkv_model_open(const char *path_or_name, const qkv_model_open_options
     *model = NULL;
     if (!path_or_name) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path_or_name is NULL");
     QKV_TRY(read_options(options, &asked, error));
-    return open_found(path_or_name, &asked, model, error);
+    return open_found(path_or_name, asked, model, error);
 }
 
 qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error) {
     const wanted asked = { .weights = QKV_WEIGHTS_F32, .is_to_train = 1 };
-    return open_found(path_or_name, &asked, model, error);
+    return open_found(path_or_name, asked, model, error);
 }
 
 static qkv_status open_bytes(const void *config, size_t config_bytes, const void *vocab,

@@ -11,7 +11,7 @@
 #include "model/store/recipe.h"
 #include "qkv/model.h"
 
-enum { QKVI_MODEL_WARNINGS = 11 };
+enum { QKVI_MODEL_WARNINGS = 14 };
 
 struct qkv_model {
     qkv_model_info info; /* its strings are those below */
@@ -29,7 +29,8 @@ struct qkv_model {
     float positions_off;
     /* decoder_start_token_id of config.json, whatever generation_config.json says */
     int64_t config_start;
-    int has_adapter;      /* adapter_config.json is beside the weights */
+    int has_adapter; /* adapter_config.json is beside the weights */
+    int has_index; /* model.safetensors.index.json is beside a model.safetensors that nobody named */
     char *no_head;        /* why there is no head for words although there should be one; NULL */
     float *arena;         /* all parameters, in the table's order; ties are not stored twice */
     struct qkvi_net *net; /* pointers into arena (arch/net.h); NULL: opened to be trained */

@@ -57,6 +57,25 @@ static qkv_status warn_of_shared(qkv_model *model, qkv_error *error) {
     return QKV_OK;
 }
 
+/* Switches that transformers 5 does not heed: a user who set them expects the token. */
+static qkv_status warn_of_around(qkv_model *model, qkv_error *error) {
+    const struct {
+        int lacks;
+        const char *field, *what;
+    } ends[] = { { model->tokenizer->lacks_bos, "add_bos_token", "bos_token before" },
+                 { model->tokenizer->lacks_eos, "add_eos_token", "eos_token behind" } };
+    for (int e = 0; e < 2; e++) {
+        char text[200];
+        if (!ends[e].lacks) continue;
+        snprintf(text, sizeof text,
+                 "tokenizer_config.json says %s: true, but there is no %s a text, as in "
+                 "transformers 5",
+                 ends[e].field, ends[e].what);
+        QKV_TRY(add(model, text, error));
+    }
+    return QKV_OK;
+}
+
 static qkv_status warn_of_padding(qkv_model *model, qkv_error *error) {
     const int64_t rows = model->info.vocab_size, tokens = qkv_tokenizer_size(model->tokenizer);
     char text[200];
@@ -130,16 +149,27 @@ static qkv_status warn_of_adapter(qkv_model *model, qkv_error *error) {
     return add(model, "the adapter of adapter_config.json is not added to the model", error);
 }
 
+/* What is left of another way to save it may be another model. */
+static qkv_status warn_of_index(qkv_model *model, qkv_error *error) {
+    if (!model->has_index) return QKV_OK;
+    return add(model,
+               "model.safetensors is read, as in transformers, and not the files of "
+               "model.safetensors.index.json beside it; name either file to choose",
+               error);
+}
+
 qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
     QKV_TRY(warn_of_hidden(model, error));
     QKV_TRY(warn_of_shared(model, error));
     QKV_TRY(warn_of_words(model, error));
+    QKV_TRY(warn_of_around(model, error));
     QKV_TRY(warn_of_padding(model, error));
     QKV_TRY(warn_of_missing_rows(model, error));
     QKV_TRY(warn_of_positions(model, error));
     QKV_TRY(warn_of_generation(model, error));
     QKV_TRY(warn_of_start(model, error));
     QKV_TRY(warn_of_adapter(model, error));
+    QKV_TRY(warn_of_index(model, error));
     return model->no_head ? add(model, model->no_head, error) : QKV_OK;
 }
 

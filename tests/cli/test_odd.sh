@@ -71,6 +71,47 @@ code 0
 err "qkv: warning: the adapter of adapter_config.json is not added to the model"
 rm "$odd/adapter_config.json"
 
+# Switches that transformers 5 does not heed beside a tokenizer.json, where their token is then not there
+ends=$folder/ends
+printf 'the cat sat\nthe dog ran\n' >"$folder/cats"
+run train --arch gpt2 --text "$folder/cats" --out "$ends" --steps 1 --batch 2 --layers 1 --heads 1 --hidden 8 --vocab 300 --len 24 --quiet
+code 0
+cp "$ends/tokenizer_config.json" "$folder/tokenizer_config.json"
+run tokenize "the" --model "$ends" --json
+no_err
+cp "$folder/out" "$folder/plain"
+for end in bos:before eos:behind; do
+    sed "s/{/{\"add_${end%:*}_token\": true,/" "$folder/tokenizer_config.json" >"$ends/tokenizer_config.json"
+    run tokenize "the" --model "$ends" --json
+    code 0
+    err "qkv: warning: tokenizer_config.json says add_${end%:*}_token: true, but there is no ${end%:*}_token ${end#*:} a text, as in transformers 5"
+    check "the same tokens" cmp "$folder/plain" "$folder/out"
+    sed -i 's/": true/": false/' "$ends/tokenizer_config.json"
+    run tokenize "the" --model "$ends" --json
+    no_err
+    sed "s/{/{\"add_${end%:*}_token\": true,/" "$folder/tokenizer_config.json" >"$ends/tokenizer_config.json"
+    mv "$ends/tokenizer.json" "$folder/tokenizer.json" # then they are heeded
+    run tokenize "the" --model "$ends" --json
+    no_err
+    check "a token more" test "$(grep -o 'endoftext' "$folder/out" | wc -l)" -eq 1
+    mv "$folder/tokenizer.json" "$ends/tokenizer.json"
+done
+cp "$folder/tokenizer_config.json" "$ends"
+
+# One file beside the index of several: a folder has one model
+sharded=$folder/sharded
+cp -r ../golden/stored/sharded "$sharded"
+run info "$sharded"
+no_err
+cp "$model/model.safetensors" "$model/config.json" "$model/vocab.txt" "$sharded"
+run info "$sharded" --json
+code 0
+err "qkv: warning: model.safetensors is read, as in transformers, and not the files of model.safetensors.index.json beside it; name either file to choose"
+out_like '"files":\["model.safetensors"\]'
+run fill "the [MASK]" --model "$sharded/model.safetensors" --json
+code 0
+no_err
+
 # Tokens of generation_config.json that are not those of config.json: texts begin with the former, padding is that of the latter
 pairs=$folder/pairs
 cp -r ../../models/translator "$pairs"

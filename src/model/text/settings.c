@@ -228,8 +228,18 @@ qkv_status qkvi_settings_take_json(qkvi_settings *s, const json_t *root) {
     return QKV_OK;
 }
 
+/* A token that a switch wants at one end of a text, where the class, which does not heed the switch, has none. */
+static int lacks(const qkvi_settings *s, const qkv_tokenizer *tokenizer, int is_wanted,
+                 qkvi_named token, int at_end) {
+    const qkvi_template *const text = &tokenizer->single;
+    const int32_t id = is_wanted ? qkvi_settings_id(s, token, tokenizer) : -1;
+    return id >= 0 && (text->n == 0 || text->items[at_end ? text->n - 1 : 0].id != id);
+}
+
 void qkvi_settings_apply(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
     tokenizer->has_types = s->has_types;
+    tokenizer->lacks_bos = lacks(s, tokenizer, s->add_bos, QKVI_BOS, 0);
+    tokenizer->lacks_eos = lacks(s, tokenizer, s->add_eos, QKVI_EOS, 1);
     if (s->splits_special)
         tokenizer->added.skips =
             s->class->maker == QKVI_MADE_BY_MARIAN ? QKVI_ADDED_ALL : QKVI_ADDED_SPECIAL;

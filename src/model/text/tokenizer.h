@@ -92,13 +92,14 @@ struct qkv_tokenizer {
     qkvi_pieces pieces; /* the vocabulary */
     qkvi_added added;   /* tokens cut out of the raw text */
     qkvi_decoder decoder;
-    int normalizes;       /* the kind's normaliser changes text */
-    int has_types;        /* 0: all types are 0, whatever the templates say */
-    int cuts_left;        /* long texts lose their first tokens */
-    int other_words;      /* tokenizer.json cuts words in a way that its class does not take */
-    int64_t max_len;      /* the longest text, by the tokenizer's own files */
-    int trim_offsets;     /* ranges are without the white space at their ends … */
-    int trim_keeps_first; /* … but for a single space at the start of the text */
+    int normalizes;           /* the kind's normaliser changes text */
+    int has_types;            /* 0: all types are 0, whatever the templates say */
+    int cuts_left;            /* long texts lose their first tokens */
+    int other_words;          /* tokenizer.json cuts words in a way that its class does not take */
+    int lacks_bos, lacks_eos; /* tokenizer_config.json wants it around a text, where none has it */
+    int64_t max_len;          /* the longest text, by the tokenizer's own files */
+    int trim_offsets;         /* ranges are without the white space at their ends … */
+    int trim_keeps_first;     /* … but for a single space at the start of the text */
     int32_t special[QKVI_N_ROLES];
     qkvi_template single, pair;
 };
