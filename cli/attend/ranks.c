@@ -7,6 +7,7 @@
 
 #include "attend/attend.h"
 #include "common/given.h"
+#include "common/hash.h"
 #include "common/input.h"
 #include "common/ranks.h"
 #include "common/session.h"
@@ -163,13 +164,24 @@ static int alloc(const struct attend_options *options, const struct attend_probl
     return ranks_rank() == 0 ? attend_results_alloc(options, problem, whole) : EXIT_OK;
 }
 
+/* Each rank reads its rows of files that it may have alone. */
+static int agree_on_arrays(const struct attend_problem *problem, int code) {
+    const qkv_array *const arrays[] = { problem->q, problem->k, problem->v };
+    char shown[700] = "", shape[200];
+    for (int a = 0; !code && a < 3; a++)
+        text_append(shown, sizeof shown, "%s--%c %s", a ? ", " : "", "qkv"[a],
+                    attend_shape_text(arrays[a], shape));
+    return ranks_agree_on(
+        code, &(struct ranks_fact){ "shape", shown, hash_add(HASH_START, shown, strlen(shown)) });
+}
+
 static int run(const struct attend_options *options, qkv_ctx *ctx, struct attend_rules *rules,
                struct attend_problem *problem) {
     struct attend_results mine = { 0 }, whole = { 0 };
     int code = attend_problem_read(options, rules, problem);
     if (!code) code = alloc(options, problem, &mine, &whole);
     if (!code && ranks_rank() == 0) code = attend_outputs_check(options);
-    code = ranks_agree(code);
+    code = agree_on_arrays(problem, code);
     if (!code) code = ranks_agree(compute(ctx, problem, &mine));
     if (!code) code = gather(problem, &mine, &whole);
     if (!code && ranks_rank() == 0) code = attend_outputs_write(options, problem, &whole);

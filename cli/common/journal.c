@@ -108,8 +108,7 @@ static bool is_left_out(const char *word, bool *value) {
     return strcmp(word, "--quiet") == 0;
 }
 
-/* The version and the words. */
-static char *command_text(size_t *n) {
+char *command_text(size_t *n) {
     char *text = NULL;
     FILE *const out = open_memstream(&text, n);
     if (!out) return NULL;

@@ -16,6 +16,8 @@
 
 /* The words of the command line; NULL ends them. */
 extern char **cli_words;
+/* The version and the words, but for those that change no answer: from malloc, n bytes; NULL without memory. */
+char *command_text(size_t *n);
 
 struct journal;
 

@@ -36,6 +36,17 @@ int ranks_size(void);
  */
 int ranks_agree(int code);
 
+/*
+ * The same, and before a work is shared: all must have the same of something, "command", or it is an error
+ * that names the first rank with another, and shows both. hash: of what must be the same. All ranks
+ * call it at the same place, or ranks_agree with a failure.
+ */
+struct ranks_fact {
+    const char *what, *shown;
+    uint64_t hash;
+};
+int ranks_agree_on(int code, const struct ranks_fact *fact);
+
 /* Ends MPI; where this rank has lost the others, who may wait for it, it ends the job. */
 void ranks_end(void);
 

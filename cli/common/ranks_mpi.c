@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include "common/cli.h"
+#include "common/hash.h"
+#include "common/journal.h"
 #include "common/ranks.h"
 
 enum { TAG = 1 };
@@ -17,6 +19,17 @@ void ranks_hand_over(char **argv) { (void)argv; }
 
 /* ---- Beginning and end -------------------------------------------------------------------------- */
 
+/* mpirun may start ranks with different words. */
+static int agree_on_command(void) {
+    size_t n;
+    char *const command = command_text(&n);
+    if (!command) abort(); /* which ends the job */
+    const int code = ranks_agree_on(
+        EXIT_OK, &(struct ranks_fact){ "command", command, hash_add(HASH_START, command, n) });
+    free(command);
+    return code;
+}
+
 int ranks_begin(bool always) {
     int level = MPI_THREAD_SINGLE;
     qkv_error error;
@@ -28,7 +41,7 @@ int ranks_begin(bool always) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* whose errors end the job */
     training = qkvmpi_train_ranks(group);
     cli_keeps = ranks_rank() > 0;
-    return EXIT_OK;
+    return agree_on_command();
 }
 
 int ranks_rank(void) { return group ? qkvmpi_group_rank(group) : 0; }

@@ -1,5 +1,6 @@
 /* Opens what a command works with, and reads --head L.H against the model it opened. */
 #include "common/input.h"
+#include "common/ranks.h"
 #include "common/shared.h"
 
 #include <inttypes.h>
@@ -97,21 +98,37 @@ void session_warn(const qkv_model *model, const struct cli_common *common) {
         qkv_model_check_finite(model, warn_of_weights, (void *)(uintptr_t)common);
 }
 
+static void take_model(struct session *session) {
+    session->tokenizer = session->alone;
+    if (session->alone) return;
+    session->info = qkv_model_get_info(session->model);
+    session->tokenizer = qkv_model_tokenizer(session->model, QKV_SOURCE);
+    session->target = qkv_model_tokenizer(session->model, QKV_TARGET);
+}
+
+/* Ranks may each have files of that name. */
+static int agree_on_model(const struct session *session, int code) {
+    char shown[300] = "";
+    if (ranks_size() == 1) return code;
+    const uint64_t hash = code ? 0 : session_digest(session);
+    if (!code)
+        snprintf(shown, sizeof shown, "%.200s (%016" PRIx64 ")", session->info->source, hash);
+    return ranks_agree_on(code, &(struct ranks_fact){ "model", shown, hash });
+}
+
 int session_open(struct session *session, const struct cli_command *command,
                  const struct cli_common *common) {
     *session = (struct session){ .command = command, .common = common };
     int code = EXIT_OK;
     if (command->takes & TAKES_COMPUTE) code = session_context(command, common, &session->ctx);
     if (code == EXIT_OK) code = open_model(session);
+    if (code == EXIT_OK) take_model(session);
+    code = agree_on_model(session, code);
     if (code) {
         session_close(session);
         return code;
     }
-    session->tokenizer = session->alone;
     if (session->alone) return EXIT_OK;
-    session->info = qkv_model_get_info(session->model);
-    session->tokenizer = qkv_model_tokenizer(session->model, QKV_SOURCE);
-    session->target = qkv_model_tokenizer(session->model, QKV_TARGET);
     session_warn(session->model, common);
     for (int64_t i = 0; common->verbose && qkv_model_unused(session->model, i); i++)
         fprintf(stderr, "unused tensor: %s\n", qkv_model_unused(session->model, i));

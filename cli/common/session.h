@@ -37,6 +37,9 @@ int session_open_target(struct session *session, const struct cli_command *comma
                         const struct cli_common *common);
 void session_close(struct session *session);
 
+/* A number that another model or tokenizer does not have (digest.c). */
+uint64_t session_digest(const struct session *session);
+
 /*
  * Warnings on standard error, unless quiet, of what is odd about a model; with --check-finite also
  * of its weights.

@@ -59,4 +59,21 @@ $mpirun 3 sh -c "$where" "$folder" "$qkv" attend --mpi --q q.npy --k "$folder/lo
 check "one rank: exit 0" is $? -ne 0
 check "one rank: not said once" is "$(grep -c 'the head sizes differ (rank 1)$' "$folder/err")" -eq 1
 check "one rank: a file" test ! -e "$folder/none.npy"
+
+# Files of another length that only one rank sees, of queries or of keys: rows would be missing, or come twice.
+for array in q k; do
+    for length in 3 300; do
+        cp "$folder/long.npy" "$folder/a/$array.npy"
+        case $length in 3) cp "$folder/three.npy" "$folder/b/$array.npy" ;; *) cp "$folder/keys.npy" "$folder/b/$array.npy" ;; esac
+        case $array in q) other="--k $folder/long.npy" ;; *) other="--q $folder/long.npy" ;; esac
+        value=$folder/long.npy
+        [ $array = q ] || { cp "$folder/a/k.npy" "$folder/a/v.npy" && cp "$folder/b/k.npy" "$folder/b/v.npy" && value=v.npy; }
+        $mpirun 3 sh -c "$where" "$folder" "$qkv" attend --mpi --$array $array.npy $other --v $value -o "$folder/none.npy" \
+            >"$folder/out" 2>"$folder/err"
+        check "--$array of $length rows: exit 0" is $? -ne 0
+        check "--$array of $length rows: not said once" is \
+            "$(grep -c "^qkv: rank 1 has another shape than rank 0: .*--$array \[$length,32\].*, not .*--$array \[700,32\]" "$folder/err")" -eq 1
+        check "--$array of $length rows: a file" test ! -e "$folder/none.npy"
+    done
+done
 exit $failed

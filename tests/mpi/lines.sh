@@ -95,6 +95,36 @@ check "a model of some: exit 0" is $? -ne 0
 check "a model of some: not said once" is "$(grep -c '^qkv: .*model.*(rank 1)$' "$folder/err")" -eq 1
 check "a model of some: something was written" test ! -s "$folder/out"
 
+# A model or a tokenizer of the same name and shape that is another one on one rank, and other options: no answers of both.
+cp -r "$models/gpt2_1/." "$folder/b/model"
+other() { # other NAME MESSAGE COMMAND...
+    name=$1 message=$2
+    shift 2
+    $mpirun 3 sh -c "$where" "$folder" "$qkv" "$@" >"$folder/out" 2>"$folder/err"
+    check "$name: exit 0" is $? -ne 0
+    check "$name: not said once" is "$(grep -c "^qkv: rank 1 has another $message" "$folder/err")" -eq 1
+    check "$name: something was written" test ! -s "$folder/out"
+}
+$mpirun 3 sh -c "$where" "$folder" "$qkv" eval --text "$folder/prompts" --model model >"$folder/out" 2>"$folder/err"
+check "the same model in two folders: exit $?" is $? -eq 0
+sed -i '8{h;d};9{G}' "$folder/b/model/vocab.txt"
+other "another tokenizer" 'model than rank 0: model (.*), not model (' eval --text "$folder/prompts" --model model
+cp "$models/gpt2_1/vocab.txt" "$folder/b/model"
+size=$(wc -c <"$folder/b/model/model.safetensors")
+head -c 4096 /dev/zero | dd of="$folder/b/model/model.safetensors" bs=1 seek=$((size / 2)) conv=notrunc 2>"$folder/err"
+for command in eval generate heads embed; do
+    case $command in eval) file=--text ;; *) file=--file ;; esac
+    other "$command of another model" 'model than rank 0: model (.*), not model (' $command $file "$folder/prompts" --model model
+done
+for options in "eval --text $folder/prompts --stride" "generate --file $folder/prompts --max-new" "heads --file $folder/prompts --top" \
+    "embed --file $folder/prompts --similar the --top"; do
+    $mpirun 3 sh -c 'exec "$@" $((3 + (${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} == 1)))' sh "$qkv" $options \
+        >"$folder/out" 2>"$folder/err"
+    check "$options: exit 0" is $? -ne 0
+    check "$options: not said once" is "$(grep -c "^qkv: rank 1 has another command than rank 0: qkv .* 4, not qkv .* 3\$" "$folder/err")" -eq 1
+    check "$options: something was written" test ! -s "$folder/out"
+done
+
 # kill -9 of a rank: the job ends, and no file is there.
 i=0
 while [ $i -lt 60 ]; do cat "$folder/texts" && i=$((i + 1)); done >"$folder/many"
