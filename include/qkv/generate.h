@@ -234,9 +234,8 @@ typedef struct qkv_perplexity_report {
     /** e^loss. */
     double perplexity;
     /**
-     * The same where every window of a text that begins with bos_id has it in place of its first
-     * token, as --slide of `qkv look` shows windows. loss, where texts have one window or begin
-     * otherwise.
+     * The same for texts that begin with bos_id where every window begins so, in place of its
+     * first token. loss, where texts have one window or begin otherwise.
      */
     double begun_loss;
     /** e^begun_loss. */
