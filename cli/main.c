@@ -3,7 +3,7 @@
  * code.
  *
  * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed;
- * 2, the command line is wrong; after a signal, that signal (130 and 143 in a shell). A closed pipe
+ * 2, the command line is wrong; after a signal, that signal (129, 130, 143 in a shell). A closed pipe
  * is a quiet failure. The locale is never set, so numbers have a point.
  */
 #include <errno.h>
@@ -89,12 +89,17 @@ static void on_signal(int number) {
     __atomic_store_n(&cli_cancelled, 1, __ATOMIC_RELAXED);
 }
 
-/* Reset on the first signal, so that the second one ends the process. */
+/*
+ * Reset on the first signal, so that the second one ends the process. A SIGHUP comes when a terminal
+ * is closed; nohup has it ignored.
+ */
 void cli_catch_interrupts(void) {
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, NULL, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv) {

@@ -66,7 +66,7 @@ extern char cli_kept[CLI_MOST_MESSAGE];
 extern bool cli_keeps;
 
 /*
- * Commands that write files ask for this first: then the first Ctrl-C (or SIGTERM) only sets
+ * Commands that write files ask for this first: then the first Ctrl-C (SIGTERM, SIGHUP) only sets
  * cli_cancelled, and the second one ends the process at once. Calls into the library get its
  * address as their cancel flag, and nothing is written once it is set. main ends the process by
  * the signal, so that a shell sees what happened.

@@ -64,6 +64,7 @@ static void wait_for(struct pollfd *list, nfds_t n) {
     sigemptyset(&stop);
     sigaddset(&stop, SIGINT);
     sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &stop, &before);
     if (!cli_cancelled && ppoll(list, n, &second, &before) < 0)
         for (nfds_t i = 0; i < n; i++) list[i].revents = 0;

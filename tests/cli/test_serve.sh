@@ -232,6 +232,9 @@ post "/$token/page" "text=$(letters 20 | sed 's/./a+/g')" "$own"
 status 200
 check "windows" grep -qa '"runs":\[' "$folder/out"
 ends TERM
+# A terminal that is closed.
+serve --quiet
+ends HUP
 # Ctrl-C while a client holds a connection.
 serve --truncate '<b>"</textarea>'
 get "/$token/"
