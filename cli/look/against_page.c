@@ -143,7 +143,6 @@ static qkv_status put_page(const struct against *a, qkv_page *page,
     const qkv_encoding *const shown = a->text[0].view.keys.tokens;
     char names[2][120] = { "", "" };
     qkv_page_run runs[2];
-    qkv_page_result result = qkv_page_result_init();
     for (int m = 0; m < 2; m++) {
         text_append(names[m], sizeof names[m], "%c: %.100s", "AB"[m],
                     a -> text[m].session->info->source);
@@ -152,9 +151,7 @@ static qkv_status put_page(const struct against *a, qkv_page *page,
     }
     page->n_runs = 2;
     page->runs = runs;
-    const qkv_status status = qkv_page_write(page, path, &result, error);
-    if (status == QKV_OK && !a->options->common.quiet) look_page_tell(&result, page->n_heads);
-    return status;
+    return look_page_put(a->options, page, path, error);
 }
 
 qkv_status against_page(const struct against *a, const char *path, qkv_error *error) {

@@ -17,6 +17,7 @@
 struct look_options {
     struct cli_common common;
     const char *pair, *out, *heads, *file, *windows;
+    qkv_text **page; /* receives the page in place of a file `out`; NULL: a file it is */
     struct pair_options which;
     bool align; /* of --cross (align.c) */
     struct arg_int top;
@@ -292,8 +293,9 @@ qkv_page look_page_of(const struct look *look, const char *title, const char *ca
 /* Writes it with maps of the first head, or of all where that is quick; and says so (maps.c). */
 qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
                            const char *path, qkv_error *error);
-/* One line about what a page holds, of n_heads that were asked for. */
-void look_page_tell(const qkv_page_result *result, int64_t n_heads);
+/* Puts a page where the options want it, and says what it holds of the heads that it was given. */
+qkv_status look_page_put(const struct look_options *options, const qkv_page *page, const char *path,
+                         qkv_error *error);
 
 /* Per token of a text, as qkv_page wants it; and its heads, in the order in which they are kept. */
 struct look_tokens {

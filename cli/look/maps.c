@@ -111,14 +111,12 @@ static qkv_status make_all(const struct look *look, qkv_page_head *heads, int64_
 
 qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
                            const char *path, qkv_error *error) {
-    qkv_page_result result = qkv_page_result_init();
     double *places = NULL;
     char *notes = NULL;
     if (!look_writes()) return QKV_OK;
     page->heads = heads;
     qkv_status status = make_all(look, heads, page->n_heads, &places, &notes, error);
-    if (status == QKV_OK) status = qkv_page_write(page, path, &result, error);
-    if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page->n_heads);
+    if (status == QKV_OK) status = look_page_put(look->options, page, path, error);
     free(places);
     free(notes);
     return status;

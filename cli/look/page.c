@@ -165,7 +165,8 @@ static void make_caption(const struct look *look, char *caption, size_t bytes) {
     if (n > 0) add(caption, bytes, " ", line);
 }
 
-void look_page_tell(const qkv_page_result *result, int64_t n) {
+/* One line about what a page holds, of n heads that were asked for. */
+static void tell(const qkv_page_result *result, int64_t n) {
     fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
             (double)result->n_bytes / 1e6);
     if (result->n_f16)
@@ -175,6 +176,15 @@ void look_page_tell(const qkv_page_result *result, int64_t n) {
         fprintf(stderr, "; more than %d MB is not written: name one with --head",
                 LOOK_PAGE_BYTES / 1000000);
     fputc('\n', stderr);
+}
+
+qkv_status look_page_put(const struct look_options *options, const qkv_page *page, const char *path,
+                         qkv_error *error) {
+    qkv_page_result result = qkv_page_result_init();
+    const qkv_status status = options->page ? qkv_page_make(page, options->page, &result, error)
+                                            : qkv_page_write(page, path, &result, error);
+    if (status == QKV_OK && !options->common.quiet) tell(&result, page->n_heads);
+    return status;
 }
 
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]) {

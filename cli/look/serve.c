@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "look/job.h"
-#include "look/serve_page.h"
 #include "serve/serve.h"
 
 extern const char serve_start_text[], serve_style_text[], serve_script_text[];
@@ -24,7 +23,7 @@ static const char html[] = "text/html; charset=utf-8";
 struct service {
     struct look_job *job;
     struct text first, pair; /* TEXT of the command line and --pair; bytes NULL: none */
-    struct page_pipe pipe;
+    qkv_text *page;
 };
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -106,23 +105,18 @@ static void answer_error(struct serve_answer *answer, const char *message) {
 
 static void answer_text(struct service *service, const struct text *text,
                         struct serve_answer *answer) {
-    struct page_pipe *const pipe = &service->pipe;
-    qkv_error error, ended;
-    qkv_status status = page_pipe_begin(pipe, &error);
-    if (status == QKV_OK) {
-        status = text_job_answer(&service->job->texts, text,
-                                 service->pair.bytes ? &service->pair : NULL, NULL, &error);
-        if (page_pipe_end(pipe, &ended) != QKV_OK && status == QKV_OK) {
-            status = ended.status;
-            error = ended;
-        }
-    }
+    qkv_error error;
+    const qkv_status status = text_job_answer(
+        &service->job->texts, text, service->pair.bytes ? &service->pair : NULL, NULL, &error);
     if (status != QKV_OK) {
         answer_error(answer, error.message);
-        return;
+    } else {
+        qkv_text *const page = service->page;
+        *answer = (struct serve_answer){ 200, html, page_policy, page->bytes, (size_t)page->n };
+        page->bytes = NULL; /* the server frees them */
     }
-    *answer = (struct serve_answer){ 200, html, page_policy, pipe->bytes, pipe->n };
-    pipe->bytes = NULL;
+    qkv_text_free(service->page);
+    service->page = NULL;
 }
 
 /* "application/x-www-form-urlencoded", perhaps with a charset. */
@@ -180,14 +174,12 @@ int look_serve(const struct cli_command *command, const struct look_options *opt
                                      .quiet = options->common.quiet,
                                      .answer = answer_request,
                                      .user = &service };
-    int code = page_pipe_make(&service.pipe);
-    if (code) return code;
-    asked.out = service.pipe.path;
-    code = look_job_open(&job, command, &asked);
+    asked.out = "page.html"; /* its ending says what is asked for */
+    asked.page = &service.page;
+    int code = look_job_open(&job, command, &asked);
     asked.common.quiet = true;
     if (code == EXIT_OK) code = serve(&site);
     look_job_close(&job);
-    page_pipe_remove(&service.pipe);
     /* Ctrl-C is how this ends */
     if (code == EXIT_OK) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
     return code;

@@ -103,7 +103,6 @@ qkv_status windows_page(const struct look *look, const char *path, qkv_error *er
     char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
     qkv_page page = look_page_of(look, title, caption);
     page.head_dim = look->text.session->info->head_dim;
-    qkv_page_result result = qkv_page_result_init();
     qkv_status status = page_windows_make(look, &shown, &page.scale, error);
     if (status == QKV_OK) {
         text_append(title, sizeof title, "%s \u2026", windows->list[0].begins);
@@ -113,16 +112,13 @@ qkv_status windows_page(const struct look *look, const char *path, qkv_error *er
         page.runs = shown.runs;
         page.n_heads = shown.n * shown.n_heads;
         page.heads = shown.heads;
-        status = qkv_page_write(&page, path, &result, error);
+        status = look_page_put(look->options, &page, path, error);
     }
-    if (status == QKV_OK && !look->options->common.quiet) {
-        look_page_tell(&result, page.n_heads);
-        if (shown.n < windows->n_all)
-            cli_note(false,
-                     "qkv: the page has the first %" PRId64 " of %" PRId64
-                     " shown; fewer heads (--heads) leave room for more",
-                     shown.n, windows->n_all);
-    }
+    if (status == QKV_OK && shown.n < windows->n_all)
+        cli_note(look->options->common.quiet,
+                 "qkv: the page has the first %" PRId64 " of %" PRId64
+                 " shown; fewer heads (--heads) leave room for more",
+                 shown.n, windows->n_all);
     page_windows_free(&shown, windows->n);
     return status;
 }

@@ -13,6 +13,7 @@
 
 #include "qkv/heads.h"
 #include "qkv/inspect.h"
+#include "qkv/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -247,6 +248,15 @@ QKV_DEFINE_INIT(qkv_page_result)
  */
 QKV_API QKV_NODISCARD qkv_status qkv_page_write(const qkv_page *page, const char *path,
                                                 qkv_page_result *result, qkv_error *error);
+
+/**
+ * Makes the same bytes in memory, such as for a server. The memory is that of the whole page.
+ *
+ * @param html  receives the page, to be freed with qkv_text_free; NULL after a failure.
+ * @return As qkv_page_write, but for what concerns a path.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_page_make(const qkv_page *page, qkv_text **html,
+                                               qkv_page_result *result, qkv_error *error);
 
 #ifdef __cplusplus
 }

@@ -101,13 +101,10 @@ static qkv_status check_effects(const qkv_page *page, qkv_error *error) {
     return QKV_OK;
 }
 
-qkv_status qkvi_page_check(const qkv_page *page, const char *path, qkv_error *error) {
-    if (path == NULL || page->tokens == NULL || page->heads == NULL)
+qkv_status qkvi_page_check(const qkv_page *page, qkv_error *error) {
+    if (page->tokens == NULL || page->heads == NULL)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              path ? page->tokens ? "heads" : "tokens" : "path");
-    const char *const dot = strrchr(path, '.');
-    if (dot == NULL || strcmp(dot, ".html") != 0)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s does not end in .html", path);
+                              page->tokens ? "heads" : "tokens");
     if (page->n < 1 || page->n > MAX_N || page->head_dim < 1 || page->head_dim > MAX_DIM)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n = %lld must be 1 to %d, head_dim = %lld 1 to %d",

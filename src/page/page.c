@@ -166,7 +166,8 @@ enum { TEXTS = 8 };
 struct stream {
     const qkv_page *page;
     const qkvi_page_measure *measures;
-    qkvi_writer writer;
+    qkvi_writer *writer; /* NULL: into memory */
+    qkvi_bytes made;
     int64_t first; /* of the heads that are encoded */
     qkvi_bytes texts[2][TEXTS], *now, *before;
     int n_now, n_before;
@@ -177,8 +178,11 @@ struct stream {
 
 static void put(struct stream *s, const qkvi_bytes *text) {
     if (s->status != QKV_OK) return;
-    s->status = text->failed ? qkvi_no_memory(s->error, "the page")
-                             : qkvi_writer_put(&s->writer, text->data, text->n, s->error);
+    if (!s->writer && !text->failed) qkvi_bytes_add(&s->made, text->data, text->n);
+    if (text->failed || s->made.failed)
+        s->status = qkvi_no_memory(s->error, "the page");
+    else if (s->writer)
+        s->status = qkvi_writer_put(s->writer, text->data, text->n, s->error);
     s->n_bytes += (int64_t)text->n;
 }
 
@@ -229,46 +233,64 @@ static void add_most(qkvi_bytes *file, const qkv_page *page, const qkvi_page_mea
     qkvi_bytes_free(&script);
 }
 
-static qkv_status write(const qkv_page *page, const qkvi_page_measure *measures, const char *path,
-                        qkv_page_result *result, qkv_error *error) {
+/* All of it, by the stream. */
+static qkv_status put_all(struct stream *s, qkv_page_result *result) {
     static const char end[] = "</body>\n</html>\n";
-    struct stream stream = { .page = page, .measures = measures, .error = error };
     const qkvi_bytes last = { .data = (unsigned char *)(uintptr_t)end, .n = sizeof end - 1 };
     qkvi_bytes file = { 0 };
-    add_most(&file, page, measures, result->n_heads);
-    stream.status = file.failed ? qkvi_no_memory(error, "the page")
-                                : qkvi_writer_begin(path, &stream.writer, error);
-    if (stream.status == QKV_OK) {
-        put(&stream, &file);
-        put_heads(&stream, result->n_heads);
-        put(&stream, &last);
-        if (stream.status == QKV_OK)
-            stream.status = qkvi_writer_commit(&stream.writer, error);
-        else
-            qkvi_writer_end(&stream.writer);
-    }
-    result->n_bytes = stream.n_bytes;
+    add_most(&file, s->page, s->measures, result->n_heads);
+    put(s, &file);
     qkvi_bytes_free(&file);
-    return stream.status;
+    put_heads(s, result->n_heads);
+    put(s, &last);
+    result->n_bytes = s->n_bytes;
+    return s->status;
 }
 
-static qkv_status check_and_write(qkv_page *page, const char *path, qkv_page_result *result,
-                                  qkv_error *error) {
+static qkv_status write_file(struct stream *s, const char *path, qkv_page_result *result) {
+    qkvi_writer writer;
+    QKV_TRY(qkvi_writer_begin(path, &writer, s->error));
+    s->writer = &writer;
+    if (put_all(s, result) == QKV_OK) return qkvi_writer_commit(&writer, s->error);
+    qkvi_writer_end(&writer);
+    return s->status;
+}
+
+static qkv_status make_text(struct stream *s, qkv_text **html, qkv_page_result *result) {
+    qkv_text *const text = malloc(sizeof *text);
+    if (!text || put_all(s, result) != QKV_OK) goto failed;
+    const int64_t n = (int64_t)s->made.n;
+    qkvi_bytes_add(&s->made, "", 1);
+    if (s->made.failed) goto failed;
+    *text = (qkv_text){ (char *)s->made.data, n };
+    *html = text;
+    return QKV_OK;
+failed:
+    free(text);
+    qkvi_bytes_free(&s->made);
+    return s->status != QKV_OK ? s->status : qkvi_no_memory(s->error, "the page");
+}
+
+/* To the path, or NULL: into memory. */
+static qkv_status check_and_put(qkv_page *page, const char *path, qkv_text **html,
+                                qkv_page_result *result, qkv_error *error) {
     qkv_attention_desc rules;
     QKV_TRY(take_runs(page, error));
     QKV_TRY(take_queries(page, error));
-    QKV_TRY(qkvi_page_check(page, path, error));
+    QKV_TRY(qkvi_page_check(page, error));
     QKV_TRY(take_rules(page, &rules, error));
     qkvi_page_measure *const measures = qkvi_calloc_array((size_t)page->n_heads, sizeof *measures);
     if (measures == NULL) return qkvi_no_memory(error, "the heads");
+    struct stream stream = { .page = page, .measures = measures, .error = error };
     qkv_status status = choose(page, measures, result, error);
-    if (status == QKV_OK) status = write(page, measures, path, result, error);
+    if (status == QKV_OK)
+        status = path ? write_file(&stream, path, result) : make_text(&stream, html, result);
     free(measures);
     return status;
 }
 
-qkv_status qkv_page_write(const qkv_page *given, const char *path, qkv_page_result *result,
-                          qkv_error *error) {
+static qkv_status put_page(const qkv_page *given, const char *path, qkv_text **html,
+                           qkv_page_result *result, qkv_error *error) {
     qkv_page page = { 0 };
     qkvi_page_lists lists;
     qkv_page_result made = qkv_page_result_init();
@@ -277,8 +299,24 @@ qkv_status qkv_page_write(const qkv_page *given, const char *path, qkv_page_resu
     if (result) QKV_TRY(qkvi_options_read(&made, sizeof made, result, "qkv_page_result", error));
     made = qkv_page_result_init();
     qkv_status status = qkvi_page_lists_read(&page, &lists, error);
-    if (status == QKV_OK) status = check_and_write(&page, path, &made, error);
+    if (status == QKV_OK) status = check_and_put(&page, path, html, &made, error);
     qkvi_page_lists_free(&lists);
     if (status == QKV_OK && result) qkvi_options_write(result, &made, sizeof made);
     return status;
+}
+
+qkv_status qkv_page_write(const qkv_page *page, const char *path, qkv_page_result *result,
+                          qkv_error *error) {
+    if (path == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
+    const char *const dot = strrchr(path, '.');
+    if (dot == NULL || strcmp(dot, ".html") != 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s does not end in .html", path);
+    return put_page(page, path, NULL, result, error);
+}
+
+qkv_status qkv_page_make(const qkv_page *page, qkv_text **html, qkv_page_result *result,
+                         qkv_error *error) {
+    if (html == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "html is NULL");
+    *html = NULL;
+    return put_page(page, NULL, html, result, error);
 }

@@ -52,8 +52,8 @@ typedef struct qkvi_page_lists {
 qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_error *error);
 void qkvi_page_lists_free(qkvi_page_lists *lists);
 
-/** Refuses what is wrong in a page whose lists are there, and a path that does not end in .html. */
-qkv_status qkvi_page_check(const qkv_page *page, const char *path, qkv_error *error);
+/** Refuses what is wrong in a page whose lists are there. */
+qkv_status qkvi_page_check(const qkv_page *page, qkv_error *error);
 
 /** The page's own files: src/page/web, placed into the library by files.S. */
 

@@ -253,9 +253,12 @@ for with in "-o x.html" --json --jsonl "--file x" "--q x --k x" --lens "--agains
 done
 usage look "--port goes with --serve" look a --port 8080
 usage look "--port: '0' is not a whole number from 1 to 65535" look --serve --port 0
+# It needs no folder for files.
 export TMPDIR="$d/none.such"
-run look --serve --model "$model"
-code 1
-no_out
-err "qkv: --serve: $TMPDIR: cannot make a folder there: No such file or directory"
+serve --quiet
+post "/$token/page" "text=the" "$own"
+status 200
+kill -INT $process
+wait $process
+process=
 finish

@@ -56,7 +56,8 @@ static qkv_status received(void) {
 static qkv_status offsets(void) {
     return qkv_view_offsets_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
-static qkv_status page(void) {
+/* `made`: in memory, else to a file. */
+static qkv_status page_by(bool made) {
     const qkv_page_head head = { .q = weights, .k = weights, .lse = lse };
     const qkv_page one = { .struct_size = sizeof one,
                            .n = N,
@@ -68,9 +69,17 @@ static qkv_status page(void) {
                            .heads = &head,
                            .head_bytes = sizeof head };
     qkv_page_result result = qkv_page_result_init();
-    return qkv_page_write(P(0, &one), P(1, NULL_FOLDER "/a.html"), P(2, &result),
-                          P(3, &null_error));
+    qkv_text *html = NULL;
+    if (!made)
+        return qkv_page_write(P(0, &one), P(1, NULL_FOLDER "/a.html"), P(2, &result),
+                              P(3, &null_error));
+    const qkv_status status =
+        qkv_page_make(P(0, &one), P(1, &html), P(2, &result), P(3, &null_error));
+    qkv_text_free(html);
+    return status;
 }
+static qkv_status page(void) { return page_by(false); }
+static qkv_status page_made(void) { return page_by(true); }
 static qkv_status points(void) {
     const qkv_point_map map = {
         .struct_size = sizeof map, .n_queries = N, .n_keys = N, .xy = numbers
@@ -88,6 +97,7 @@ const null_call null_view[] = {
     { "qkv_view_received_write", received, "rrn" },
     { "qkv_view_offsets_write", offsets, "rrn" },
     { "qkv_page_write", page, "rrnn" },
+    { "qkv_page_make", page_made, "rrnn" },
     { "qkv_view_points_write", points, "rrn" },
     { 0 },
 };

@@ -120,7 +120,10 @@ static qkv_status offsets(qkv_error *error) {
     return qkv_view_offsets_write(profile(), path, error);
 }
 
-static qkv_status page(qkv_error *error) {
+/* made: in memory, else to the path. */
+static qkv_text *html;
+
+static qkv_status page_by(bool made, qkv_error *error) {
     static const double x_map[4 * N];
     static const qkv_page_head given[] = {
         { .q = weights,
@@ -145,25 +148,38 @@ static qkv_status page(qkv_error *error) {
                                    .col_names = labels,
                                    .values = values,
                                    .high = 1 };
-    const qkv_page made = { .struct_size = sizeof made,
-                            .n = N,
-                            .head_dim = 2,
-                            .scale = 0.5f,
-                            .query = -1,
-                            .n_runs = 2,
-                            .runs = runs,
-                            .run_bytes = sizeof *runs,
-                            .dropped = dropped,
-                            .modified = caption,
-                            .n_heads = 2,
-                            .heads = given,
-                            .head_bytes = sizeof *given,
-                            .title = title,
-                            .caption = caption,
-                            .n_tables = 1,
-                            .tables = &table,
-                            .table_bytes = sizeof table };
-    return qkv_page_write(&made, path, NULL, error);
+    const qkv_page given_page = { .struct_size = sizeof given_page,
+                                  .n = N,
+                                  .head_dim = 2,
+                                  .scale = 0.5f,
+                                  .query = -1,
+                                  .n_runs = 2,
+                                  .runs = runs,
+                                  .run_bytes = sizeof *runs,
+                                  .dropped = dropped,
+                                  .modified = caption,
+                                  .n_heads = 2,
+                                  .heads = given,
+                                  .head_bytes = sizeof *given,
+                                  .title = title,
+                                  .caption = caption,
+                                  .n_tables = 1,
+                                  .tables = &table,
+                                  .table_bytes = sizeof table };
+    static qkv_text none;
+    if (!made) return qkv_page_write(&given_page, path, NULL, error);
+    html = &none; /* must become NULL or a page */
+    const qkv_status status = qkv_page_make(&given_page, &html, NULL, error);
+    oom_claim(status == QKV_OK || !html, "the page is NULL after a failure");
+    return status;
+}
+
+static qkv_status page(qkv_error *error) { return page_by(false, error); }
+static qkv_status page_made(qkv_error *error) { return page_by(true, error); }
+static uint64_t take_html(void) { return oom_hash(0, html->bytes, (size_t)html->n); }
+static void drop_html(void) {
+    qkv_text_free(html);
+    html = NULL;
 }
 
 static qkv_status points(qkv_error *error) {
@@ -210,6 +226,7 @@ static const oom_call calls[] = {
     { "qkv_view_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
     { "qkv_view_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
     { "qkv_page_write", "html", put_html, page, take_picture, drop, OOM_IO, 0 },
+    { "qkv_page_make", "html", NULL, page_made, take_html, drop_html, 0, 0 },
     { "qkv_view_points_write", "png", put_png, points, take_picture, drop, PNG, MANY },
     { "qkv_view_points_write", "svg", put_svg, points, take_picture, drop, OTHER, MANY },
     { "qkv_view_points_write", "pdf", put_pdf, points, take_picture, drop, OTHER, MANY },

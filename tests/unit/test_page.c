@@ -130,6 +130,13 @@ static struct file write_page(const qkv_page *page) {
     file.bytes[file.n] = '\0';
     assert_int_equal(file.n, file.result.n_bytes);
     assert_int_equal(strlen(file.bytes), file.n);
+    qkv_text *made; /* the same in memory */
+    qkv_page_result of_made = qkv_page_result_init();
+    if (qkv_page_make(page, &made, &of_made, &error)) fail_msg("%s", error.message);
+    assert_int_equal(made->n, file.n);
+    assert_memory_equal(made->bytes, file.bytes, file.n + 1);
+    assert_memory_equal(&of_made, &file.result, sizeof of_made);
+    qkv_text_free(made);
     return file;
 }
 
