@@ -109,18 +109,19 @@ def make_model(kind, config, generator):
 
 
 def as_old(saved):
-    """rope_parameters as transformers 4 spelled them."""
+    """rope_parameters as transformers 4 spelled them. Of layers of two kinds transformers 5 does not read type."""
     rope = saved.pop("rope_parameters")
     if "full_attention" in rope:
         full, sliding = rope["full_attention"], rope["sliding_attention"]
         names = ("rope_theta", "rope_local_base_freq") if saved["model_type"] == "gemma3_text" else (
             "global_rope_theta", "local_rope_theta")
         saved[names[0]], saved[names[1]] = full.pop("rope_theta"), sliding.pop("rope_theta")
-        rope = full
+        rope, name = full, "rope_type"
     else:
+        name = "type"
         saved["rope_theta"] = rope.pop("rope_theta")
     kind = rope.pop("rope_type")
-    saved["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
+    saved["rope_scaling"] = None if kind == "default" else {name: kind, **rope}
     if saved["model_type"] in ("gemma3_text", "modernbert"):
         del saved["layer_types"]
     saved["torch_dtype"] = saved.pop("dtype", "float32")

@@ -1,6 +1,6 @@
 /*
  * config.json of Llama and its kin and of ModernBERT: what absent fields mean (the configurations of
- * transformers 5.23), the spellings of transformers 4 and 5, and every field that would be computed
+ * transformers 5.24), the spellings of transformers 4 and 5, and every field that would be computed
  * otherwise, which is refused by its name.
  */
 #include <setjmp.h>
@@ -121,6 +121,14 @@ static void test_layers(void **state) {
     read_config(BARE("modernbert", ",\"local_attention\":6"), &info);
     assert_int_equal(info.window_left, 3);
     assert_int_equal(info.window_right, 3);
+    /* which is both sides; sliding_window is one, and goes before it */
+    read_config(BARE("modernbert", ",\"sliding_window\":5,\"local_attention\":6"), &info);
+    assert_int_equal(info.window_left, 5);
+    assert_int_equal(info.window_right, 5);
+    read_config(BARE("modernbert", ",\"sliding_window\":0"), &info);
+    assert_int_equal(info.window_left, 0);
+    read_config(BARE("modernbert", ",\"local_attention\":1"), &info);
+    assert_int_equal(info.window_left, 0);
     read_config(MODEL("mistral", ",\"sliding_window\":4"), &info);
     assert_int_equal(info.window_left, 3);
     assert_int_equal(info.window_right, 0);
@@ -169,6 +177,48 @@ static void test_positions(void **state) {
     assert_true(info.rope[0].theta == 5 && info.rope[1].theta == 6);
 }
 
+#define ROPE(type, more) ",\"rope_parameters\":{\"rope_type\":\"" type "\"" more "}"
+
+/* What transformers reads in one place, and ignores in another. */
+static void test_positions_of_two_kinds(void **state) {
+    (void)state;
+    qkv_model_info info;
+    /* type is not rope_type where the objects have one already */
+    read_config(MODEL("gemma3_text", ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":8,"
+                                     "\"rope_theta\":70}"),
+                &info);
+    assert_int_equal(info.rope[0].type, QKV_ROPE_DEFAULT);
+    assert_true(info.rope[0].theta == 70 && info.rope[1].theta == 10000);
+    read_config(BARE("modernbert", ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":8}"), &info);
+    assert_int_equal(info.rope[0].type, QKV_ROPE_DEFAULT);
+    assert_int_equal(info.rope[1].type, QKV_ROPE_DEFAULT);
+    read_config(MODEL("gemma3_text", ",\"rope_parameters\":{\"full_attention\":{\"type\":"
+                                     "\"linear\",\"factor\":8},\"sliding_attention\":{}}"),
+                &info);
+    assert_int_equal(info.rope[0].type, QKV_ROPE_LINEAR);
+    assert_int_equal(info.rope[1].type, QKV_ROPE_DEFAULT);
+    /* an original length counts in the objects alone, and truncate beside them alone */
+    read_config(MODEL("gemma3_text", ",\"original_max_position_embeddings\":16,\"rope_scaling\":{"
+                                     "\"rope_type\":\"yarn\",\"factor\":4,\"truncate\":false}"),
+                &info);
+    assert_int_equal(info.rope[0].type, QKV_ROPE_YARN);
+    assert_true(info.rope[0].original_len == 64);
+    assert_int_equal(info.rope[0].truncates, 1);
+    read_config(BARE("modernbert", ",\"rope_parameters\":{\"truncate\":false,\"full_attention\":{"
+                                   "\"rope_type\":\"yarn\",\"factor\":4},\"sliding_attention\":{"
+                                   "\"rope_type\":\"yarn\",\"factor\":4,\"truncate\":true,"
+                                   "\"original_max_position_embeddings\":16}}"),
+                &info);
+    assert_int_equal(info.rope[0].truncates, 0);
+    assert_int_equal(info.rope[1].truncates, 0);
+    assert_true(info.rope[0].original_len == 64 && info.rope[1].original_len == 16);
+    /* where there is one kind, they are the same place, and null is false */
+    read_config(MODEL("llama", ROPE("yarn", ",\"factor\":4,\"truncate\":false")), &info);
+    assert_int_equal(info.rope[0].truncates, 0);
+    read_config(MODEL("llama", ROPE("yarn", ",\"factor\":4,\"truncate\":null")), &info);
+    assert_int_equal(info.rope[0].truncates, 0);
+}
+
 /* ---- Others ------------------------------------------------------------------------------------ */
 
 static void test_scores_and_biases(void **state) {
@@ -191,12 +241,12 @@ static void test_scores_and_biases(void **state) {
     assert_int_equal(info.biases, QKV_BIAS_MLP);
     read_config(MODEL("qwen2", ",\"attention_bias\":false"), &info);
     assert_int_equal(info.biases, QKV_BIAS_QKV);
+    read_config(MODEL("mistral", ",\"attention_bias\":true"), &info);
+    assert_int_equal(info.biases, 0);
     read_config(BARE("mistral", ",\"num_key_value_heads\":null,\"head_dim\":10"), &info);
     assert_int_equal(info.n_kv_heads, 6);
     assert_int_equal(info.head_dim, 10);
 }
-
-#define ROPE(type, more) ",\"rope_parameters\":{\"rope_type\":\"" type "\"" more "}"
 
 static void test_refused(void **state) {
     (void)state;
@@ -262,6 +312,12 @@ static void test_refused(void **state) {
           QKV_ERR_FORMAT, "rope_parameters.high_freq_factor = 4 is not above low_freq_factor = 4" },
         { MODEL("llama", ROPE("yarn", ",\"factor\":2,\"beta_fast\":0")), QKV_ERR_FORMAT,
           "rope_parameters.beta_fast = 0 is not between 0.001 and 1e+06" },
+        { MODEL("phi3", ROPE("yarn", ",\"factor\":2,\"short_factor\":null,\"long_factor\":[1]")),
+          QKV_ERR_UNSUPPORTED, "rope_parameters.long_factor is not supported" },
+        { MODEL("llama", ROPE("yarn", ",\"factor\":2,\"truncate\":\"no\"")), QKV_ERR_FORMAT,
+          "rope_parameters.truncate is a string, must be true or false" },
+        { BARE("modernbert", ",\"sliding_window\":-1"), QKV_ERR_FORMAT,
+          "sliding_window = -1 is not between 0 and 2147483647" },
         { MODEL("llama", ROPE("default", ",\"partial_rotary_factor\":0.5")), QKV_ERR_UNSUPPORTED,
           "partial_rotary_factor = 0.5 is not supported" },
         { MODEL("phi3", ",\"partial_rotary_factor\":0.75"), QKV_ERR_UNSUPPORTED,
@@ -305,9 +361,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent_fields), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_positions),     cmocka_unit_test(test_scores_and_biases),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_absent_fields),     cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_positions),         cmocka_unit_test(test_positions_of_two_kinds),
+        cmocka_unit_test(test_scores_and_biases), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("store_rotary", tests, NULL, NULL);
 }

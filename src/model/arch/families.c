@@ -130,7 +130,7 @@ const qkvi_model_family qkvi_families[] = {
           .stacks = { { LLAMA_BLOCK } },
           LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(32000, 4096, 11008, 32, 32), MAX_LEN(2048),
                        .bos = 1, .eos = 2, .pad = -1, .untied = true)),
-    LLAMA("mistral", QKVI_RMS_NORM, QKVI_NORM_INPUT, BIASES_ASKED, .slides = QKVI_SLIDES_ALWAYS,
+    LLAMA("mistral", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_BIASES_NONE, .slides = QKVI_SLIDES_ALWAYS,
           .stacks = { { LLAMA_BLOCK } },
           LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(32000, 4096, 14336, 32, 32), MAX_LEN(131072),
                        KV_HEADS(8), .window = 4096, .bos = 1, .eos = 2, .pad = -1, .untied = true)),

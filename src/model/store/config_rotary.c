@@ -115,6 +115,17 @@ static qkv_status read_window(const qkvi_json_reader *reader, const qkvi_model_f
     return QKV_OK;
 }
 
+/*
+ * Keys that a query of ModernBERT sees to each side. sliding_window is this number, and as
+ * transformers sets it last it goes before local_attention, which counts both sides.
+ */
+static qkv_status read_sides(const qkvi_json_reader *reader, int64_t *window) {
+    int64_t both = 128;
+    QKV_TRY(qkvi_config_take_size(reader, "local_attention", INT32_MAX, &both));
+    *window = both / 2;
+    return qkvi_json_take_int(reader, "sliding_window", INT32_MAX, window);
+}
+
 /* Whether a layer slides if layer_types does not say it. */
 static bool slides_by_rule(qkvi_slides rule, int64_t period, int64_t l, unsigned kind) {
     switch (rule) {
@@ -169,9 +180,8 @@ static qkv_status read_layers(const qkvi_json_reader *reader, const qkvi_model_f
     int64_t window = 0;
     if (family->slides == QKVI_SLIDES_NOPE) QKV_TRY(read_unrotated(reader, info));
     if (family->slides == QKVI_SLIDES_LOCAL) {
-        window = 128;
-        QKV_TRY(qkvi_config_take_size(reader, "local_attention", INT32_MAX, &window));
-        info->window_left = info->window_right = window / 2;
+        QKV_TRY(read_sides(reader, &window));
+        info->window_left = info->window_right = window;
         return read_kinds(reader, family, true, info);
     }
     if (family->slides != QKVI_SLIDES_NEVER) QKV_TRY(read_window(reader, family, &window));
