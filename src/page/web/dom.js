@@ -9,7 +9,10 @@ const hasFocus = node => node.contains(document.activeElement);
 function refill(node, ...children) {
     const place = hasFocus(node) && document.activeElement.dataset.place;
     put(node, ...children);
-    if (place) node.querySelector(`[data-place="${place}"]`)?.focus();
+    if (place)
+        [...node.querySelectorAll("[data-place]")]
+            .find(made => made.dataset.place === place)
+            ?.focus();
 }
 const clamp = (x, low, high) => max(low, min(high, x));
 const panelWidth = () => byId("panel").clientWidth;

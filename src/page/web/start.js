@@ -134,11 +134,14 @@ const labelTexts = {
     "same-token": ["looks", "look", "at the same token elsewhere", "mass_same_token"],
     "coreference-like": ["looks", "look", "from a pronoun at a noun before it", "antecedent"]
 };
+/* A label may be any text, and every object has a constructor. */
+const labelText = label =>
+    Object.hasOwn(labelTexts, label) ? labelTexts[label] : ["has", "have", `the label ${label}`];
 function labelFindings() {
     const labels = [...new Set(heads().map(i => HEADS[i].label).filter(Boolean))];
     return labels.map(label => {
         const mine = heads().filter(i => HEADS[i].label === label),
-              [one, many, text, key] = labelTexts[label] || ["has", "have", `the label ${label}`],
+              [one, many, text, key] = labelText(label),
               known = key in statNames && Number.isFinite(numberOf(mine[0], key)),
               best = known ? mine.sort((a, b) => numberOf(b, key) - numberOf(a, key))[0] : mine[0];
         return {

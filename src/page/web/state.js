@@ -92,14 +92,24 @@ function writeAddress() {
     history.replaceState(
         null, "", `#${placeName(state.head)}/${state.query}/${state.key}/${state.tab}`);
 }
+/* A % that escapes nothing is itself. */
+const unescaped = text => {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return text;
+    }
+};
+/* Any address gives a view: a part that names nothing is as if it were not there. */
 function readAddress() {
-    const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
+    const [head, query, key, tab] = unescaped(location.hash.slice(1)).split("/");
     const found = HEADS.findIndex((_, i) => placeName(i) === head);
     const numbered = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
     if (found >= 0) state.head = found;
     state.query = numbered(query, M) ?? firstQuery();
     state.key = numbered(key, N) ?? strongest();
-    if (tabs[tab] || found >= 0) state.tab = tabs[tab] ? tab : "tokens";
+    const isTab = Object.hasOwn(tabs, tab);  // every object has a constructor
+    if (isTab || found >= 0) state.tab = isTab ? tab : "tokens";
     Object.assign(state, {more: [], hover: null});
     place.fitted = true;
     mapHands.fit();

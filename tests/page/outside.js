@@ -1,0 +1,118 @@
+/*
+ * node outside.js FOLDER: the page's scripts in FOLDER, without a browser, on names that come from outside: any address gives a
+ * view, any label of a head a sentence, and any name of a table keeps the focus. Names of what every object has are names as others are.
+ */
+"use strict";
+const {readFileSync} = require("fs"), assert = require("assert");
+const folder = process.argv[2];
+let cases = 0;
+
+/* The script of a file, which sees `given` as its globals; `names` of it come back. */
+function load(file, given, names) {
+    const source = readFileSync(`${folder}/${file}`, "utf8");
+    return new Function(...Object.keys(given), `${source}; return {${names}};`)(...Object.values(given));
+}
+const INHERITED = [...Object.getOwnPropertyNames(Object.prototype), "prototype"];
+
+// ---- The address ----
+
+function page() {
+    const location = {hash: ""}, places = ["0.0", "0.1", "3.2.1"];
+    const made = load(
+        "state.js", {
+            max: Math.max,
+            min: Math.min,
+            M: 5,
+            N: 7,
+            HEADS: [{}, {}, {}],
+            manifest: {query: 2},
+            asked: {},
+            listOf: (n, make) => Array.from({length: n}, (_, i) => make(i)),
+            row: () => [0, 0, 0, 0, 1, 0, 0],
+            largest: weights => [weights.indexOf(Math.max(...weights))],
+            placeName: i => places[i],
+            place: {},
+            mapHands: {fit() {}},
+            location
+        },
+        "state, tabs, readAddress");
+    for (const id of ["start", "tokens", "matrix"]) made.tabs[id] = {show() {}, draw() {}};
+    return {
+        at(address) {
+            location.hash = address && "#" + address;
+            made.readAddress();
+            const {head, query, key, tab} = made.state;
+            return [head, query, key, tab].join();
+        }
+    };
+}
+function gives(address, wanted) {
+    cases++;
+    let got;
+    try {
+        got = page().at(address);
+    } catch (error) {
+        got = error;
+    }
+    assert.strictEqual(String(got), wanted, `#${address}`);
+}
+
+gives("", "0,2,4,start");
+gives("0.1/1/6/matrix", "1,1,6,matrix");
+gives("3.2.1/1/6/tokens", "2,1,6,tokens");
+gives("0%2E1/1/6/m%61trix", "1,1,6,matrix");
+gives("0.1%2F1%2F6%2Fmatrix", "1,1,6,matrix");
+gives("0.1", "1,2,4,tokens");
+gives("///matrix", "0,2,4,matrix");
+gives("9.9/5/7/matrix", "0,2,4,matrix");
+gives("0.1/-1/1e0/nothing", "1,2,4,tokens");
+gives("0.1/99999999999999999999/ 1/", "1,2,4,tokens");
+// a % that escapes nothing
+for (const bad of ["%", "%%", "%2", "%zz", "%ff", "%C3%28", "%uD800"]) gives(bad, "0,2,4,start");
+gives("0.1/1/6/%", "1,1,6,tokens");
+gives("0.1/%/6/matrix", "1,2,6,matrix");
+for (const name of INHERITED) {
+    gives(`0.1/1/6/${name}`, "1,1,6,tokens");
+    gives(`${name}/1/6/${name}`, "0,1,6,start");
+    gives(name, "0,2,4,start");
+}
+
+// ---- Labels of heads ----
+
+for (const label of [...INHERITED, "next", "a label of a caller"]) {
+    cases++;
+    const {labelFindings} = load(
+        "start.js", {
+            tabs: {},
+            HEADS: [{label}, {}],
+            headOrder: () => [0, 1],
+            statNames: {},
+            placeName: i => `0.${i}`,
+            el: (name, attributes, ...children) => children.join(""),
+            define: text => text
+        },
+        "labelFindings");
+    const [{text}] = labelFindings();
+    assert.strictEqual(
+        text.join(""), label === "next" ? "Head 0.0 looks at the token after the query." : `Head 0.0 has the label ${label}.`);
+}
+
+// ---- Names of tables ----
+
+for (const place of ["12", "a \"table\"] 3", "back\\slash 4", ...INHERITED]) {
+    cases++;
+    let focused = null;
+    const button = name => ({dataset: {place: name}, focus: () => focused = name});
+    const active = button(place), children = [button("other"), button(place)];
+    const node = {
+        contains: () => true,
+        replaceChildren() {},
+        // a selector of the attribute alone; others are left to the browser, which fails at a bare quote
+        querySelectorAll: selector => (assert.strictEqual(selector, "[data-place]"), children),
+        querySelector: selector => assert.fail(`${selector} has a name from outside`)
+    };
+    load("dom.js", {document: {activeElement: active}}, "refill").refill(node, ...children);
+    assert.strictEqual(focused, place);
+}
+
+console.log(`${cases} cases`);
