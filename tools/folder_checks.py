@@ -123,7 +123,7 @@ def wants_refusal(call, words):
 
 
 def segments(config, ids):
-    return {} if config.model_type == "distilbert" else {"token_type_ids": torch.zeros(1, len(ids), dtype=torch.long)}
+    return {} if config.model_type in ("distilbert", "modernbert") else {"token_type_ids": torch.zeros(1, len(ids), dtype=torch.long)}
 
 
 def encoder(tool, reference, text):
