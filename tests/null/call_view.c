@@ -1,4 +1,6 @@
 /* view.h: see nulls.h. */
+#include <stdbool.h>
+
 #include "null/nulls.h"
 #include "qkv/page.h"
 #include "qkv/picture.h"
