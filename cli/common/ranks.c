@@ -54,9 +54,8 @@ int ranks_agree_on(int code, const struct ranks_fact *fact) {
     static int failed;
     const int size = ranks_size();
     if (failed || size == 1) return failed ? failed : code;
-    struct outcome mine = { .code = code, .hash = fact ? fact->hash : 0 }, *const all =
-                                                                               calloc((size_t)size,
-                                                                                      sizeof *all);
+    struct outcome mine = { .code = code, .hash = fact ? fact->hash : 0 };
+    struct outcome *const all = calloc((size_t)size, sizeof *all);
     if (!all) abort(); /* which ends the job */
     if (code) memcpy(mine.message, cli_kept, sizeof mine.message);
     if (fact) snprintf(mine.shown, sizeof mine.shown, "%s", fact->shown);
