@@ -64,6 +64,18 @@ def why_not(x: Tensor) -> str | None:
     return None
 
 
+def refuse_unset(x: Tensor, name: str) -> None:
+    """Refuses a subclass whose memory need not be its elements, and which does not see operators either."""
+    if says_for_itself(type(x)) and not wraps(type(x)):
+        raise UnsupportedError(f"{name} is {why_not(x)}")
+
+
+def refuse_elsewhere(x: Tensor, name: str, query: Tensor) -> None:
+    """Refuses a tensor of another device than the query: one without elements would make an o that is not set."""
+    if x.device != query.device:
+        raise DTypeError(f"{name} is on {x.device}, and query is on {query.device}: they must be on the same")
+
+
 def settled(x: Tensor, name: str) -> Tensor:
     """The tensor, with its sign and zeros written out, if its memory is its elements; else an error that says why."""
     reason = why_not(x)

@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from .. import tensors
-from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError, UnsupportedError
 from . import bridge, formula, operators
 
 _C, small, is_grad_enabled, is_compiling = torch._C, bridge.small, torch.is_grad_enabled, torch.compiler.is_compiling
@@ -78,10 +78,9 @@ def _refuse_others(q: Tensor, *others: Tensor | None) -> None:
     for x, name in zip((q, *others), operators.NAMES):
         if x is None:
             continue
-        if tensors.says_for_itself(type(x)) and not tensors.wraps(type(x)):
-            raise UnsupportedError(f"{name} is {tensors.why_not(x)}")
-        if x.device != q.device and x.dim():
-            raise DTypeError(f"{name} is on {x.device}, and query is on {q.device}: they must be on the same")
+        tensors.refuse_unset(x, name)
+        if x.dim():  # a seed is one number
+            tensors.refuse_elsewhere(x, name, q)
 
 
 def _by_formula(*given: Tensor | None) -> bool:

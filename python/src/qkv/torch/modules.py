@@ -32,8 +32,8 @@ class MultiheadAttention(torch.nn.MultiheadAttention):  # type: ignore[misc,unus
         if need_weights:
             raise UnsupportedError("need_weights=True stores len_q x len_k weights: qkv.heads shows them without")
         for name, x in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
-            if x is not None and tensors.says_for_itself(type(x)) and not tensors.wraps(type(x)):
-                raise UnsupportedError(f"{name} is {tensors.why_not(x)}")
+            if x is not None:
+                tensors.refuse_unset(x, name)
         batched = query.dim() == 3
         if not batched:
             query, key, value = (x[None] for x in (query, key, value))

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from .. import tensors
-from ..errors import DTypeError
 from . import bridge, fast
 from .formula import differentiable
 
@@ -82,8 +81,8 @@ def _checked_backward(*given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | Non
 
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
     for x, name in zip((k, v, rules[0]), NAMES[1:]):
-        if x is not None and x.device != q.device:
-            raise DTypeError(f"{name} is on {x.device}, and query is on {q.device}: they must be on the same")
+        if x is not None:
+            tensors.refuse_elsewhere(x, name, q)
     return _new_o(q, v), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
