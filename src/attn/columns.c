@@ -231,7 +231,9 @@ qkv_status qkv_attention_columns_workspace(qkv_ctx *ctx, const qkv_attention_des
     QKV_TRY(qkvi_ctx_begin(ctx));
     qkv_status status = qkvi_columns_shape(desc, given, &x, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
-    if (status == QKV_OK) {
+    if (status == QKV_OK && qkvi_columns_asks_nothing(&x)) {
+        status = qkvi_weights_bytes(&x.p, ctx, bytes);
+    } else if (status == QKV_OK) {
         pass y = { .n_heads = 0 };
         plan(&y, &x, ctx);
         status = size_of(&y, ctx, bytes);

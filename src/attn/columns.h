@@ -44,6 +44,12 @@ typedef struct qkvi_rectangle {
     int64_t row;
 } qkvi_rectangle;
 
+/* Does it request no sum? The workspace is then that of weights, below. */
+bool qkvi_columns_asks_nothing(const qkvi_columns_problem *x);
+
+/* The workspace of any rectangle of weights. */
+QKV_NODISCARD qkv_status qkvi_weights_bytes(const qkvi_problem *problem, qkv_ctx *ctx,
+                                            size_t *bytes);
 QKV_NODISCARD qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const void *q,
                                            const void *k, const float *lse, const qkvi_rectangle *r,
                                            const qkv_call_options *call, qkvi_columns_problem *x,

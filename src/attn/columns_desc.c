@@ -94,6 +94,12 @@ static void add_columns(const qkvi_columns_problem *x, qkvi_arrays *all) {
                         false);
 }
 
+bool qkvi_columns_asks_nothing(const qkvi_columns_problem *x) {
+    const qkv_attention_columns *w = &x->want;
+    return !x->by_key && !x->tiles && !x->diagonals && !w->tile_rows && !w->n_cells && !w->n_tiny &&
+           !w->n_empty_rows && !w->n_nan_rows;
+}
+
 /* Whatever repeats is looked at once. */
 static qkv_status check_weights(const qkvi_columns_problem *x, qkv_error *e) {
     const qkvi_problem *p = &x->p;

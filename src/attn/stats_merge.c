@@ -78,7 +78,6 @@ typedef struct merged_row {
     bool nan, empty;
 } merged_row;
 
-static double exp_of(double x) { return vd_exp(vd_set1(x))[0]; }
 static double log_of(double x) { return vd_log(vd_set1(x))[0]; }
 
 /* Of zeros the positive one. */
@@ -91,7 +90,7 @@ static int64_t place(const qkv_attention_stats *s, const merged_row *r) {
 /* The part's share; 0 without a key. */
 static double share(const stats_merge *x, const merged_row *r, int n) {
     const float lse = x->lse_parts[n][r->lse_at];
-    return lse == -INFINITY ? 0 : exp_of((double)lse - r->lse);
+    return lse == -INFINITY ? 0 : vd_exp_one((double)lse - r->lse);
 }
 
 static void find_lse(const stats_merge *x, merged_row *r) {
@@ -105,7 +104,7 @@ static void find_lse(const stats_merge *x, merged_row *r) {
     if (r->nan || r->empty) return;
     for (int n = 0; n < x->n_parts; n++)
         if (x->lse_parts[n][r->lse_at] != -INFINITY)
-            sum += exp_of((double)x->lse_parts[n][r->lse_at] - most);
+            sum += vd_exp_one((double)x->lse_parts[n][r->lse_at] - most);
     r->lse = most + log_of(sum);
 }
 

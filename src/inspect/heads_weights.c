@@ -101,7 +101,8 @@ static qkv_status weights_of(qkv_heads *heads, int64_t index, int64_t i0, int64_
                (size_t)(j1 - j0) * sizeof *weights);
     if (mean) return QKV_OK;
     QKV_TRY(view_of(heads, index, &v, error));
-    QKV_TRY(bring(heads, QKV_OK, (qkvi_range){ i0, i1 }, (qkvi_range){ j0, j1 }, &v, error));
+    QKV_TRY(bring(heads, QKV_OK, (qkvi_range){ i0, i1 }, (qkvi_range){ 0, heads->info.n_keys }, &v,
+                  error)); /* a row is normalised over all its keys */
     const int64_t columns = qkvi_max_i64(j1 - j0, 1),
                   step = qkvi_max_i64(QKV_WEIGHTS_MAX_CELLS / columns, 1);
     qkv_status status = QKV_OK;

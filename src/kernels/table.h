@@ -79,6 +79,12 @@ typedef struct qkvi_kernels {
     void (*columns_end)(qkvi_columns_scratch *own);
 
     /*
+     * The block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row; most[i *
+     * step] is the greatest s of row i in the block, -inf if there is none, sum[i * step] that of its e.
+     */
+    void (*columns_weights)(const qkvi_columns *c, double *most, double *sum, int64_t step);
+
+    /*
      * Packing of n rows of x, dense along channels, by their type. see: a bit for each row, 32 to a
      * word, NULL for all; rows without a bit are not read and are zeros. So is everything beyond
      * the last row or channel, up to the end of the panel. pack_channels: [ceil(dim / 32)][rows][32

@@ -104,6 +104,12 @@ static inline void begin_run(int64_t n) {
     }
 }
 
+/* The row sums to 1: its other weights share the rest evenly. */
+static inline void set_weight(int64_t layer, int64_t head, int64_t i, int64_t j, float p) {
+    for (int64_t t = 0; t < run.n; t++)
+        *log_weight(layer, head, i, t) = logf(t == j ? p : (1 - p) / (float)(run.n - 1));
+}
+
 static int32_t ids[MAX_N];
 static uint8_t special[MAX_N];
 

@@ -337,7 +337,11 @@ class Problem(Descriptor):
 
     def weights(self, lse: Any, *, batch: int = 0, head: int = 0, rows: tuple[int, int] | None = None,
                 keys: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
-        """Weights of one head: queries rows[0] to rows[1] - 1 and keys keys[0] to keys[1] - 1; None: all."""
+        """Weights of one head: queries rows[0] to rows[1] - 1 and keys keys[0] to keys[1] - 1; None: all.
+
+        They are normalised by each row's own sum over all its keys (and its sink): a row sums to 1 whatever
+        the scores are. lse only says which rows have no keys, or are NaN.
+        """
         desc = self._of_call()
         of_rows = self._lse(lse)
         batch = integer(batch, "batch", least=0, most=desc.n_batch - 1)

@@ -17,6 +17,7 @@
 #include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/attend_classes.h"
 #include "kernels/tmpl/columns.h"
+#include "kernels/tmpl/columns_weights.h"
 #include "kernels/tmpl/decode.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
@@ -42,6 +43,7 @@ const qkvi_kernels ISA_TABLE = {
     .attend_small = attend_small,
     .columns_block = columns_block,
     .columns_end = columns_end,
+    .columns_weights = columns_weights,
     .pack_channels = EACH_TYPE(pack_channels),
     .pack_keys = EACH_TYPE(pack_keys),
     .pack_channel_pairs = pack_channel_pairs,

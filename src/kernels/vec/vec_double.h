@@ -27,6 +27,7 @@
 enum { VD_LANES = 8, VD_WIDTH = VD_BYTES / 8 };
 
 typedef double vd __attribute__((vector_size(VD_BYTES)));
+typedef float vd_floats __attribute__((vector_size(VD_BYTES / 2)));
 typedef int64_t vl __attribute__((vector_size(VD_BYTES))); /* truth values are 0 and -1 */
 typedef uint64_t vu __attribute__((vector_size(VD_BYTES)));
 
@@ -65,6 +66,16 @@ VD_INLINE vd vd_gather2(const double *p, const int32_t *at) {
     return (vd)VD_EACH(VD_PICKED);
 }
 VD_INLINE void vd_store(double *p, vd a) { memcpy(p, &a, sizeof a); }
+VD_INLINE vd vd_load_floats(const float *p) {
+    vd_floats a;
+    memcpy(&a, p, sizeof a);
+    return __builtin_convertvector(a, vd);
+}
+/* Rounded to the nearest floats. */
+VD_INLINE void vd_store_floats(float *p, vd a) {
+    const vd_floats x = __builtin_convertvector(a, vd_floats);
+    memcpy(p, &x, sizeof x);
+}
 VD_INLINE vd vd_keep(vl m, vd a) { return (vd)(m & (vl)a); } /* 0 elsewhere */
 VD_INLINE vd vd_select(vl m, vd a, vd b) { return (vd)((m & (vl)a) | (~m & (vl)b)); }
 /* Whether it is true anywhere. */
@@ -110,6 +121,9 @@ VD_INLINE vd vd_exp(vd x) {
     const vd y = (vd)((vu)p + ((vu)shifted << 52)); /* the low bits of shifted are n */
     return vd_keep(x >= vd_set1(-708), y);
 }
+
+/* The same of one number. */
+VD_INLINE double vd_exp_one(double x) { return vd_exp(vd_set1(x))[0]; }
 
 /*
  * ln x for normal x > 0: x = 2^e m, m in [√½, √2); ln m = 2 artanh s, s = (m - 1) / (m + 1), by its

@@ -6,7 +6,7 @@
 #include "kernels/vec/vec_double.h"
 
 double qkvi_log(double x) { return vd_log(vd_set1(x))[0]; }
-double qkvi_exp(double x) { return vd_exp(vd_set1(x))[0]; }
+double qkvi_exp(double x) { return vd_exp_one(x); }
 
 qkv_status qkvi_row_read(int64_t n, const float *logits, double *x, qkv_error *error) {
     int wrong = 0, finite = 0;
