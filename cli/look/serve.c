@@ -22,7 +22,8 @@ static const char html[] = "text/html; charset=utf-8";
 
 struct service {
     struct look_job *job;
-    struct text first, pair; /* TEXT of the command line and --pair; bytes NULL: none */
+    struct text first, pair;   /* TEXT of the command line and --pair; bytes NULL: none */
+    struct serve_answer start; /* made before there is a thread that uses the model */
     qkv_text *page;
 };
 
@@ -61,27 +62,31 @@ static void put_hole(void *user, const char *hole) {
     }
 }
 
-static void answer_start(const struct service *service, struct serve_answer *answer) {
-    FILE *const out = open_memstream(&answer->bytes, &answer->n);
+static void make_start(struct service *service) {
+    struct serve_answer *const start = &service->start;
+    FILE *const out = open_memstream(&start->bytes, &start->n);
     const void *const user[2] = { service, out };
     if (!out) {
-        serve_refuse(answer, 500);
+        serve_refuse(start, 500);
         return;
     }
     template_write(out, serve_start_text, put_hole, (void *)(uintptr_t)user);
-    take(out, answer, 200, html, start_policy);
+    take(out, start, 200, html, start_policy);
+}
+
+/* A copy of what is there. */
+static void answer_with(struct serve_answer *answer, struct serve_answer what) {
+    *answer = what;
+    answer->bytes = malloc(what.n + 1);
+    if (answer->bytes && what.bytes)
+        memcpy(answer->bytes, what.bytes, what.n);
+    else
+        serve_refuse(answer, 500);
 }
 
 static void answer_file(struct serve_answer *answer, const char *text, const char *type) {
-    answer->bytes = strdup(text);
-    if (!answer->bytes) {
-        serve_refuse(answer, 500);
-        return;
-    }
-    answer->n = strlen(text);
-    answer->status = 200;
-    answer->type = type;
-    answer->policy = start_policy;
+    char *const bytes = (char *)(uintptr_t)text; /* read only */
+    answer_with(answer, (struct serve_answer){ 200, type, start_policy, bytes, strlen(text) });
 }
 
 static void answer_error(struct serve_answer *answer, const char *message) {
@@ -127,8 +132,9 @@ static bool is_form(struct http_text type) {
            (type.n == n || type.at[n] == ';');
 }
 
-static void answer_form(struct service *service, const struct http_request *request,
-                        struct serve_answer *answer) {
+static void compute_page(void *user, const struct http_request *request,
+                         struct serve_answer *answer) {
+    struct service *const service = user;
     struct text text = { malloc(request->body.n + 1), 0 };
     if (!text.bytes)
         serve_refuse(answer, 500);
@@ -141,22 +147,23 @@ static void answer_form(struct service *service, const struct http_request *requ
     free(text.bytes);
 }
 
-static void answer_request(void *user, const struct http_request *request, struct http_text name,
+static bool answer_request(void *user, const struct http_request *request, struct http_text name,
                            struct serve_answer *answer) {
-    struct service *const service = user;
+    const struct service *const service = user;
     const bool is_page = http_is(name, "page");
     if (!is_page && !http_is(name, "") && !http_is(name, "start.css") && !http_is(name, "start.js"))
         serve_refuse(answer, 404);
     else if (is_page != request->is_post)
         serve_refuse(answer, 405);
     else if (is_page)
-        answer_form(service, request, answer);
+        return false;
     else if (http_is(name, "start.css"))
         answer_file(answer, serve_style_text, "text/css; charset=utf-8");
     else if (http_is(name, "start.js"))
         answer_file(answer, serve_script_text, "text/javascript; charset=utf-8");
     else
-        answer_start(service, answer);
+        answer_with(answer, service->start);
+    return true;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -173,12 +180,15 @@ int look_serve(const struct cli_command *command, const struct look_options *opt
     const struct serve_site site = { .port = (int)options->port.value,
                                      .quiet = options->common.quiet,
                                      .answer = answer_request,
+                                     .compute = compute_page,
                                      .user = &service };
     asked.out = "page.html"; /* its ending says what is asked for */
     asked.page = &service.page;
     int code = look_job_open(&job, command, &asked);
     asked.common.quiet = true;
+    if (code == EXIT_OK) make_start(&service);
     if (code == EXIT_OK) code = serve(&site);
+    free(service.start.bytes);
     look_job_close(&job);
     /* Ctrl-C is how this ends */
     if (code == EXIT_OK) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);

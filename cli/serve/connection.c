@@ -3,6 +3,7 @@
  * so that what it still sends does not take the answer away. Each step has a time limit.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -40,8 +41,7 @@ static const char headers[] = "HTTP/1.1 %d %s\r\n"
                               "Cache-Control: no-store\r\n"
                               "Connection: close\r\n\r\n";
 
-/* Takes the bytes of the answer. */
-static void begin_writing(struct connection *connection, struct serve_answer *answer) {
+void connection_answer(struct connection *connection, struct serve_answer *answer) {
     enum { HEAD = 1500 };
     const char *const allow = answer->status == 405 ? "Allow: GET, POST\r\n" : "";
     char *const out = malloc(HEAD + answer->n);
@@ -75,7 +75,7 @@ void serve_refuse(struct serve_answer *answer, int status) {
 static void refuse(struct connection *connection, int status) {
     struct serve_answer answer = { .status = 0 };
     serve_refuse(&answer, status);
-    begin_writing(connection, &answer);
+    connection_answer(connection, &answer);
 }
 
 /* ---- What is wrong with a request ------------------------------------------------------------ */
@@ -113,18 +113,21 @@ static int wrong_with(const struct server *server, const struct http_request *re
 
 /* ---- Phases ---------------------------------------------------------------------------------- */
 
-static void answer_whole(struct connection *connection, const struct server *server,
+static void answer_whole(struct connection *connection, struct server *server,
                          const struct http_request *request) {
     const size_t before = TOKEN_LETTERS + 2;
     const struct http_text name = { request->path.at + before, request->path.n - before };
     struct serve_answer answer = { .status = 0 };
-    server->site->answer(server->site->user, request, name, &answer);
-    if (!answer.status) serve_refuse(&answer, 404);
-    begin_writing(connection, &answer);
+    if (server->site->answer(server->site->user, request, name, &answer)) {
+        connection_answer(connection, &answer);
+    } else {
+        connection->phase = CONNECTION_WAITS;
+        connection->number = server->n_waited++;
+    }
 }
 
 /* After some bytes came: is it a request by now? */
-static void look_at(struct connection *connection, const struct server *server) {
+static void look_at(struct connection *connection, struct server *server) {
     struct http_request request;
     const enum http_state state = http_parse(connection->in, connection->n_in, &request);
     if (state == HTTP_REFUSED) {
@@ -151,7 +154,7 @@ static bool make_room(struct connection *connection) {
     return true;
 }
 
-static void read_some(struct connection *connection, const struct server *server) {
+static void read_some(struct connection *connection, struct server *server) {
     while (connection->phase == CONNECTION_READS) {
         if (!make_room(connection)) {
             connection_close(connection);
@@ -196,11 +199,21 @@ static void drop_some(struct connection *connection) {
     if (n >= 0 || errno != EAGAIN) connection_close(connection);
 }
 
-void connection_step(struct connection *connection, const struct server *server) {
+bool connection_waits(struct connection *connection) {
+    struct pollfd polled = { .fd = connection->fd, .events = POLLRDHUP };
+    if (connection->phase != CONNECTION_WAITS) return false;
+    if (poll(&polled, 1, 0) > 0) connection_close(connection);
+    return connection->phase == CONNECTION_WAITS;
+}
+
+void connection_step(struct connection *connection, struct server *server) {
+    if (connection_waits(connection)) return; /* without a limit of time */
     if (connection->phase == CONNECTION_READS) read_some(connection, server);
     if (connection->phase == CONNECTION_WRITES) write_some(connection);
     if (connection->phase == CONNECTION_ENDS) drop_some(connection);
-    if (connection->phase == CONNECTION_FREE || cli_seconds() < connection->until) return;
+    if (connection->phase == CONNECTION_FREE || connection->phase == CONNECTION_WAITS ||
+        cli_seconds() < connection->until)
+        return;
     /* a request that stopped in its middle is told so */
     if (connection->phase == CONNECTION_READS && connection->n_in > 0)
         refuse(connection, 408);

@@ -79,26 +79,51 @@ static void accept_one(const struct server *server, struct connection *list) {
     if (fd >= 0) connection_begin(&list[place], fd);
 }
 
+/* The one that waits longest, if the worker is free for it. */
+static void compute_next(struct worker *worker, struct connection *list) {
+    struct connection *next = NULL;
+    for (int i = 0; i < SERVE_MOST && !worker->busy; i++)
+        if (connection_waits(&list[i]) && (!next || list[i].number < next->number)) next = &list[i];
+    if (next && !worker_begin(worker, next)) {
+        struct serve_answer answer = { .status = 0 };
+        serve_refuse(&answer, 500);
+        connection_answer(next, &answer);
+    }
+}
+
+static short events_of(enum connection_phase phase) {
+    if (phase == CONNECTION_WAITS) return POLLRDHUP;
+    return phase == CONNECTION_WRITES ? POLLOUT : POLLIN;
+}
+
 /* Once: all connections that have something, and a new one if there is room. */
-static void turn(const struct server *server, struct connection *list) {
-    struct pollfd polled[SERVE_MOST + 1] = { { .fd = -1 } };
+static void turn(struct server *server, struct worker *worker, struct connection *list) {
+    enum { LISTENER = SERVE_MOST, WORKER, POLLED };
+    struct pollfd polled[POLLED] = { { .fd = -1 } };
     bool room = false;
     for (int i = 0; i < SERVE_MOST; i++) {
         const enum connection_phase phase = list[i].phase;
         polled[i] = (struct pollfd){ .fd = phase == CONNECTION_FREE ? -1 : list[i].fd,
-                                     .events = phase == CONNECTION_WRITES ? POLLOUT : POLLIN };
+                                     .events = events_of(phase) };
         room = room || phase == CONNECTION_FREE;
     }
-    polled[SERVE_MOST] = (struct pollfd){ .fd = room ? server->listener : -1, .events = POLLIN };
-    wait_for(polled, SERVE_MOST + 1);
-    for (int i = 0; i < SERVE_MOST && !cli_cancelled; i++)
+    polled[LISTENER] = (struct pollfd){ .fd = room ? server->listener : -1, .events = POLLIN };
+    polled[WORKER] = (struct pollfd){ .fd = worker->ends[0], .events = POLLIN };
+    wait_for(polled, POLLED);
+    for (int i = 0; i < SERVE_MOST && !cli_cancelled; i++) {
         if (list[i].phase != CONNECTION_FREE) connection_step(&list[i], server);
-    if (!cli_cancelled && polled[SERVE_MOST].revents) accept_one(server, list);
+        if (list[i].phase == CONNECTION_FREE) worker_forget(worker, &list[i]);
+    }
+    if (!cli_cancelled && polled[WORKER].revents) worker_end(worker);
+    if (!cli_cancelled && polled[LISTENER].revents) accept_one(server, list);
+    if (!cli_cancelled) compute_next(worker, list);
 }
 
 int serve(const struct serve_site *site) {
     struct server server = { .site = site, .listener = -1 };
     struct connection list[SERVE_MOST] = { { .phase = CONNECTION_FREE } };
+    struct worker worker;
+    if (!worker_open(&worker, site)) return cli_fail("--serve: %s", strerror(errno));
     int code = make_token(&server);
     if (code == EXIT_OK) code = listen_here(&server);
     if (code == EXIT_OK) {
@@ -107,7 +132,8 @@ int serve(const struct serve_site *site) {
     }
     if (code == EXIT_OK)
         cli_note(site->quiet, "qkv: open this address in a browser; Ctrl-C ends it");
-    while (code == EXIT_OK && !cli_cancelled) turn(&server, list);
+    while (code == EXIT_OK && !cli_cancelled) turn(&server, &worker, list);
+    worker_close(&worker);
     for (int i = 0; i < SERVE_MOST; i++) connection_close(&list[i]);
     if (server.listener >= 0) close(server.listener);
     return code;

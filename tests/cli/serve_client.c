@@ -53,7 +53,8 @@ static int send_all(int fd, int pause) {
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     const int fd = connect_to(argv[1]);
-    if (send_all(fd, argc > 2 ? atoi(argv[2]) : 0))
+    const int leaves = argc > 2 && strcmp(argv[2], "leaves") == 0;
+    if (send_all(fd, argc > 2 && !leaves ? atoi(argv[2]) : 0) && !leaves)
         while (print_some(fd)) {
         }
     close(fd);

@@ -215,6 +215,37 @@ done
 crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: 8\n\ntext=the" | client leaves
 get "/$token/"
 status 200
+# ---- While a text is computed ------------------------------------------------------------------
+# of FILE TEXT: its request
+of() { { crlf "POST /$token/page HTTP/1.1\nHost: 127.0.0.1:$port\n${own}Content-Length: $((5 + ${#2}))\n\n"; printf 'text=%s' "$2"; } >"$1"; }
+cpu_of_server() { cut -d ' ' -f 14,15 "/proc/$process/stat" | tr ' ' '\n' | awk '{ sum += $1 } END { print sum }'; }
+ends INT
+serve --quiet --slide 6 --head 1.0
+of "$d/long.sent" "$(letters 6000 | sed 's/./a+/g')"
+before=$(cpu_of_server)
+client <"$d/long.sent"
+status 200
+cost=$(($(cpu_of_server) - before))
+before=$(cpu_of_server)
+beside long "$d/long.sent"
+connected 1
+# The start page does not wait; texts whose clients leave are not computed; one that stays is, in its turn.
+for i in $(seq 20); do client leaves <"$d/long.sent"; done
+get "/$token/"
+status 200
+check "the start page came after the text" test ! -s "$d/long"
+post "/$token/page" "text=the+man" "$own"
+status 200
+answered
+check "no page" grep -qa '^HTTP/1.1 200 ' "$d/long"
+now=$(($(cpu_of_server) - before))
+check "$now ticks, where one text costs $cost" test "$now" -lt $((4 * cost + 100))
+# It ends while one is computed.
+beside long "$d/long.sent"
+connected 1
+ends TERM
+answered
+serve "$text" --top 3
 # Another on the same port.
 run look --serve --port "$port" --model "$model"
 code 1
