@@ -36,7 +36,7 @@ qkv_status explain_report(struct explain *e, explain_maker *make, qkv_error *err
 
 /* ---- Without a text -------------------------------------------------------------------------- */
 
-/* A picture (--no-scale and --positions only), JSON (--no-scale only), or a report. */
+/* A picture (--no-scale and --positions only), JSON (--no-scale and --scores only), or a report. */
 static qkv_status answer(struct explain *e, json_t **json, qkv_error *error) {
     const struct explain_options *o = e->options;
     if (o->out && given_ending(o->out, ".html") < 0) {
@@ -45,10 +45,12 @@ static qkv_status answer(struct explain *e, json_t **json, qkv_error *error) {
         if (status == QKV_OK) cli_note(o->common.quiet, "qkv: wrote %s", o->out);
         return status;
     }
-    if (o->common.json) return explain_scale_json(e, json, error);
+    if (o->common.json)
+        return (o->scores ? explain_scores_json : explain_scale_json)(e, json, error);
     return explain_report(e,
                           o->no_scale    ? explain_scale
                           : o->positions ? explain_positions
+                          : o->scores    ? explain_scores
                           : o->q         ? explain_arrays
                                          : explain_example,
                           error);
@@ -63,7 +65,7 @@ static int explain_without(const struct cli_command *command,
     if (code) return code;
     const qkv_status status = answer(&e, &json, &error);
     qkv_ctx_destroy(e.ctx);
-    if (status != QKV_OK && strncmp(error.message, "--query: ", 9) == 0)
+    if (status != QKV_OK && (strncmp(error.message, "--query: ", 9) == 0 || options->scores))
         return cli_usage(command, "%s", error.message);
     if (status != QKV_OK) return cli_fail("%s", error.message);
     return !json || json_print(stdout, json) ? EXIT_OK : EXIT_FAILED;
@@ -71,34 +73,39 @@ static int explain_without(const struct cli_command *command,
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-#define KINDS   "--no-scale|--positions|--shuffle"
+#define KINDS   "--no-scale|--positions|--shuffle|--scores"
 #define MISSING " is missing: arrays are --q, --k and --v"
 #define A_TEXT  "a text|--jsonl"
 #define WITHOUT "%s without a TEXT"
 
 /* What is about another kind of report than the one that is asked for. */
 static const struct given_rule rules[] = {
+    { .these = "--scores", .with = "--no-scale|--positions|--shuffle" },
     { .these = "--no-scale", .with = "--positions|--shuffle" },
     { .these = "--positions", .with = "--shuffle" },
     { .these = "--k|--v", .without = "--q", .message = "--q" MISSING },
     { .these = "--q|--v", .without = "--k", .message = "--k" MISSING },
     { .these = "--q|--k", .without = "--v", .message = "--v" MISSING },
     { .these = "--tokens|--q-tokens", .without = "--q", .message = "%s without --q, --k and --v" },
-    { .these = "--no-scale|--positions", .with = A_TEXT, .message = "a text together with %s" },
+    { .these = "--no-scale|--positions|--scores",
+      .with = A_TEXT,
+      .message = "a text together with %s" },
     { .these = "--q", .with = A_TEXT, .message = "a text together with %s" },
     { .these = "--query|--q|--causal", .with = KINDS },
     { .these = "--causal", .with = A_TEXT, .message = "%s together with a text" },
     { .these = "--shapes", .with = KINDS },
-    { .these = "--pair|--model|--head", .with = "--no-scale|--positions" },
-    { .these = "--no-scale|--positions", .with = "--layer", .message = "--head together with %s" },
+    { .these = "--pair|--model|--head", .with = "--no-scale|--positions|--scores" },
+    { .these = "--no-scale|--positions|--scores",
+      .with = "--layer",
+      .message = "--head together with %s" },
     { .these = "--pair|--model|--head", .without = A_TEXT "|--shuffle", .message = WITHOUT },
     { .these = "--layer", .without = A_TEXT "|--shuffle", .message = "--head without a TEXT" },
     { .these = "--shuffle", .with = "--json|--jsonl", .message = "--json together with %s" },
     { .these = "--json", .with = "--positions" },
-    { .these = "--json", .without = A_TEXT "|--no-scale", .message = WITHOUT },
-    { .these = "--length|--dim", .with = "--no-scale|--shuffle" },
+    { .these = "--json", .without = A_TEXT "|--no-scale|--scores", .message = WITHOUT },
+    { .these = "--length|--dim", .with = "--no-scale|--shuffle|--scores" },
     { .these = "--length|--dim", .without = "--positions", .message = "%s without --positions" },
-    { .these = "--seed", .with = "--positions" },
+    { .these = "--seed", .with = "--positions|--scores" },
     { .these = "--seed",
       .without = "--no-scale|--shuffle",
       .message = "%s without --no-scale or --shuffle" },
@@ -139,6 +146,7 @@ static const struct cli_option explain_table[] = {
     OPTION_FILE("--v", "F", v, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--tokens", "F", tokens, "*"),
     OPTION_FILE("--q-tokens", "F", q_tokens, "*"),
+    OPTION_TEXT("--scores", "S,S,…", scores),
     OPTION_FLAG("--causal", causal),
     OPTION_FLAG("--shapes", shapes),
     OPTION_FLAG("--no-scale", no_scale),

@@ -8,7 +8,7 @@
 
 struct explain_options {
     struct cli_common common;
-    const char *pair, *out, *query, *q, *k, *v, *tokens, *q_tokens;
+    const char *pair, *out, *query, *q, *k, *v, *tokens, *q_tokens, *scores;
     bool shapes, no_scale, positions, shuffle, causal;
     struct arg_int length, dim, seed;
 };
@@ -41,6 +41,10 @@ explain_maker explain_shuffle; /* the order of the words shuffled (shuffle.c) */
 
 /* Without a model: vectors that can be checked by hand (example.c), or of files (arrays.c). */
 explain_maker explain_example, explain_arrays;
+
+/* Softmax of scores that are given (scores.c). */
+explain_maker explain_scores;
+qkv_status explain_scores_json(const struct explain *e, json_t **json, qkv_error *error);
 
 /* Without 1/√d and with it, for d = 4, 16 … 4096; and as curves in the file of -o (scale.c). */
 explain_maker explain_scale;

@@ -106,6 +106,33 @@ run explain --q $weights.LayerNorm.weight --k $weights.LayerNorm.weight --v $wei
 code 1
 err_like 'not an array of numbers of \[n, channels\]'
 
+# ---- Scores alone ------------------------------------------------------------------------------
+
+run explain --scores 4,-1,2.1
+code 0
+no_err
+out_is explain_scores
+run explain --scores "-1e3, -inf ,1000,999.5" --json
+code 0
+no_err
+out_like '^{"scores":\[-1000.0,null,1000.0,999.5\],"weights":\[0.0,0.0,0.622459[0-9]*,0.377540[0-9]*\],"lse":1000.474[0-9]*,"entropy":0.662[0-9]*,"difference":'
+run explain --scores 3,2,1
+code 0
+out_like '^    2  1.000 .* 0.090 '
+for scores in "1,,2" "1,nan" "inf" "1e39" "1 2" "x" "1,2,"; do
+    run explain --scores "$scores"
+    code 2
+    err_like "^qkv explain: --scores: '.*', number [0-9]*, is no number that a float can hold, nor -inf"
+done
+usage explain "--scores: all are -inf, so no key is seen: there are no weights" explain --scores=-inf,-inf
+usage explain "--scores: more than 100" explain --scores "$(seq -s , 101)"
+run explain --scores "$(seq -s , 100)" -o "$d/page.html"
+code 0
+for with in hello --no-scale --positions --shuffle "--query 1" --causal --shapes "--head 0.0" "--model $model" "--seed 1"; do
+    run explain --scores 1,2 $with
+    code 2
+done
+
 # ---- How it is shown ---------------------------------------------------------------------------
 
 run explain "$sentence" --ascii
