@@ -17,11 +17,16 @@ enum {
     DECODE_ALL = 0xFFFF
 };
 
-/* Register tiles: rows, vectors of channels of V, sums of scores at a time. */
+/*
+ * Register tiles: rows, vectors of channels of V, those beside four rows, sums of scores at a time. With
+ * V_HALVES four rows have halves of eight sums.
+ */
 #if V_MR == 12
-enum { DECODE_R = 4, DECODE_W = 4, DECODE_SUMS = 16 };
+enum { DECODE_R = 4, DECODE_W = 4, DECODE_W4 = 4, DECODE_SUMS = 16, DECODE_HALVES = false };
+#elif defined(V_HALVES)
+enum { DECODE_R = 4, DECODE_W = 2, DECODE_W4 = 1, DECODE_SUMS = 4, DECODE_HALVES = true };
 #else
-enum { DECODE_R = 2, DECODE_W = 2, DECODE_SUMS = 4 };
+enum { DECODE_R = 2, DECODE_W = 2, DECODE_W4 = 2, DECODE_SUMS = 4, DECODE_HALVES = false };
 #endif
 
 typedef qkvi_decode decode;
@@ -33,6 +38,16 @@ V_INLINE vf decode_load(const char *row, int64_t c, const qkvi_storage type) {
     if (type == QKVI_STORE_I8) return vf_loadu_i8((const int8_t *)row + c);
     return vf_loadu((const float *)row + c);
 }
+
+#ifdef V_HALVES
+/* 8 elements from channel c on. */
+V_INLINE vh decode_load_half(const char *row, int64_t c, const qkvi_storage type) {
+    if (type == QKVI_STORE_BF16) return vh_loadu_bf16((const uint16_t *)row + c);
+    if (type == QKVI_STORE_F16) return vh_loadu_f16((const uint16_t *)row + c);
+    if (type == QKVI_STORE_I8) return vh_loadu_i8((const int8_t *)row + c);
+    return vh_loadu((const float *)row + c);
+}
+#endif
 
 V_INLINE int64_t decode_elem_bytes(const qkvi_storage type) {
     return type == QKVI_STORE_F32 ? 4 : type == QKVI_STORE_I8 ? 1 : 2;

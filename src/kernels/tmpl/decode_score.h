@@ -59,17 +59,54 @@ V_INLINE void decode_products(const int R, const int K, const float *q, int64_t 
     }
 }
 
+/*
+ * 4 rows times 2 keys, the lower lanes of all sums, then the upper ones: a key is loaded, and becomes
+ * floats, once for all rows.
+ */
+V_INLINE void decode_products_halves(const float *q, int64_t q_row, const char *k, int64_t k_row,
+                                     float *t, int keys, const char *fetch, int64_t fetch_row,
+                                     const qkvi_storage type) {
+#ifdef V_HALVES
+    for (int half = 0; half < 16; half += 8) {
+        vh c[8], x[4];
+        V_UNROLL(8) for (int n = 0; n < 8; n++) c[n] = vh_zero();
+        V_UNROLL_BY(2) for (int64_t d = 0; d < q_row; d += 16) {
+            if (fetch && half == 0) decode_announce_keys(fetch, fetch_row, 2, d, type);
+            V_UNROLL(4) for (int r = 0; r < 4; r++) x[r] = vh_loadu(q + r * q_row + d + half);
+            V_UNROLL(2) for (int e = 0; e < 2; e++) {
+                const vh y = decode_load_half(k + e * k_row, d + half, type);
+                V_UNROLL(4)
+                for (int r = 0; r < 4; r++) c[2 * r + e] = vh_fma(x[r], y, c[2 * r + e]);
+            }
+        }
+        V_UNROLL(4) for (int r = 0; r < 4; r++) {
+            V_UNROLL(2)
+            for (int e = 0; e < 2; e++) vh_store(t + 16 * (r * keys + e) + half, c[2 * r + e]);
+        }
+    }
+#else
+    (void)q, (void)q_row, (void)k, (void)k_row, (void)t, (void)keys, (void)fetch, (void)fetch_row;
+    (void)type;
+#endif
+}
+
 /* R rows times a group; R is 1, 2 or 4. */
 V_INLINE void decode_group_scores(const int R, const float *q, int64_t q_row, const char *k,
                                   int64_t k_row, float *s, const char *fetch, int64_t fetch_row,
                                   const qkvi_storage type) {
-    const int keys = 16 / R, tile = DECODE_SUMS / R;
+    const bool halves = DECODE_HALVES && R == 4;
+    const int keys = 16 / R, tile = halves ? 2 : DECODE_SUMS / R;
     const int64_t fetch_keys = tile * (fetch_row ? fetch_row : q_row * decode_elem_bytes(type));
     _Alignas(64) float t[16 * 16], x[16];
     for (int e = 0; e < QKVI_DECODE_GROUP; e += keys) {
         for (int n = 0; n < keys; n += tile) {
-            decode_products(R, tile, q, q_row, k + (e + n) * k_row, k_row, t + 16 * n, keys, fetch,
-                            fetch_row, type);
+            const char *const at = k + (e + n) * k_row;
+            if (halves)
+                decode_products_halves(q, q_row, at, k_row, t + 16 * n, keys, fetch, fetch_row,
+                                       type);
+            else
+                decode_products(R, tile, q, q_row, at, k_row, t + 16 * n, keys, fetch, fetch_row,
+                                type);
             if (fetch) fetch += fetch_keys;
         }
         vf_store(x, vf_sum_rows(t));

@@ -84,7 +84,7 @@ V_INLINE void decode_value_strip(const int64_t dim, const decode *a, int g, cons
                                  const qkvi_storage type) {
     const int64_t o_row = dim ? dim : a->o_row, size = decode_elem_bytes(type);
     const float *p = a->scratch->s + QKVI_DECODE_GROUP * g;
-    const int64_t wide = 16 * DECODE_W;
+    const int64_t wide = 16 * (a->n_rows >= 4 ? DECODE_W4 : DECODE_W);
     const decode_soon next = decode_next(ahead, g, n / QKVI_DECODE_GROUP, a->head_dim_v * size);
     const bool dense = dim || next.row_bytes == 0;
     const bool fits = a->head_dim_v == o_row && (!dim || next.row_bytes == 0);
@@ -92,7 +92,7 @@ V_INLINE void decode_value_strip(const int64_t dim, const decode *a, int g, cons
     for (int64_t c = 0, step; c < o_row; c += step) {
         step = c + wide <= o_row ? wide : 16;
         soon.row_bytes = dense ? step * size : next.row_bytes;
-        if (step == wide)
+        if (step == 16 * DECODE_W)
             decode_value_rows(DECODE_W, a, p, v + c * size, v_row, n, a->block + c, o_row, begin,
                               soon, type);
         else

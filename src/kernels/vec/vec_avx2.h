@@ -47,6 +47,28 @@ V_INLINE vf vf_loadu_i8(const int8_t *p) {
     return (vf){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8))) };
 }
+
+/*
+ * Half of a vf, one register: for sums of which a vf each would take too many. Templates that have such
+ * sums ask for V_HALVES.
+ */
+#define V_HALVES 1
+typedef __m256 vh;
+V_INLINE vh vh_zero(void) { return _mm256_setzero_ps(); }
+V_INLINE vh vh_loadu(const float *p) { return _mm256_loadu_ps(p); }
+V_INLINE vh vh_loadu_bf16(const uint16_t *p) {
+    const __m128i x = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
+V_INLINE vh vh_loadu_f16(const uint16_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+V_INLINE vh vh_loadu_i8(const int8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+V_INLINE vh vh_fma(vh a, vh b, vh c) { return _mm256_fmadd_ps(a, b, c); }
+V_INLINE void vh_store(float *p, vh a) { _mm256_store_ps(p, a); }
+
 V_INLINE void vf_storeu(float *p, vf a) {
     _mm256_storeu_ps(p, a.l);
     _mm256_storeu_ps(p + 8, a.h);
