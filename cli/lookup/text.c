@@ -142,13 +142,15 @@ void lookup_source(const struct lookup *l, struct caption *caption) {
 }
 
 qkv_status lookup_print(const struct lookup *l, qkv_error *error) {
-    enum { MOST_VALUES = 6 };
+    enum { LEAST_VALUES = 3, MOST_VALUES = 6 };
     struct term term;
     struct report report;
     term_init(&term, stdout, &l->options->common);
     report_begin(&report, 0, false);
     const int64_t room = (term.width - 50) / 9;
-    const int64_t shown = room < 1 ? 1 : room > MOST_VALUES ? MOST_VALUES : room;
+    const int64_t shown = room < LEAST_VALUES  ? LEAST_VALUES
+                          : room > MOST_VALUES ? MOST_VALUES
+                                               : room;
     const int64_t n_shown = shown < l->table->n_values ? shown : l->table->n_values;
     for (int64_t i = 0; i < l->n_queries; i++) {
         if (i > 0) report_text(&report, "%s", "");

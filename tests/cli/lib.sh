@@ -7,6 +7,7 @@
 #   out_like RE, err_like RE   some line of it matches the basic regular expression RE
 #   out_says TEXT   standard output holds TEXT, wherever its lines were broken
 #   out_is FILE          standard output was that of expected/FILE.txt
+#   narrow N ARGS...     runs the tool with N columns: its tables have every number that they have in 200, and no line is wider
 set -u
 qkv=$1
 folder=$2
@@ -113,6 +114,21 @@ err_like() { check "no line of errors like '$1'" grep -q -e "$1" "$folder/err"; 
 out_is() {
     [ -z "${UPDATE:-}" ] || cp "$folder/out" "expected/$1.txt"
     check "standard output is not expected/$1.txt" cmp -s "expected/$1.txt" "$folder/out"
+}
+all_numbers() { grep -o '[0-9][0-9]*\.[0-9][0-9]*' "$1" | sort -u; }
+narrow() {
+    columns=$1
+    shift
+    said="COLUMNS=$columns qkv $*"
+    COLUMNS=200 "$qkv" "$@" </dev/null 2>/dev/null >"$folder/out"
+    all_numbers "$folder/out" >"$folder/wide"
+    COLUMNS=$columns "$qkv" "$@" </dev/null >"$folder/out" 2>"$folder/err"
+    got=$?
+    code 0
+    check "no numbers" test -s "$folder/wide"
+    all_numbers "$folder/out" | comm -23 "$folder/wide" - >"$folder/lost"
+    check "not shown: $(tr '\n' ' ' <"$folder/lost")" empty "$folder/lost"
+    check "a wider line" test "$(grep -c "^    .\{$((columns - 3)),\}$" "$folder/out")" -eq 0
 }
 # A usage error: exact message, exit code 2, nothing on standard output.
 usage() {

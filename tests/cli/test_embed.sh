@@ -204,6 +204,12 @@ out_like '^16 tokens of 2 texts$'
 out_like '^       1  4   it '
 run embed "$text" --tokens --json
 check "tokens" test "$(grep -o '"position"' "$folder/out" | wc -l)" -eq 9
+for columns in 30 36 44 60 80; do
+    narrow $columns embed "The door moved when it opened." "The dog saw it." --tokens --word it
+    for layer in 'layer 0' 1 2 3 4; do out_like " $layer\( \|$\)"; done
+    narrow $columns embed "a dog" "a cat saw the dog" "the mouse"
+    out_like ' nearest'
+done
 usage embed "--word goes with --tokens" embed a --word b
 usage embed "--layer goes with --tokens" embed a --layer 1
 usage embed "--tokens together with --pooling, which is of texts" embed a --tokens --pooling mean

@@ -133,6 +133,13 @@ for columns in 20 40 120 1000; do
     got=$?
     code 0
 done
+# The answer is there on any terminal: columns that have no room stand below the others.
+for columns in 30 31 36 44 45 52 59 80; do
+    narrow $columns lookup "$tables/prices.csv" apricot
+    for name in cosine weight price; do out_like " $name\( \|$\)"; done
+    narrow $columns lookup "$tables/traits.csv" puppy --top 3
+    for name in cosine weight $(head -n 1 "$tables/traits.csv" | cut -d, -f2-4 | tr , ' '); do out_like " $name\( \|$\)"; done
+done
 run lookup "$tables/prices.csv" apricot --ascii
 check "ASCII" test "$(LC_ALL=C grep -c '[^ -~]' "$folder/out")" -eq 0
 run lookup "$tables/prices.csv" "the man" --model "$model" --quiet
