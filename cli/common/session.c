@@ -178,6 +178,44 @@ bool label_is(const char *label, const char *word) {
     return strcmp(label + sizeof space - 1, word + (*word == ' ')) == 0;
 }
 
+void label_where(const uint8_t *is, int64_t n, char *text, size_t bytes) {
+    enum { MOST = 8 };
+    int64_t n_places = 0, told = 0;
+    for (int64_t i = 0; i < n; i++) n_places += is[i] != 0;
+    *text = '\0';
+    for (int64_t i = 0; i < n && told < MOST; i++) {
+        if (!is[i]) continue;
+        text_append(text, bytes, "%s%" PRId64,
+                    told == 0              ? ""
+                    : told + 1 == n_places ? " and "
+                                           : ", ",
+                    i);
+        told++;
+    }
+    if (n_places > MOST) text_append(text, bytes, " and %" PRId64 " more", n_places - MOST);
+}
+
+qkv_status label_find(char *const *labels, int64_t n, const char *option, const char *word,
+                      int64_t *place, qkv_error *error) {
+    char places[200];
+    int64_t n_found = 0;
+    uint8_t *const is = calloc((size_t)n + 1, 1);
+    *place = -1;
+    if (!is) return text_no_memory(error);
+    for (int64_t i = 0; i < n; i++) {
+        if (!label_is(labels[i], word)) continue;
+        is[i] = 1;
+        if (n_found++ == 0) *place = i;
+    }
+    label_where(is, n, places, sizeof places);
+    free(is);
+    if (n_found < 2) return QKV_OK;
+    *place = -1;
+    return text_error(error, QKV_ERR_ARGUMENT,
+                      "%s: '%.60s' stands %" PRId64 " times, at tokens %s: name one by its number",
+                      option, word, n_found, places);
+}
+
 char *session_token(const struct session *session, int32_t id) {
     return token_label(session->tokenizer, id);
 }

@@ -52,6 +52,14 @@ char *token_label(const qkv_tokenizer *tokenizer, int32_t id);
 char *session_token(const struct session *session, int32_t id);
 /* Does a user who writes `word` mean this label? It may be without the sign of a space before it, or with a space. */
 bool label_is(const char *label, const char *word);
+/*
+ * The one token that has the text, -1 if none has, which is no error. If it stands several times, that
+ * is an error which names the option and the places.
+ */
+qkv_status label_find(char *const *labels, int64_t n, const char *option, const char *word,
+                      int64_t *place, qkv_error *error);
+/* "1 and 4", "1, 4 and 7": the first places where is[i] is set, of at most 8. */
+void label_where(const uint8_t *is, int64_t n, char *text, size_t bytes);
 
 /* The same for each token of an input, in a new array. */
 qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,

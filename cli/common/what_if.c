@@ -63,15 +63,39 @@ int what_if_check_drop(const struct cli_command *command, const struct arg_texts
     return EXIT_OK;
 }
 
-/* A place from 0, or every place of a token; how many. */
+/*
+ * "without door", where the token stands once; else which are meant: "without the (all 2, at tokens
+ * 1 and 4)", "without the (token 4, one of 2)".
+ */
+static void say_dropped(struct what_if *what_if, const char *label, const uint8_t *is,
+                        int64_t n_found, int64_t n_alike, int64_t n) {
+    char places[160];
+    add_words(what_if, "without ", label);
+    if (n_alike < 2) return;
+    label_where(is, n, places, sizeof places);
+    if (n_found == n_alike)
+        text_append(what_if->words, WHAT_IF_WORDS, " (all %" PRId64 ", at tokens %s)", n_found,
+                    places);
+    else
+        text_append(what_if->words, WHAT_IF_WORDS, " (token %s, one of %" PRId64 ")", places,
+                    n_alike);
+}
+
+/* A place from 0, or every place of a token; how many. -1: no memory. */
 static int64_t drop(struct what_if *what_if, const char *token, char *const *labels, int64_t n) {
-    int64_t place, n_found = 0;
+    int64_t place, n_found = 0, n_alike = 0;
+    const char *label = NULL;
     const bool number = args_int(token, 0, INT64_MAX, &place);
+    uint8_t *const is = calloc((size_t)n + 1, 1);
+    if (!is) return -1;
     for (int64_t i = 0; i < n; i++) {
         if (number ? i != place : !label_is(labels[i], token)) continue;
-        what_if->dropped[i] = 1;
-        if (n_found++ == 0) add_words(what_if, "without ", labels[i]);
+        what_if->dropped[i] = is[i] = 1;
+        if (n_found++ == 0) label = labels[i];
     }
+    for (int64_t i = 0; label && i < n; i++) n_alike += is[i] || strcmp(labels[i], label) == 0;
+    if (label) say_dropped(what_if, label, is, n_found, n_alike, n);
+    free(is);
     return n_found;
 }
 
@@ -84,7 +108,9 @@ qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, in
         if (!what_if->dropped) what_if->dropped = calloc((size_t)n + 1, 1);
         if (!what_if->dropped) return text_no_memory(error);
         what_if->inputs[0] = what_if->dropped;
-        if (drop(what_if, token, labels, n) == 0)
+        const int64_t n_found = drop(what_if, token, labels, n);
+        if (n_found < 0) return text_no_memory(error);
+        if (n_found == 0)
             return text_error(error, QKV_ERR_ARGUMENT,
                               "--what-if drop: '%s' is none of the %" PRId64 " tokens", token, n);
     }

@@ -16,7 +16,7 @@ struct what_if {
     bool any;
     uint8_t *dropped;          /* [n] of the text; malloc */
     const uint8_t *inputs[1];  /* of the one text */
-    char words[WHAT_IF_WORDS]; /* "causal, temperature 2, without door" */
+    char words[WHAT_IF_WORDS]; /* "causal, temperature 2, without the (token 4, one of 2)" */
 };
 
 /* Reads the options, all but which tokens drop=TOKEN means. An exit code. */

@@ -52,8 +52,12 @@ static qkv_status choose_query(const struct explain_options *o, char *const *lab
                                bool has_tokens, const float *q, int64_t n_queries,
                                struct vectors *x, qkv_error *error) {
     bool found = !o->query || args_int(o->query, 0, n_queries - 1, &x->query);
-    for (int64_t i = 0; !found && has_tokens && i < n_queries; i++)
-        if ((found = label_is(labels[i], o->query))) x->query = i;
+    if (!found && has_tokens) {
+        const qkv_status status =
+            label_find(labels, n_queries, "--query", o->query, &x->query, error);
+        if (status != QKV_OK) return status;
+        found = x->query >= 0;
+    }
     if (!found)
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--query: '%.60s' is no row of %s, which has rows 0 to %" PRId64,

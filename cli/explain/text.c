@@ -7,7 +7,6 @@
 /* The token that --query names: its position, or its text if that stands once. */
 static qkv_status find_query(struct text_job *job, const struct explain *t, const char *name,
                              int64_t *query, qkv_error *error) {
-    int64_t first = -1, second = -1;
     if (args_int(name, 0, INT64_MAX, query)) {
         if (*query < t->input->n) return QKV_OK;
         job->usage = true;
@@ -15,16 +14,10 @@ static qkv_status find_query(struct text_job *job, const struct explain *t, cons
                           "--query: there is no token %s: the text has tokens 0 to %" PRId64, name,
                           t->input->n - 1);
     }
-    for (int64_t i = t->input->n - 1; i >= 0; i--)
-        if (label_is(t->labels[i], name)) second = first, first = i;
-    *query = first;
-    if (first >= 0 && second < 0) return QKV_OK;
     job->usage = true;
-    if (first >= 0)
-        return text_error(error, QKV_ERR_ARGUMENT,
-                          "--query: '%.60s' is token %" PRId64 " and token %" PRId64
-                          ": name one by its number",
-                          name, first, second);
+    const qkv_status status = label_find(t->labels, t->input->n, "--query", name, query, error);
+    if (status == QKV_OK && *query >= 0) job->usage = false;
+    if (status != QKV_OK || *query >= 0) return status;
     return text_error(error, QKV_ERR_ARGUMENT, "--query: the text has no token '%.60s'", name);
 }
 

@@ -17,13 +17,13 @@ static qkv_status take_labels(struct map *map, char *const *queries, char *const
     return QKV_OK;
 }
 
-/* --query as a position or a label; -1: there is none. */
-static int64_t find_query(const struct map *map, const char *words) {
-    int64_t position;
-    if (args_int(words, 0, INT64_MAX, &position)) return position < map->n_queries ? position : -1;
-    for (int64_t i = 0; i < map->n_queries; i++)
-        if (label_is(map->labels[i], words)) return i;
-    return -1;
+/* --query as a position or the label of one token; -1: there is none. */
+static qkv_status find_query(const struct map *map, const char *words, int64_t *query,
+                             qkv_error *error) {
+    if (!args_int(words, 0, INT64_MAX, query))
+        return label_find(map->labels, map->n_queries, "--query", words, query, error);
+    if (*query >= map->n_queries) *query = -1;
+    return QKV_OK;
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -55,11 +55,13 @@ static qkv_status take_head(struct map *map, const struct text_job *job, qkv_err
 static qkv_status choose_query(struct map *map, qkv_error *error) {
     const char *query = map->options->query;
     const struct pair *pair = &map->text.pair;
-    map->query = query ? find_query(map, query) : map->choice.query;
+    map->query = map->choice.query;
     if (!query) return QKV_OK;
-    for (int64_t i = 0; map->query < 0 && pair->next && i < map->n_queries; i++)
-        if (label_is(pair->input_names[i], query)) map->query = i;
-    if (map->query >= 0) return QKV_OK;
+    qkv_status status = find_query(map, query, &map->query, error);
+    if (status == QKV_OK && map->query < 0 && pair->next)
+        status =
+            label_find(pair->input_names, map->n_queries, "--query", query, &map->query, error);
+    if (status != QKV_OK || map->query >= 0) return status;
     return text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of the %" PRId64 " tokens",
                       query, map->n_queries);
 }
@@ -106,8 +108,10 @@ static qkv_status name_arrays(struct map *map, struct array_names names[2], qkv_
 /* The heads of the query that lines come from: the weights of no other are asked for. */
 static qkv_status open_query(qkv_ctx *ctx, struct map *map, qkv_error *error) {
     const char *query = map->options->query;
-    map->query = query ? find_query(map, query) : -1;
+    map->query = -1;
     if (!query) return QKV_OK;
+    const qkv_status status = find_query(map, query, &map->query, error);
+    if (status != QKV_OK) return status;
     if (map->query < 0)
         return text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of %" PRId64 " queries",
                           query, map->n_queries);

@@ -229,7 +229,8 @@ usage explain "--head without a TEXT" explain --head 0.0
 usage explain "--head: there is no 9.0: the model has layers 0 to 3, heads 0 to 3" explain hello --head 9.0
 usage explain "--query: the text has no token 'door'" explain "the box" --query door
 usage explain "--query: there is no token 4: the text has tokens 0 to 3" explain "the box" --query 4
-usage explain "--query: 'the' is token 1 and token 2: name one by its number" explain "the the" --query the
+usage explain "--query: 'the' stands 2 times, at tokens 1 and 2: name one by its number" explain "the the" --query the
+usage explain "--query: 'the' stands 3 times, at tokens 1, 2 and 3: name one by its number" explain "the the the" --query the
 usage explain "--shuffle looks at a head of layer 0, not of layer 2" explain --shuffle --head 2.0
 usage explain "-o: 'a.txt' ends in something else than .html" explain -o a.txt
 usage explain "-o: 'a.txt' ends in none of .html .png .svg .pdf" explain --no-scale -o a.txt
@@ -255,6 +256,8 @@ out_like '^    0  door '
 run explain $vectors --q-tokens "$folder/tokens.txt" --query house
 code 0
 out_like '^    house with k2: '
+printf 'key\nkey\nhouse\n' >"$folder/twice.txt"
+usage explain "--query: 'key' stands 2 times, at tokens 0 and 1: name one by its number" explain $vectors --tokens "$folder/twice.txt" --query key
 run explain $vectors --tokens "$folder/v.csv" --query 1
 code 0
 out_like '^    20 with 20: '

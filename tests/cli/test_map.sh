@@ -125,6 +125,12 @@ out_like '"lines":{"query":3,"keys":\[{"key":[0-9]*,"weight":[^}]*}\(,{[^}]*}\)\
 map --json --query opened
 code 0
 out_like '"lines":{"query":3,'
+run map "the man saw the man" $m --query the
+code 1
+err "qkv: --query: 'the' stands 2 times, at tokens 1 and 4: name one by its number"
+run map "the man saw the man" $m --query 4 --json
+code 0
+out_like '"lines":{"query":4,'
 map --pair "the [MASK]" --json
 code 0
 out_like '"token":"\[SEP\]"'

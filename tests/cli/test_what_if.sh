@@ -57,7 +57,16 @@ check "nothing is hidden" test "$(grep -c '"modified":"\|"dropped":\[' "$d/a.htm
 # A token by its place, all places of one; lines of JSON each find their own.
 feed '"the man opened the door"' look $m --jsonl --what-if drop=the
 code 0
-out_like '"what_if":"without the"'
+out_like '"what_if":"without the (all 2, at tokens 1 and 4)"'
+dropped() { grep -o '"dropped":\[[0-9,]*\]' "$d/a.html"; }
+run look "the man opened the door" $m --quiet --what-if drop=the -o "$d/a.html"
+check "the words" grep -qF '(without the (all 2, at tokens 1 and 4))' "$d/a.html"
+check "what is dropped" test "$(dropped)" = '"dropped":[0,1,0,0,1,0,0]'
+run look "the man opened the door" $m --quiet --what-if drop=4 -o "$d/a.html"
+check "the words" grep -qF '(without the (token 4, one of 2))' "$d/a.html"
+check "what is dropped" test "$(dropped)" = '"dropped":[0,0,0,0,1,0,0]'
+run look "the man opened the door" $m --quiet --what-if drop=man -o "$d/a.html"
+check "the words" grep -qF '(without man)' "$d/a.html"
 feed '"a man"' look $m --jsonl --what-if drop=the
 code 1
 out_like "\"error\":\"line 1: --what-if drop: 'the' is none of the 4 tokens\""
