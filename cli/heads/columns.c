@@ -19,12 +19,16 @@ const qkv_head_number *head_column_of(const qkv_head_rule *rule) {
     return head_column_at(head_column_find(rule->number, strlen(rule->number)));
 }
 
+static bool is_word(const char *word, const char *name, size_t n_bytes) {
+    return strlen(word) == n_bytes && memcmp(word, name, n_bytes) == 0;
+}
+
 int head_column_find(const char *name, size_t n_bytes) {
     const qkv_head_number *column;
     for (int c = 0; (column = head_column_at(c)); c++)
-        if (column->title && strlen(column->name) == n_bytes &&
-            memcmp(column->name, name, n_bytes) == 0)
-            return c;
+        if (column->title && is_word(column->name, name, n_bytes)) return c;
+    for (int c = 0; (column = head_column_at(c)); c++)
+        if (column->title && is_word(column->title, name, n_bytes)) return c;
     return -1;
 }
 

@@ -12,7 +12,10 @@
 /* Numbers of heads (qkv/heads.h), and behind them the distance of --like. */
 enum { MAX_COLUMNS = 48, NEEDS_LIKE = 1 << 16 };
 
-/* The index-th column, NULL past the end; by name, -1 if there is none that is shown. */
+/*
+ * The index-th column, NULL past the end; by name, or as its heading is printed, -1 if there is
+ * none that is shown.
+ */
 const qkv_head_number *head_column_at(int index);
 int head_column_find(const char *name, size_t n_bytes);
 /* The column of the number of a rule for labels. */

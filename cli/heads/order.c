@@ -26,10 +26,29 @@ static int check_texts(const struct cli_command *command, const struct heads_opt
         option, name);
 }
 
+/* "; did you mean 'H'?", or ": there are entropy (H), ..." */
+static void add_known(char *text, size_t bytes, const char *word, bool places) {
+    const char *names[2 * MAX_COLUMNS + 1] = { NULL };
+    const qkv_head_number *column;
+    for (int i = 0, n = 0; (column = head_column_at(i)); i++) {
+        if (!column->title) continue;
+        names[n++] = column->name;
+        names[n++] = column->title;
+    }
+    const char *const nearest = args_nearest(word, names);
+    if (nearest) {
+        text_append(text, bytes, "; did you mean '%s'?", nearest);
+        return;
+    }
+    text_append(text, bytes, ": there are %s", places ? "head, label, " : "");
+    for (int n = 0; names[n]; n += 2)
+        text_append(text, bytes, "%s%s (%s)", n ? ", " : "", names[n], names[n + 1]);
+}
+
+/* places: heads and labels are columns, too. */
 static int check_column(const struct cli_command *command, const struct heads_options *options,
-                        const char *option, const char *name, size_t n_bytes) {
-    char word[64];
-    const char *names[MAX_COLUMNS + 1] = { NULL };
+                        const char *option, const char *name, size_t n_bytes, bool places) {
+    char word[64], known[900] = "";
     const int at = head_column_find(name, n_bytes);
     const qkv_head_number *column = at < 0 ? NULL : head_column_at(at);
     if (column && column->needs & QKV_NEEDS_PROBES && !options->probes && !options->grammar)
@@ -37,13 +56,9 @@ static int check_column(const struct cli_command *command, const struct heads_op
     if (column && column->needs & NEEDS_LIKE && !options->like)
         return cli_usage(command, "%s: %s is known with --like only", option, column->name);
     if (column) return check_texts(command, options, option, column->name, column);
-    for (int i = 0, n = 0; (column = head_column_at(i)); i++)
-        if (column->title) names[n++] = column->name;
     snprintf(word, sizeof word, "%.*s", (int)n_bytes, name);
-    const char *nearest = args_nearest(word, names);
-    return cli_usage(command, "%s: there is no column '%s'%s%s%s", option, word,
-                     nearest ? "; did you mean '" : "; 'qkv help heads' lists them",
-                     nearest ? nearest : "", nearest ? "'?" : "");
+    add_known(known, sizeof known, word, places);
+    return cli_usage(command, "%s: there is no column '%s'%s", option, word, known);
 }
 
 static int check_label(const struct cli_command *command, const struct heads_options *options) {
@@ -67,10 +82,10 @@ static bool is_sortable(const char *name) {
 int heads_check_options(const struct cli_command *command, const struct heads_options *options) {
     int code = EXIT_OK;
     if (options->sort && !is_sortable(options->sort))
-        code = check_column(command, options, "--sort", options->sort, strlen(options->sort));
+        code = check_column(command, options, "--sort", options->sort, strlen(options->sort), true);
     for (const char *at = options->columns; code == EXIT_OK && at && *at;) {
         const size_t n = strcspn(at, ",");
-        code = check_column(command, options, "--columns", at, n);
+        code = check_column(command, options, "--columns", at, n, false);
         at += n + (at[n] == ',');
     }
     if (code == EXIT_OK && options->label) code = check_label(command, options);

@@ -12,10 +12,10 @@ enum { NAME_WIDTH = 6, NUMBER = 6, SPREAD = 6, SHARE = 6 };
 
 /* ---- Which columns --------------------------------------------------------------------------- */
 
-static bool is_asked_for(const char *list, const char *name) {
+static bool is_asked_for(const char *list, int column) {
     for (const char *at = list; *at;) {
         const size_t n = strcspn(at, ",");
-        if (strlen(name) == n && memcmp(at, name, n) == 0) return true;
+        if (head_column_find(at, n) == column) return true;
         at += n + (at[n] == ',');
     }
     return false;
@@ -27,7 +27,7 @@ static bool exists(const struct heads *heads, const qkv_head_number *column) {
 
 static bool is_sorted_by(const struct heads *heads, const qkv_head_number *column) {
     const char *const sort = heads->options->like ? "distance" : heads->options->sort;
-    return sort && strcmp(sort, column->name) == 0;
+    return sort && head_column_at(head_column_find(sort, strlen(sort))) == column;
 }
 
 /* First columns that are never left out: those of probes, of --like, and the one of --sort. */
@@ -51,7 +51,7 @@ static void choose_columns(const struct heads *heads, const struct term *term,
         for (int c = 0; (column = head_column_at(c)); c++) {
             if (rank_of(heads, layout, c) != rank || !exists(heads, column)) continue;
             room -= cell_width(heads, column);
-            layout->shown[c] = asked ? is_asked_for(asked, column->name) : !term->tty || room >= 0;
+            layout->shown[c] = asked ? is_asked_for(asked, c) : !term->tty || room >= 0;
             layout->n_hidden += !layout->shown[c] && !asked;
         }
 }

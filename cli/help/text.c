@@ -7,7 +7,10 @@
  *     ...
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <qkv/heads.h>
 
 #include "help/formats.h"
 
@@ -52,12 +55,27 @@ const char *help_details(const struct cli_command *command) {
     return text ? paragraphs(text) : "";
 }
 
+/* The columns of the table of heads behind the text of --sort: "entropy (H), ...". */
+static const char *with_numbers(const char *text) {
+    static char whole[MOST];
+    const qkv_head_number *number;
+    int used = snprintf(whole, sizeof whole, "%s: head, label", text);
+    for (int i = 0; (number = qkv_heads_number(i)); i++)
+        if (number->title)
+            used += snprintf(whole + used, sizeof whole - (size_t)used, ", %s (%s)", number->name,
+                             number->title);
+    return whole;
+}
+
 const char *help_of(const struct cli_command *command, const struct cli_option *option) {
     const char *const names[] = { command->name, "common" };
     for (int i = 0; i < CLI_COUNT(names); i++) {
         const char *text = below(help_texts, "# ", names[i]);
         if (text) text = below(text, "## ", option->name);
-        if (text) return paragraphs(text);
+        if (!text) continue;
+        text = paragraphs(text);
+        const bool numbers = option->suggest && strcmp(option->suggest, "@numbers") == 0;
+        return numbers ? with_numbers(text) : text;
     }
     return "";
 }

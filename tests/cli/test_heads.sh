@@ -266,9 +266,27 @@ usage heads '--file together with --jsonl' heads --file F --jsonl
 usage heads "-o: 'a.png' ends in none of .csv .tsv .json" heads text -o a.png
 usage heads '-o together with --json' heads text -o a.csv --json
 usage heads "--sort: there is no column 'entropie'; did you mean 'entropy'?" heads text --sort entropie
-usage heads "--sort: there is no column 'x'; 'qkv help heads' lists them" heads text --sort x
+columns="entropy (H), entropy_normalized (H/ln n), confidence (p max), mean_distance (dist), mass_cls ([CLS]), mass_sep ([SEP]), mass_punctuation (punct), mass_self (self), mass_previous (prev), mass_next (next), effective_keys (N eff), mass_window (near), mass_same_token (same), mass_duplicate (dup), mass_induction (induc), received_largest (recv), received_early (early), received_gini (Gini), received_key (key), duplicate (dup*), induction (induc*), antecedent (coref*)"
+usage heads "--sort: there is no column 'x': there are head, label, $columns, distance (unlike)" heads text --sort x
+run help heads
+for column in $(echo "$columns" | grep -o '[a-z_]* (' | tr -d ' ('); do check "$column in the help" grep -q " $column\( \|$\)" "$folder/out"; done
 usage heads "--columns: there is no column 'mass_nxt'; did you mean 'mass_next'?" heads text --columns entropy,mass_nxt
-usage heads "--columns: there is no column ''; 'qkv help heads' lists them" heads text --columns entropy,,mass_next
+usage heads "--columns: there is no column '': there are $columns, distance (unlike)" heads text --columns entropy,,mass_next
+usage heads "--sort: there is no column 'Ginny'; did you mean 'Gini'?" heads text --sort Ginny
+# Columns are called as their headings, too.
+for names in 'H entropy' 'p_max confidence' '[CLS] mass_cls' 'N_eff effective_keys' 'key received_key'; do
+    heading=$(echo "${names% *}" | tr _ ' ')
+    heads --sort "${names#* }" --json
+    cp "$folder/out" "$d/by_name"
+    heads --sort "$heading" --json
+    code 0
+    check "$heading is not ${names#* }" cmp -s "$folder/out" "$d/by_name"
+    heads --columns "${names#* }" --sort "${names#* }"
+    cp "$folder/out" "$d/by_name"
+    heads --columns "$heading" --sort "$heading"
+    code 0
+    check "$heading is not ${names#* }" cmp -s "$folder/out" "$d/by_name"
+done
 usage heads "--label: 'wide' is none of next, prev, [CLS], [SEP], punctuation, broad, sink, duplicate, induction, same-token, coreference-like, none" heads text --label wide
 usage heads '--like sorts by distance: --sort entropy does not go with it' heads text --like 0.0 --sort entropy
 usage heads '--reverse without --sort or --like' heads text --reverse
