@@ -63,6 +63,23 @@ static void check_parts(const char *path, qkv_array_type floats, const qkv_array
     FUZZ_CHECK(n_rows == whole->shape[whole->rank - 2] && n_elems == whole->n_elems);
 }
 
+/* Of bytes in memory an array is that of the file. */
+static void check_memory(const uint8_t *bytes, size_t n_bytes, qkv_array_type floats,
+                         const qkv_array *whole) {
+    qkv_array *array;
+    qkv_error error;
+    const bool made =
+        fuzz_accepted(qkv_array_parse("memory", bytes, n_bytes, floats, &array, &error), &error);
+    FUZZ_CHECK(made == (array != NULL));
+    if (n_bytes >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0) {
+        FUZZ_CHECK(made == (whole != NULL));
+        FUZZ_CHECK(!made || (array->type == whole->type && array->n_elems == whole->n_elems &&
+                             memcmp(array->data, whole->data,
+                                    (size_t)array->n_elems * width_of(array->type)) == 0));
+    }
+    qkv_array_free(array);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     const char *const path = fuzz_file(bytes, n_bytes);
     static const qkv_array_type floats[] = { QKV_ARRAY_F32, QKV_ARRAY_BF16, QKV_ARRAY_F16 };
@@ -74,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
         else
             FUZZ_CHECK(!array);
         check_parts(path, floats[n], array);
+        check_memory(bytes, n_bytes, floats[n], array);
         qkv_array_free(array);
     }
     return 0;

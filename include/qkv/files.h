@@ -60,6 +60,14 @@ typedef struct qkv_array {
  */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array_type floats,
                                                 qkv_array **array, qkv_error *error);
+/**
+ * Reads an array from bytes in memory, such as those of a pipe. They are what a .npy holds if they
+ * begin so, and else what a .csv or .tsv holds. name is for messages.
+ * @return as qkv_array_read; QKV_ERR_UNSUPPORTED for a .npz.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_array_parse(const char *name, const void *bytes,
+                                                 size_t n_bytes, qkv_array_type floats,
+                                                 qkv_array **array, qkv_error *error);
 QKV_API void qkv_array_free(qkv_array *array);
 
 /**

@@ -49,6 +49,11 @@ static qkv_status array_read_as(void) {
     qkv_array *made;
     return qkv_array_read(P(0, ARRAY), QKV_ARRAY_F32, P(1, &made), P(2, &null_error));
 }
+static qkv_status array_parse(void) {
+    qkv_array *made;
+    return qkv_array_parse(P(0, "name"), P(1, "1,2\n"), 4, QKV_ARRAY_F32, P(2, &made),
+                           P(3, &null_error));
+}
 static qkv_status array_read_part(void) {
     qkv_array *made;
     int64_t rows[2];
@@ -91,6 +96,7 @@ const null_call null_files[] = {
     { "qkv_table_free", table_free, "n" },
     { "qkv_array_read", array_read, "rrn" },
     { "qkv_array_read: bf16", array_read_as, "rrn" },
+    { "qkv_array_parse", array_parse, "rrrn" },
     { "qkv_array_read_part", array_read_part, "rrrn" },
     { "qkv_array_write", array_write, "rrn" },
     { "qkv_arrays_write", arrays_write, "rrn" },

@@ -54,6 +54,21 @@ static void put_csv(void) {
 }
 static qkv_status read_csv(qkv_error *error) { return read(path, error); }
 
+static qkv_status parse_bytes(const char *bytes, size_t n_bytes, qkv_error *error) {
+    static qkv_array none;
+    array = &none;
+    const qkv_status status = qkv_array_parse("x", bytes, n_bytes, QKV_ARRAY_F32, &array, error);
+    oom_claim(status == QKV_OK || !array, "array is NULL after a failure");
+    return status;
+}
+static qkv_status parse_text(qkv_error *error) { return parse_bytes("1.5,2\n3,4\n", 10, error); }
+static qkv_status parse_npy(qkv_error *error) {
+    static const char npy[] =
+        "\x93NUMPY\1\0\x39\0{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2)}\n"
+        "\1\2\3\4";
+    return parse_bytes(npy, sizeof npy - 1, error);
+}
+
 static uint64_t take_array(void) {
     static const size_t width[] = { 4, 1, 8, 2, 2 }; /* by qkv_array_type */
     const size_t bytes = width[array->type];
@@ -249,6 +264,8 @@ static const oom_call calls[] = {
     { "qkv_array_read", "csv", put_csv, read_csv, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array, OOM_IO,
       0 },
+    { "qkv_array_parse", "npy, transposed", NULL, parse_npy, take_array, drop_array, 0, 0 },
+    { "qkv_array_parse", "text", NULL, parse_text, take_array, drop_array, 0, 0 },
     { "qkv_array_read_part", "half of an npy", NULL, read_part, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },

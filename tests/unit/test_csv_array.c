@@ -94,6 +94,55 @@ static void test_half(void **state) {
     qkv_array_free(array);
 }
 
+/* The same of bytes in memory, which are no text if they begin as a .npy. */
+static void test_memory(void **state) {
+    (void)state;
+    static const char npy[] =
+        "\x93NUMPY\1\0\x3a\0{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1)}\n"
+        "\1\2";
+    qkv_array *array;
+    qkv_error error;
+    assert_int_equal(qkv_array_parse("x", "a\n1\n-2", 6, QKV_ARRAY_F32, &array, &error), QKV_OK);
+    assert_int_equal(array->type, QKV_ARRAY_I64);
+    assert_int_equal(array->shape[0], 2);
+    assert_int_equal(((const int64_t *)array->data)[1], -2);
+    qkv_array_free(array);
+    assert_int_equal(qkv_array_parse("x", npy, sizeof npy - 1, QKV_ARRAY_F32, &array, &error),
+                     QKV_OK);
+    assert_int_equal(array->type, QKV_ARRAY_I64);
+    assert_int_equal(array->rank, 2);
+    assert_int_equal(((const int64_t *)array->data)[1], 2);
+    qkv_array_free(array);
+    static const struct {
+        const char *name, *bytes, *message;
+        size_t n_bytes;
+        qkv_array_type floats;
+        qkv_status status;
+    } cases[] = {
+        { "x", "", "x: no line has a number", 0, QKV_ARRAY_F32, QKV_ERR_FORMAT },
+        { "x", NULL, "x: no line has a number", 0, QKV_ARRAY_F32, QKV_ERR_FORMAT },
+        { "x", NULL, "bytes is NULL", 1, QKV_ARRAY_F32, QKV_ERR_ARGUMENT },
+        { NULL, "1", "name is NULL", 1, QKV_ARRAY_F32, QKV_ERR_ARGUMENT },
+        { "x", "1", "floats = 2 is none of", 1, QKV_ARRAY_I64, QKV_ERR_ARGUMENT },
+        { "x", npy, "x: the npy header claims 2 bytes of data, 1 are there", sizeof npy - 2,
+          QKV_ARRAY_F32, QKV_ERR_FORMAT },
+        { "x", npy, "x: npy header of 58 bytes in 20", 20, QKV_ARRAY_F32, QKV_ERR_FORMAT },
+        { "x", npy, "x: is not a .npy file", 7, QKV_ARRAY_F32, QKV_ERR_FORMAT },
+        { "\x1b", "PK\3\4", "\\x1b: is a zip: a .npz is read from a file", 4, QKV_ARRAY_F32,
+          QKV_ERR_UNSUPPORTED },
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        array = (qkv_array *)1;
+        assert_int_equal(qkv_array_parse(cases[c].name, cases[c].bytes, cases[c].n_bytes,
+                                         cases[c].floats, &array, &error),
+                         cases[c].status);
+        assert_null(array);
+        if (!strstr(error.message, cases[c].message))
+            fail_msg("'%s', not '%s'", error.message, cases[c].message);
+    }
+    assert_int_equal(qkv_array_parse("x", "1", 1, QKV_ARRAY_F32, NULL, &error), QKV_ERR_ARGUMENT);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static const struct {
@@ -128,9 +177,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),    cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_locale),   cmocka_unit_test(test_half),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_types),  cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_locale), cmocka_unit_test(test_half),
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

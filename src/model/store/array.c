@@ -189,21 +189,71 @@ static qkv_status read_path(const char *path, qkv_array_type floats, qkv_array *
     return qkvi_npy_read_array(path, floats, array, error);
 }
 
-qkv_status qkv_array_read(const char *path, qkv_array_type floats, qkv_array **array,
-                          qkv_error *error) {
+static qkv_status check_asked(qkv_array_type floats, qkv_array **array, qkv_error *error) {
     if (!array) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "array is NULL");
     *array = NULL;
-    if (floats != QKV_ARRAY_F32 && floats != QKV_ARRAY_BF16 && floats != QKV_ARRAY_F16)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "floats = %d is none of QKV_ARRAY_F32, QKV_ARRAY_BF16, QKV_ARRAY_F16",
-                              (int)floats);
-    if (!path) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
-    const qkv_status status = read_path(path, floats, array, error);
+    if (floats == QKV_ARRAY_F32 || floats == QKV_ARRAY_BF16 || floats == QKV_ARRAY_F16)
+        return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                          "floats = %d is none of QKV_ARRAY_F32, QKV_ARRAY_BF16, QKV_ARRAY_F16",
+                          (int)floats);
+}
+
+/* What was made before a failure is nobody's. */
+static qkv_status settled(qkv_status status, qkv_array **array) {
     if (status != QKV_OK) {
         qkv_array_free(*array);
         *array = NULL;
     }
     return status;
+}
+
+qkv_status qkv_array_read(const char *path, qkv_array_type floats, qkv_array **array,
+                          qkv_error *error) {
+    QKV_TRY(check_asked(floats, array, error));
+    if (!path) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
+    return settled(read_path(path, floats, array, error), array);
+}
+
+/* Bytes in memory from their front; the header is checked against how many there are. */
+static qkv_status take_from_memory(void *user, void *destination, size_t n, qkv_error *error) {
+    const char **const at = user;
+    (void)error;
+    if (n > 0) memcpy(destination, *at, n);
+    *at += n;
+    return QKV_OK;
+}
+
+static qkv_status parse_npy(const char *name, const char *at, size_t n_bytes, qkv_array_type floats,
+                            qkv_array **array, qkv_error *error) {
+    char shown[QKVI_NAME_BYTES];
+    const qkvi_npy_bytes bytes = { qkvi_escape(shown, sizeof shown, name, strlen(name)), n_bytes,
+                                   take_from_memory, &at };
+    return qkvi_npy_take_array(&bytes, floats, array, error);
+}
+
+static int begins_with(const void *bytes, size_t n_bytes, const char *with) {
+    return n_bytes >= strlen(with) && memcmp(bytes, with, strlen(with)) == 0;
+}
+
+qkv_status qkv_array_parse(const char *name, const void *bytes, size_t n_bytes,
+                           qkv_array_type floats, qkv_array **array, qkv_error *error) {
+    QKV_TRY(check_asked(floats, array, error));
+    if (!name || (!bytes && n_bytes > 0))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name ? "bytes" : "name");
+    if (begins_with(bytes, n_bytes, "\x93NUMPY"))
+        return settled(parse_npy(name, bytes, n_bytes, floats, array, error), array);
+    if (begins_with(bytes, n_bytes, "PK\x03\x04"))
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: is a zip: a .npz is read from a file, as FILE:NAME",
+                              QKVI_PRINTABLE(200, name));
+    char *const copy = qkvi_malloc_array(n_bytes + 1, 1); /* which is unquoted in place */
+    if (!copy) return qkvi_no_memory(error, "an array");
+    if (n_bytes > 0) memcpy(copy, bytes, n_bytes);
+    copy[n_bytes] = '\0';
+    const qkv_status status = qkvi_csv_parse(name, copy, n_bytes, floats, array, error);
+    free(copy);
+    return settled(status, array);
 }
 
 void qkv_array_free(qkv_array *array) {

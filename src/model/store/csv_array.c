@@ -136,6 +136,9 @@ qkv_status qkvi_csv_parse(const char *name, char *bytes, size_t n_bytes, qkv_arr
     csv_builder b = { .reader = { .name = qkvi_escape(shown, sizeof shown, name, strlen(name)),
                                   .at = bytes,
                                   .end = bytes + n_bytes } };
+    if (n_bytes > MAX_FILE)
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: %zu bytes of text, the limit is %d",
+                              b.reader.name, n_bytes, MAX_FILE);
     b.numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     b.reader.fields = qkvi_malloc_array(QKVI_TABLE_FIELDS, sizeof *b.reader.fields);
     qkv_status status = b.numbers && b.reader.fields ? qkvi_table_check(&b.reader, error)
