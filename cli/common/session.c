@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/term.h"
 
@@ -72,11 +73,20 @@ static const char *model_name(const struct cli_common *common) {
     return common->model ? common->model : getenv("QKV_MODEL");
 }
 
+/* The embedded model's folder in the source: an installation has no such folder. */
+bool session_names_embedded(const char *name) {
+    static const char folder[] = "models/default";
+    const size_t n = sizeof folder - 1;
+    if (strncmp(name, folder, n) != 0 || (name[n] && strcmp(name + n, "/") != 0)) return false;
+    return access("models/default/config.json", F_OK) != 0;
+}
+
 static int open_model(struct session *session) {
     const char *name = model_name(session->common);
     char room[SHARED_ROOM];
     qkv_error error;
-    if (name && *name) return open_named(session, shared_path(name, room));
+    if (name && *name && !session_names_embedded(name))
+        return open_named(session, shared_path(name, room));
     qkv_status status = QKV_OK;
     const qkv_model_open_options options = session_weights(session->common);
     if (!embedded_model(&options, &session->model, &status, &error))

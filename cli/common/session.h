@@ -40,6 +40,9 @@ void session_close(struct session *session);
 /* A number that another model or tokenizer does not have (digest.c). */
 uint64_t session_digest(const struct session *session);
 
+/* Does a name mean the embedded model: "models/default", where no such model is? */
+bool session_names_embedded(const char *name);
+
 /*
  * Warnings on standard error, unless quiet, of what is odd about a model; with --check-finite also
  * of its weights.

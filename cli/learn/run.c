@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/shared.h"
 
 extern char **environ;
 
@@ -79,6 +82,29 @@ static int wait_for(pid_t process, const char *line) {
     return cli_fail("%s: ended by signal %d", line, WTERMSIG(status));
 }
 
+/* A file or folder of the command that comes with the tool, but is not here; NULL: all are. */
+static const char *missing(const struct words *words) {
+    char room[SHARED_ROOM];
+    for (int i = 2; i < words->n; i++) {
+        const char *const word = words->list[i];
+        if (shared_is_ours(word) && access(word, F_OK) != 0 && shared_path(word, room) == word)
+            return word;
+    }
+    return NULL;
+}
+
+/* The step goes on without it: the page has what the command prints. */
+static void say_missing(const struct cli_common *common, const char *name) {
+    struct term term;
+    char text[400];
+    term_init(&term, stdout, common);
+    snprintf(text, sizeof text,
+             "(Not run: there is no %s here. It comes with an installed qkv, and is in the source; "
+             "docs/tutorial.md shows what the command prints.)",
+             name);
+    term_wrap_styled(&term, STYLE_DIM, text);
+}
+
 int learn_run(const struct cli_common *common, const char *line, const char *folder) {
     static struct words words;
     pid_t process;
@@ -87,7 +113,10 @@ int learn_run(const struct cli_common *common, const char *line, const char *fol
     if (!split(&words, line) || words.n < 2 || (folder && !move_file(&words, folder)) ||
         !pass_on(&words, common) || (common->quiet && !add(&words, "--quiet", 7)))
         return cli_fail("%s: too long", line);
+    const char *const lacks = missing(&words);
+    if (lacks) say_missing(common, lacks);
     if (!cli_flush()) return EXIT_FAILED;
+    if (lacks) return EXIT_OK;
     const int failed = posix_spawn(&process, "/proc/self/exe", NULL, NULL, words.list, environ);
     if (failed) return cli_fail("%s: %s", line, strerror(failed));
     return wait_for(process, line);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/input.h"
+#include "common/shared.h"
 #include "common/term.h"
 #include "model/model.h"
 
@@ -169,8 +170,10 @@ static int tell_model(const char *name, const struct cli_common *common) {
     qkv_model *model = NULL;
     qkv_error error;
     const qkv_model_open_options options = session_weights(common);
-    if (qkv_model_open(name, &options, &model, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
+    qkv_status status = QKV_OK;
+    if (!session_names_embedded(name) || !embedded_model(&options, &model, &status, &error))
+        status = qkv_model_open(name, &options, &model, &error);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
     int code = EXIT_OK;
     session_warn(model, common);
     if (common->json)
@@ -222,9 +225,11 @@ static int info(const struct cli_command *command, const void *data, int n_words
     const struct info_options *options = data;
     if (n_words > 0) {
         if (options->strict) return info_strict(command, words[0], &options->common);
-        const bool is_array = text_ends(words[0], ".npy") || strstr(words[0], ".safetensors:") ||
-                              strstr(words[0], ".npz:");
-        if (!is_array && !lists_tensors(words[0])) return tell_model(words[0], &options->common);
+        const bool is_array = strcmp(words[0], "-") == 0 || text_ends(words[0], ".npy") ||
+                              strstr(words[0], ".safetensors:") || strstr(words[0], ".npz:");
+        char room[SHARED_ROOM];
+        if (!is_array && !lists_tensors(words[0]))
+            return tell_model(shared_path(words[0], room), &options->common);
         if (options->common.check_finite)
             return cli_usage(command, "--check-finite looks at models, not at arrays");
         return is_array ? info_array(words[0], &options->common)

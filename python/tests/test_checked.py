@@ -164,7 +164,7 @@ class Texts(unittest.TestCase):
         self.assertTrue("<title>a ␀ b</title>" in model.look("a \0 b").page().html)
 
     def test_a_path_of_bytes(self):
-        with self.assertRaisesRegex(qkv.FileError, "'/nowhere' is no folder"):
+        with self.assertRaisesRegex(qkv.FileError, "'/nowhere': no such file or folder"):
             qkv.load(b"/nowhere")
 
 

@@ -36,8 +36,9 @@ static qkv_status warn_of_words(qkv_model *model, qkv_error *error) {
     if (!model->tokenizer->other_words) return QKV_OK;
     return add(
         model,
-        "the pre_tokenizer of tokenizer.json has more than the tokenizer_class takes: texts are cut by the class, as "
-        "in transformers 5. With the class PreTrainedTokenizerFast they are cut by the file",
+        "tokenizer.json cuts texts by more rules than the class that goes with it: the class "
+        "counts, as in transformers 5. All rules of the file count with the class "
+        "PreTrainedTokenizerFast",
         error);
 }
 

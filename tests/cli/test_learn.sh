@@ -63,10 +63,66 @@ usage learn "STEP: '13' is neither a number from 1 to 12 nor 'all'" learn 13
 usage learn "STEP: 'x' is neither a number from 1 to 12 nor 'all'" learn x
 usage learn "--answer goes with a STEP" learn --answer
 usage learn "--pictures: '$d/none' is no folder" learn 1 --pictures "$d/none"
+# A tool that is neither installed nor in its source has no files of examples: steps go on, and say what they lack.
 cd "$d" || exit 1
+mkdir -p apart/bin source/build/release source/include/qkv
+cp "$qkv" apart/bin
+cp "$qkv" source/build/release
+tool=$qkv
+qkv=$d/apart/bin/qkv
+run learn all --quiet
+code 0
+no_err
+lacks() { out_says "(Not run: there is no $1 here. It comes with an installed qkv, and is in the source; docs/tutorial.md shows what the command prints.)"; }
+lacks examples/tables/prices.csv
+lacks examples/tables/people.csv
+lacks models/writer
+lacks models/translator
+out_like '^\$ qkv explain --positions$'
+# One that was built in its source finds them there, wherever it is run.
+qkv=$d/source/build/release/qkv
 run learn 1
+code 0
+lacks examples/tables/prices.csv
+: >source/include/qkv/qkv.h
+ln -s "$root/examples" "$root/models" source
+run learn 1
+code 0
+no_err
+out_like '^    apple '
+check "not run" sh -c '! grep -q "Not run" "$1"' - "$folder/out"
+run learn 10
+code 0
+check "not run" sh -c '! grep -q "Not run" "$1"' - "$folder/out"
+run lookup tables/prices.csv apricot
 code 1
-err_like '^qkv: qkv lookup examples/tables/prices.csv apricot: exit code 1$'
+# The embedded model by the name of its folder; other names are of the folder that is there.
+qkv=$d/apart/bin/qkv
+run fill "a [MASK]" --json
+cp "$folder/out" default.json
+for name in models/default models/default/; do
+    run fill "a [MASK]" --json --model $name
+    code 0
+    no_err
+    check "another model" cmp -s "$folder/out" default.json
+done
+run info models/default
+code 0
+out_like '^model  *embedded'
+run fill "a [MASK]" --model models/defaults
+code 1
+err_like "^qkv: 'models/defaults': no such file or folder, and not in the Hugging Face cache .*; to download it: hf download models/defaults$"
+mkdir models
+run fill "a [MASK]" --model models/defaults
+code 1
+err_like "^qkv: 'models/defaults': no such file or folder, and no model of that name in the Hugging Face cache [^;]*$"
+run fill "a [MASK]" --model ./models/other
+code 1
+err "qkv: './models/other': no such file or folder"
+run fill "a [MASK]" --model bert
+code 1
+err_like "^qkv: 'bert': no such file or folder, and no model of that name in the Hugging Face cache [^;]*$"
+qkv=$tool
 
 # ---- docs/lessons.md: each command in its table ------------------------------------------------------------
 

@@ -52,4 +52,5 @@ code 1
 err "qkv: $bpe: neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt is there"
 run tokenize "the" --model "$bpe/none"
 code 1
-err_like "^qkv: '.*/none' is no folder"
+err_like "^qkv: '.*/none': no such file or folder$"
+finish

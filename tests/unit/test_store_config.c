@@ -515,12 +515,24 @@ static void test_cache(void **state) {
     join(cache, *state, "cache");
     setenv("HF_HUB_CACHE", cache, 1);
     expect_none("org/name", QKV_ERR_IO, "to download it: hf download org/name");
-    expect_none("../name", QKV_ERR_IO, "'../name' is no folder");
-    expect_none("/org/name", QKV_ERR_IO, "'/org/name' is no folder");
-    expect_none("a/b/c", QKV_ERR_IO, "'a/b/c' is no folder");
-    expect_none("a/..", QKV_ERR_IO, "'a/..' is no folder");
-    expect_none("a\nb", QKV_ERR_IO, "'a\\x0ab' is no folder");
-    expect_none("", QKV_ERR_IO, "is no folder");
+    expect_none("../name", QKV_ERR_IO, "'../name': no such file or folder");
+    expect_none("/org/name", QKV_ERR_IO, "'/org/name': no such file or folder");
+    expect_none("a/b/c", QKV_ERR_IO, "'a/b/c': no such file or folder");
+    expect_none("a/..", QKV_ERR_IO, "'a/..': no such file or folder");
+    expect_none("a\nb", QKV_ERR_IO, "'a\\x0ab': no such file or folder");
+    expect_none("", QKV_ERR_IO, "'': no such file or folder");
+    /* What is no repository by its name is not to be downloaded. */
+    expect_none("bert", QKV_ERR_IO,
+                "'bert': no such file or folder, and no model of that name in the Hugging Face cache");
+    make_directory(".", "unit_store_config_owner");
+    expect_none("unit_store_config_owner/name", QKV_ERR_IO,
+                "_owner/name': no such file or folder, and no model of that name in the Hugging");
+    rmdir("unit_store_config_owner");
+    expect_none("unit_store_config_owner/name", QKV_ERR_IO, "to download it: hf download unit_");
+    make_file(cache, "plain", "");
+    join(path, cache, "plain");
+    expect_none(path, QKV_ERR_IO, "plain' is no folder and no .safetensors file");
+    remove(path);
     make_directory(cache, "models--org--name");
     join(repository, cache, "models--org--name");
     expect_none("org/name", QKV_ERR_IO, "refs/main: cannot open");

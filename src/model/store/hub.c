@@ -218,16 +218,36 @@ static char *repository_of(const char *root, const char *name) {
     return qkvi_path_join(root, folder);
 }
 
+/*
+ * Is it the name of a repository, OWNER/NAME, rather than a path with a slip: is there no folder
+ * OWNER here?
+ */
+static int is_repository(const char *name) {
+    char owner[QKVI_NAME_BYTES];
+    const char *const slash = strchr(name, '/');
+    if (!slash || (size_t)(slash - name) >= sizeof owner) return 0;
+    snprintf(owner, sizeof owner, "%.*s", (int)(slash - name), name);
+    return !is_folder(owner);
+}
+
 static qkv_status not_cached(const char *root, const char *name, qkv_error *error) {
     char printable[QKVI_NAME_BYTES], printable_root[200];
+    struct stat status;
     qkvi_escape(printable, sizeof printable, name, strlen(name));
-    if (!is_model_name(name))
+    if (stat(name, &status) == 0)
         return qkvi_error_set(error, QKV_ERR_IO, "'%s' is no folder and no .safetensors file",
                               printable);
+    if (!is_model_name(name))
+        return qkvi_error_set(error, QKV_ERR_IO, "'%s': no such file or folder", printable);
     qkvi_escape(printable_root, sizeof printable_root, root, strlen(root));
+    if (!is_repository(name))
+        return qkvi_error_set(error, QKV_ERR_IO,
+                              "'%s': no such file or folder, and no model of that name in the "
+                              "Hugging Face cache %s",
+                              printable, printable_root);
     return qkvi_error_set(error, QKV_ERR_IO,
-                          "'%s' is no folder, no .safetensors file, and not in the Hugging Face "
-                          "cache %s; to download it: hf download %s",
+                          "'%s': no such file or folder, and not in the Hugging Face cache %s; to "
+                          "download it: hf download %s",
                           printable, printable_root, printable);
 }
 
