@@ -3,6 +3,7 @@
  * lay it over [B,H,rows,columns]. Arrays are aligned on the right, as in numpy.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "attend/attend.h"
 #include "common/input.h"
@@ -31,19 +32,54 @@ int attend_read_array(const char *option, const char *path, qkv_array_type type,
         [QKV_ARRAY_F32] = "numbers", [QKV_ARRAY_I64] = "integers", [QKV_ARRAY_BOOL] = "booleans"
     };
     qkv_error error;
-    if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
+    if (array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     if (type == QKV_ARRAY_F32) rows_to_floats(*array);
+    if (type == QKV_ARRAY_BOOL) {
+        const int code = attend_to_booleans(option, path, "", *array);
+        if (code) return code;
+    }
     if ((*array)->type != type)
         return cli_fail("%s %s: does not hold %s", option, path, what[type]);
     return EXIT_OK;
 }
 
 void attend_as_list(const char *path, qkv_array *array) {
-    const bool is_text = text_ends(path, ".csv") || text_ends(path, ".tsv");
+    const bool is_text =
+        text_ends(path, ".csv") || text_ends(path, ".tsv") || strcmp(path, "-") == 0;
     if (!is_text || array->rank != 2 || (array->shape[0] != 1 && array->shape[1] != 1)) return;
     array->shape[0] = array->n_elems;
     array->rank = 1;
+}
+
+/* "[0,3]": where the n-th element is. */
+static void place_of(const qkv_array *array, int64_t n, char text[200]) {
+    int64_t index[8], rest = n;
+    for (int d = array->rank - 1; d >= 0; d--) {
+        index[d] = rest % array->shape[d];
+        rest /= array->shape[d];
+    }
+    *text = '\0';
+    for (int d = 0; d < array->rank; d++)
+        text_append(text, 200, "%s%" PRId64, d ? "," : "[", index[d]);
+    text_append(text, 200, array->rank ? "]" : "[]");
+}
+
+int attend_to_booleans(const char *option, const char *path, const char *note, qkv_array *array) {
+    char place[200];
+    uint8_t *const is = array->data; /* a boolean is narrower, so it overwrites what was read */
+    if (array->type != QKV_ARRAY_I64) return EXIT_OK;
+    for (int64_t i = 0; i < array->n_elems; i++) {
+        int64_t whole;
+        memcpy(&whole, is + (size_t)i * sizeof whole, sizeof whole);
+        is[i] = whole == 1;
+        if (whole == 0 || whole == 1) continue;
+        place_of(array, i, place);
+        return cli_fail("%s %s: %s is %" PRId64 ": integers are 0 or 1, which sees%s", option, path,
+                        place, whole, note);
+    }
+    array->type = QKV_ARRAY_BOOL;
+    return EXIT_OK;
 }
 
 static bool fits(const qkv_array *array, const struct attend_fit *fit, int dimension) {

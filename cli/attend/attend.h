@@ -124,6 +124,12 @@ int64_t attend_size(const qkv_array *array, int dimension);
 /* An array whose elements are of `type`: floats, integers or booleans. */
 int attend_read_array(const char *option, const char *path, qkv_array_type type, qkv_array **array);
 
+/*
+ * Integers that are all 0 or 1, as tokenizers make masks, become booleans in place: 1 is true. note
+ * ends the message about another one. What is no integer stays.
+ */
+int attend_to_booleans(const char *option, const char *path, const char *note, qkv_array *array);
+
 /* Arrays as text have two dimensions: one line or one column of them becomes a list. */
 void attend_as_list(const char *path, qkv_array *array);
 

@@ -17,9 +17,11 @@ static int read_part(const char *option, const char *path, qkv_dtype dtype, int6
                      qkv_array **array) {
     qkv_error error;
     const qkv_array_type type = attend_array_type(dtype);
+    if (rows && strcmp(path, "-") == 0)
+        return cli_fail("%s: --mpi reads parts of files, and '-' is none", option);
     const qkv_status status =
         rows ? qkv_array_read_part(path, type, ranks_rank(), ranks_size(), array, rows, &error)
-             : qkv_array_read(path, type, array, &error);
+             : array_read(path, type, array, &error);
     if (status != QKV_OK) return cli_fail("%s", error.message);
     if (rows) {
         rows[2] = (*array)->shape[(*array)->rank - 2];
@@ -111,26 +113,52 @@ static void apply_numbers(const struct attend_options *options, const struct att
     }
 }
 
+/* Were they meant as a mask that tells who sees? It is said, since the two differ much. */
+static void remark_on_floats(const char *path, const qkv_array *mask, bool quiet) {
+    const float *const values = mask->data;
+    bool ones = false;
+    for (int64_t i = 0; i < mask->n_elems; i++) {
+        if (values[i] != 0 && values[i] != 1) return;
+        ones |= values[i] == 1;
+    }
+    if (ones)
+        cli_note(quiet,
+                 "qkv: --mask %s: floating-point numbers, which are added to scores, though all "
+                 "are 0 or 1; to tell who sees, store booleans or integers",
+                 path);
+}
+
+static const char added[] =
+    "; numbers that are added to scores are floating-point, in text with a point: -2.0";
+
+/* As tokenizers make masks. Aligned on the right, their batches would be queries. */
+static const char *of_batches(const qkv_array *mask, const qkv_attention_desc *desc) {
+    const bool is =
+        mask->rank == 2 && mask->shape[0] == desc->n_batch && mask->shape[1] == desc->len_k;
+    return is ? "; [batch, keys] is to be [batch,1,1,keys]" : NULL;
+}
+
 /* A dimension of 1 repeats; the last may be shorter than the keys, which hides the rest. */
-static int apply_mask(const char *path, struct attend_problem *problem) {
+static int apply_mask(const char *path, bool quiet, struct attend_problem *problem) {
     qkv_attention_desc *desc = &problem->desc;
     qkv_error error;
     if (!path) return EXIT_OK;
-    if (qkv_array_read(path, QKV_ARRAY_F32, &problem->mask, &error) != QKV_OK)
+    if (array_read(path, QKV_ARRAY_F32, &problem->mask, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     const qkv_array *mask = problem->mask;
-    if (mask->type == QKV_ARRAY_I64)
-        return cli_fail("--mask %s: holds integers, neither booleans nor floating-point numbers",
-                        path);
+    int code = attend_to_booleans("--mask", path, added, problem->mask);
+    if (code) return code;
     char shape[200];
     if (mask->rank > 4)
         return cli_fail("--mask %s: shape %s has more than 4 dimensions", path,
                         attend_shape_text(mask, shape));
     const struct attend_fit fit = { { desc->n_batch, desc->n_heads, desc->len_q, desc->len_k },
                                     .n_repeat = 4,
-                                    .may_end_early = true };
-    const int code = attend_broadcast("--mask", path, mask, &fit, desc->mask_stride);
+                                    .may_end_early = true,
+                                    .note = of_batches(mask, desc) };
+    code = attend_broadcast("--mask", path, mask, &fit, desc->mask_stride);
     if (code) return code;
+    if (mask->type == QKV_ARRAY_F32) remark_on_floats(path, mask, quiet);
     desc->mask_len_k = attend_size(mask, 3) > 1 ? attend_size(mask, 3) : desc->len_k;
     desc->flags |= QKV_SET_MASK;
     desc->mask = mask->data;
@@ -180,7 +208,7 @@ int attend_problem_read(const struct attend_options *options, struct attend_rule
     if (!code) code = rules_apply(&rules->seen, &problem->desc);
     if (code) return code;
     apply_numbers(options, rules, &problem->desc);
-    code = apply_mask(options->mask, problem);
+    code = apply_mask(options->mask, options->common.quiet, problem);
     if (!code && options->dmask && problem->desc.mask_type == QKV_MASK_BOOL)
         code = cli_fail("--dmask: %s holds booleans, which have no gradient", options->mask);
     if (!code) code = attend_blocks_read(options, problem);

@@ -1,11 +1,33 @@
 /* Reads rows of an array, as floats. */
 #include "common/rows.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/input.h"
+#include "common/lines.h"
+
+qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array,
+                      qkv_error *error) {
+    static const size_t limit = (size_t)1 << 32;
+    static bool was_read;
+    struct text text;
+    if (strcmp(path, "-") != 0) return qkv_array_read(path, floats, array, error);
+    *array = NULL;
+    if (was_read) return text_error(error, QKV_ERR_ARGUMENT, "'-' can be read only once");
+    was_read = true;
+    if (!text_read(stdin, limit, &text)) return text_no_memory(error);
+    qkv_status status = QKV_OK;
+    if (ferror(stdin))
+        status = text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
+    else if (text.n > limit)
+        status = text_error(error, QKV_ERR_LIMIT, "standard input: above %zu bytes", limit);
+    if (status == QKV_OK)
+        status = qkv_array_parse("standard input", text.bytes, text.n, floats, array, error);
+    free(text.bytes);
+    return status;
+}
 
 void rows_to_floats(qkv_array *array) {
     if (array->type != QKV_ARRAY_I64) return;
@@ -29,7 +51,7 @@ static void make_rows(qkv_array *array, enum rows_vector vector) {
 
 qkv_status rows_read(const char *path, const char *channels, enum rows_vector vector,
                      qkv_array **array, int64_t shape[2], qkv_error *error) {
-    const qkv_status status = qkv_array_read(path, QKV_ARRAY_F32, array, error);
+    const qkv_status status = array_read(path, QKV_ARRAY_F32, array, error);
     if (status != QKV_OK) return status;
     rows_to_floats(*array);
     make_rows(*array, vector);

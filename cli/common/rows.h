@@ -4,6 +4,12 @@
 
 #include <qkv/files.h>
 
+/*
+ * Any array that an option names: a file as qkv_array_read has it, or "-", a .npy or text on
+ * standard input, which can be read only once.
+ */
+qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array, qkv_error *error);
+
 /* What an array of one dimension is. */
 enum rows_vector { VECTOR_IS_WRONG, VECTOR_IS_ROW, VECTOR_IS_COLUMN };
 

@@ -51,9 +51,11 @@ static int join(const char *option, const char *path, int64_t n_rows, qkv_array 
 
 static int read_floats(const char *option, const char *path, int64_t rows[2], qkv_array **array) {
     qkv_error error;
+    if (rows && strcmp(path, "-") == 0)
+        return cli_fail("%s: --mpi reads parts of files, and '-' is none", option);
     const qkv_status status = rows ? qkv_array_read_part(path, QKV_ARRAY_F32, ranks_rank(),
                                                          ranks_size(), array, rows, &error)
-                                   : qkv_array_read(path, QKV_ARRAY_F32, array, &error);
+                                   : array_read(path, QKV_ARRAY_F32, array, &error);
     if (status != QKV_OK) return cli_fail("%s %s", option, error.message);
     rows_to_floats(*array);
     if ((*array)->type != QKV_ARRAY_F32)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/rows.h"
 #include "model/model.h"
 #include "qkv/files.h"
 
@@ -26,7 +27,7 @@ int info_array(const char *name, const struct cli_common *common) {
     static const char *const types[] = { "f32", "bool", "i64" };
     qkv_array *array = NULL;
     qkv_error error;
-    int code = cli_status(qkv_array_read(name, QKV_ARRAY_F32, &array, &error), &error);
+    int code = cli_status(array_read(name, QKV_ARRAY_F32, &array, &error), &error);
     if (!code && common->json) {
         code = json_emit(json_pack("{s:s,s:o,s:I}", "type", types[array->type], "shape",
                                    shape_json(array->shape, array->rank), "n_elems",

@@ -216,8 +216,7 @@ broken "--q has shape [5,8], --k has [2,2,7,8]: the ranks differ" \
     --q "$data/q_half.npy" --k "$data/k.npy" --v "$data/v.npy"
 broken "--q $data/boolean.npy: holds booleans, not numbers" \
     --q "$data/boolean.npy" --k "$data/k.npy" --v "$data/v.npy"
-broken "--mask $data/integers.npy: holds integers, neither booleans nor floating-point numbers" \
-    $qkv_arrays --mask "$data/integers.npy"
+integers="integers are 0 or 1, which sees; numbers that are added to scores are floating-point, in text with a point: -2.0"
 broken "--mask $data/grad.npy: shape [2,4,5,6] does not broadcast to [2,2,7,7]" \
     --q "$data/k.npy" --k "$data/k.npy" --v "$data/v.npy" --mask "$data/grad.npy"
 packed="--q $data/packed_q.npy --k $data/packed_k.npy --v $data/packed_v.npy"
@@ -232,7 +231,8 @@ broken "--cu-seqlens $data/segments.npy: ends with 2, but the arrays have 10 row
     $packed --cu-seqlens "$data/segments.npy" --cu-seqlens-k "$data/cu_k.npy"
 broken "--block-mask $data/blocks.npy: shape [2,3,3] does not broadcast to [1,2,2,2], blocks of 64 queries and keys (--block-len)" \
     --q "$data/blocks_q.npy" --k "$data/blocks_k.npy" --v "$data/blocks_v.npy" --block-mask "$data/blocks.npy"
-broken "--block-mask $data/segments.npy: does not hold booleans" $qkv_arrays --block-mask "$data/segments.npy"
+broken "--block-mask $data/segments.npy: [4] is 2: integers are 0 or 1, which sees" $qkv_arrays --block-mask "$data/segments.npy"
+broken "--block-mask $data/grad.npy: does not hold booleans" $qkv_arrays --block-mask "$data/grad.npy"
 broken "--segments: 5 queries and 7 keys: name the queries' segments with --segments-q" \
     $qkv_arrays --segments "$data/segments_k.npy"
 broken "--segments $data/segments_q.npy: shape [2,5] is neither [B,L] nor [L], B = 2, L = 7" \
@@ -369,4 +369,90 @@ check "a temporary file is left" sh -c "! ls '$folder' | grep -q 'npy\.'"
 usage attend "--mpi together with --mask" attend $qkv_arrays --mpi --mask x.npy -o "$o"
 usage attend "--mpi together with --grad-out" attend $qkv_arrays --mpi --grad-out x.npy -o "$o"
 usage attend "--mpi goes with -o" attend $qkv_arrays --mpi
+
+# ---- Masks of 0 and 1, as tokenizers make them ---------------------------------------------------
+
+# npy DESCR SHAPE: a file of the bytes that standard input has in octal
+npy() {
+    dict="{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
+    printf '\223NUMPY\001\000%b%s\n' "\\0$(printf %03o $((${#dict} + 1)))\\0000" "$dict"
+    printf '%b' "$(cat)"
+}
+# ones WIDTH: 0 and 1 of mask.csv as little-endian integers of so many bytes
+ones() {
+    tr ',' '\n' <"$folder/mask.csv" | while read -r bit; do
+        printf '\\0%03o' "$bit"
+        for more in $(seq 2 "$1"); do printf '\\0000'; done
+    done
+}
+printf '%s\n' 1,1,0,1,0,1,1 1,0,0,1,0,1,1 0,0,1,0,0,0,0 1,1,1,1,1,1,1 0,1,0,1,0,1,0 >"$folder/mask.csv"
+sed 's/1/true/g; s/0/false/g' "$folder/mask.csv" >"$folder/words.csv"
+ones 8 | npy '<i8' '(5, 7)' >"$folder/i8.npy"
+ones 4 | npy '<i4' '(5, 7)' >"$folder/i4.npy"
+ones 1 | npy '|u1' '(5, 7)' >"$folder/u1.npy"
+run attend $qkv_arrays --mask "$folder/words.csv" -o "$folder/words.npy"
+code 0
+no_err
+for mask in mask.csv i8.npy i4.npy u1.npy; do
+    run attend $qkv_arrays --mask "$folder/$mask" -o "$folder/o.npy"
+    code 0
+    no_err
+    check "$mask is not the mask of true and false" cmp -s "$folder/o.npy" "$folder/words.npy"
+done
+# With a point they are numbers, which are added; that is said, as it may not be meant.
+sed 's/[01]/&.0/g' "$folder/mask.csv" >"$folder/added.csv"
+run attend $qkv_arrays --mask "$folder/added.csv" -o "$folder/o.npy"
+code 0
+err "qkv: --mask $folder/added.csv: floating-point numbers, which are added to scores, though all are 0 or 1; to tell who sees, store booleans or integers"
+check "added" test "$(cmp -s "$folder/o.npy" "$folder/words.npy"; echo $?)" -eq 1
+sed 's/1.0,0.0/1.0,-inf/' "$folder/added.csv" >"$folder/inf.csv"
+run attend $qkv_arrays --mask "$folder/inf.csv" -o "$folder/o.npy"
+code 0
+no_err
+# Other integers are named, with their place.
+sed '3s/0,0,1/0,0,7/' "$folder/mask.csv" >"$folder/seven.csv"
+broken "--mask $folder/seven.csv: [2,2] is 7: $integers" $qkv_arrays --mask "$folder/seven.csv"
+printf '%s\n' 0,-10000 >"$folder/low.csv"
+broken "--mask $folder/low.csv: [0,1] is -10000: $integers" $qkv_arrays --mask "$folder/low.csv"
+printf '1,0,1\n1,1,0\n' >"$folder/batch.csv"
+broken "--mask $folder/batch.csv: shape [2,3] does not broadcast to [2,4,5,7]" $qkv_arrays --mask "$folder/batch.csv"
+printf '%s\n' 1,1,1,0,0,1,1 1,1,1,1,1,1,1 >"$folder/batch.csv"
+broken "--mask $folder/batch.csv: shape [2,7] does not broadcast to [2,4,5,7]; [batch, keys] is to be [batch,1,1,keys]" \
+    $qkv_arrays --mask "$folder/batch.csv"
+
+# ---- Standard input ------------------------------------------------------------------------------
+
+run attend $qkv_arrays -o "$folder/o.npy"
+"$qkv" attend --q - --k "$data/k.npy" --v "$data/v.npy" -o "$folder/p.npy" <"$data/q.npy" 2>"$folder/err"
+check "q" cmp -s "$folder/o.npy" "$folder/p.npy"
+cat "$data/v.npy" | "$qkv" attend --q "$data/q.npy" --k "$data/k.npy" --v - -o "$folder/p.npy" 2>"$folder/err"
+check "v of a pipe" cmp -s "$folder/o.npy" "$folder/p.npy"
+"$qkv" attend $qkv_arrays --mask - -o "$folder/p.npy" <"$folder/mask.csv" 2>"$folder/err"
+check "a mask as text" cmp -s "$folder/p.npy" "$folder/words.npy"
+"$qkv" info - <"$data/q.npy" >"$folder/out" 2>"$folder/err"
+out_like '^shape  *\[2,4,5,8\]$'
+refused() { # WORDS ARGS...: what is said of standard input, in $input
+    words=$1
+    shift
+    said="qkv attend $*"
+    "$qkv" attend "$@" <"$input" >"$folder/out" 2>"$folder/err"
+    got=$?
+    code 1
+    no_out
+    err "qkv: $words"
+}
+input=$data/q.npy
+refused "'-' can be read only once" --q - --k - --v "$data/v.npy"
+refused "--q has shape [2,4,5,8], --k has [2,4,5,6]: the head sizes differ" --q - --k "$data/grad.npy" --v "$data/grad.npy"
+refused "--mask -: shape [2,4,5,8] does not broadcast to [2,4,5,7]" $qkv_arrays --mask -
+input=/dev/null
+refused "standard input: no line has a number" --q - --k "$data/k.npy" --v "$data/v.npy"
+input=$folder/seven.csv
+refused "--mask -: [2,2] is 7: $integers" $qkv_arrays --mask -
+printf 'PK\003\004' >"$folder/zip"
+input=$folder/zip
+refused "standard input: is a zip: a .npz is read from a file, as FILE:NAME" --q - --k "$data/k.npy" --v "$data/v.npy"
+head -c 200 "$data/q.npy" >"$folder/cut"
+input=$folder/cut
+refused "standard input: the npy header claims 1280 bytes of data, 72 are there" --q - --k "$data/k.npy" --v "$data/v.npy"
 finish
