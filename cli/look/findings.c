@@ -3,20 +3,30 @@
  *
  * The word is the likeliest one at the [MASK] whose row the shown head has, or the one that comes
  * next; of a decoder over an encoder it is the word of the target that the row predicts. Ablation is
- * that of qkv_inspect_effects: the head gives 0, and all else follows. A sentence rounds to two
- * decimals, and calls a change below half of that none.
+ * that of qkv_inspect_effects: the head gives 0, and all else follows. A sentence has numbers of
+ * two decimals, or of two digits that count, and calls a change below 0.005 none unless it is by
+ * half.
+ *
+ * A token of a word that is several is named by the whole word. That a piece reads a piece of its
+ * own word says nothing of the text, and where no key has a twentieth of the weight, none is read.
  */
 #include "look/findings.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <qkv/effects.h>
 
 /* Multiplications of a pass over a text, roughly, up to which one head or several are ablated. */
 static const double pass_limit = 1e10, all_limit = 2e9;
-static const double least_change = 0.005;
+static const double least_change = 0.005, least_p = 0.001, least_weight = 0.05;
+
+static bool is_change(double before, double without) {
+    const double change = fabs(without - before);
+    return change >= least_change || (before >= least_p && change >= before / 2);
+}
 
 /* ---- The word -------------------------------------------------------------------------------- */
 
@@ -111,14 +121,16 @@ static qkv_status measure(const struct look *look, struct findings *f, bool all,
     f->all = f->none = all;
     for (int64_t s = 0; status == QKV_OK && s < n; s++) {
         if (p[1 + s] < p[1 + most]) most = s;
-        if (!(fabs(p[1 + s] - p[0]) < least_change)) f->none = false;
+        if (is_change(p[0], p[1 + s])) f->none = false;
     }
+    const bool falls =
+        status == QKV_OK && all && p[1 + most] < p[0] && is_change(p[0], p[1 + most]);
     if (status == QKV_OK) {
-        f->most = all && most == chosen && p[0] - p[1 + most] >= least_change;
+        f->most = falls && most == chosen;
         f->list[0].before = p[0];
         f->list[0].without = p[1 + (all ? chosen : 0)];
     }
-    if (status == QKV_OK && all && most != chosen && p[0] - p[1 + most] >= least_change) {
+    if (falls && most != chosen) {
         struct finding *const one = &f->list[f->n++];
         *one = (struct finding){ .layer = most / look_info(look)->n_heads,
                                  .head = most % look_info(look)->n_heads,
@@ -132,24 +144,86 @@ static qkv_status measure(const struct look *look, struct findings *f, bool all,
     return status;
 }
 
-/* ---- Sentences ------------------------------------------------------------------------------- */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
-static const char *change_of(const struct finding *one) {
-    const double change = one->without - one->before;
-    return fabs(change) < least_change ? "stays at" : change < 0 ? "falls" : "rises";
+/* The token's word, in new memory: its label, or those of all its pieces without their marks. */
+static char *name_word(const qkv_token_list *list, char *const *labels, const int32_t *words,
+                       int64_t at) {
+    const int64_t n = list->tokens->n;
+    char text[240] = "";
+    int64_t first = at, end = at + 1;
+    while (first > 0 && words[first - 1] == words[at]) first--;
+    while (end < n && words[end] == words[at]) end++;
+    if (end - first == 1) return strdup(labels[at]);
+    for (int64_t i = first; i < end; i++)
+        text_append(text, sizeof text, "%s",
+                    labels[i] + (i > first && strncmp(labels[i], "##", 2) == 0 ? 2 : 0));
+    return strdup(text);
 }
 
-/* "without it P(it) falls from 1.00 to 0.54"; of what comes next, "P(next is it)". */
+/* Words of queries and of keys; of a pair queries are named by what they read and predict. */
+static qkv_status words_make(const struct look *look, int32_t *words[2], qkv_error *error) {
+    const qkv_token_list *const lists[2] = { &look->text.view.queries, &look->text.view.keys };
+    for (int i = 0; i < 2; i++) {
+        words[i] = calloc((size_t)lists[i]->tokens->n + 1, sizeof *words[i]);
+        if (!words[i]) return text_no_memory(error);
+        qkv_inspect_words(lists[i]->tokenizer, lists[i]->tokens, words[i]);
+    }
+    return QKV_OK;
+}
+
+/* What a finding names: the word of its query and of its key, and whether they are one. */
+static qkv_status name_places(const struct look *look, struct finding *one, qkv_error *error) {
+    const qkv_token_list *const queries = &look->text.view.queries, *const keys =
+                                                                        &look->text.view.keys;
+    int32_t *words[2] = { NULL, NULL };
+    qkv_status status = words_make(look, words, error);
+    if (status == QKV_OK && one->query >= 0)
+        one->from = look->text.pair.next ? strdup(look->rows[one->query])
+                                         : name_word(queries, look->rows, words[0], one->query);
+    if (status == QKV_OK && one->key >= 0) {
+        one->read = name_word(keys, look->cols, words[1], one->key);
+        one->own = !look->text.pair.next && one->query >= 0 && one->query != one->key &&
+                   words[0][one->query] == words[1][one->key];
+    }
+    if (status == QKV_OK && ((one->query >= 0 && !one->from) || (one->key >= 0 && !one->read)))
+        status = text_no_memory(error);
+    free(words[0]);
+    free(words[1]);
+    return status;
+}
+
+/* ---- Sentences ------------------------------------------------------------------------------- */
+
+enum { P_BYTES = 16 };
+
+/* "0.42", "0.0041": two decimals, and below a tenth two digits that count. */
+static const char *p_format(char text[P_BYTES], double p) {
+    if (p >= 0.0995 || p == 0)
+        snprintf(text, P_BYTES, "%.2f", p);
+    else if (p >= 0.000995)
+        snprintf(text, P_BYTES, "%.*f", p >= 0.00995 ? 3 : 4, p);
+    else
+        snprintf(text, P_BYTES, "%.1e", p);
+    return text;
+}
+
+static const char *change_of(const struct finding *one) {
+    return !is_change(one->before, one->without) ? "stays at"
+           : one->without < one->before          ? "falls"
+                                                 : "rises";
+}
+
+/* "P(it) falls from 1.00 to 0.54"; of what comes next, "P(next is it)". */
 static void add_worth(const struct look *look, const struct finding *one, const char *word,
                       bool first, char *text, size_t bytes) {
-    if (isnan(one->before) || isnan(one->without)) return;
-    text_append(text, bytes, "without it P(%s%.60s) %s ",
+    char before[P_BYTES], without[P_BYTES];
+    const bool changes = is_change(one->before, one->without);
+    text_append(text, bytes, "P(%s%.60s) %s ",
                 look->predictions.is_next && !look->text.pair.next ? "next is " : "", word,
                 change_of(one));
-    if (first && fabs(one->without - one->before) >= least_change)
-        text_append(text, bytes, "from %.2f ", one->before);
-    text_append(text, bytes, "%s%.2f", fabs(one->without - one->before) < least_change ? "" : "to ",
-                one->without);
+    if (first && changes) text_append(text, bytes, "from %s ", p_format(before, one->before));
+    text_append(text, bytes, "%s%s", changes ? "to " : "", p_format(without, one->without));
 }
 
 /* What the row is for: "To fill [MASK], ", "To say what comes next, ", "At cat, ". */
@@ -166,17 +240,33 @@ static void add_purpose(const struct look *look, const struct findings *f, const
     else if (here)
         text_append(text, bytes, "To fill %.60s, ", look->rows[query]);
     else
-        text_append(text, bytes, "At %.60s, ", look->rows[query]);
+        text_append(text, bytes, "At %.60s, ", f->list[0].from);
 }
 
+static bool reads(const struct finding *one) {
+    return one->key >= 0 && !one->own && one->weight >= least_weight;
+}
+
+static bool has_worth(const struct finding *one) {
+    return !isnan(one->before) && !isnan(one->without);
+}
+
+/* Nothing is said of a head that reads nothing, unless something follows without it. */
 static void say_shown(const struct look *look, struct findings *f, const char *word) {
     struct finding *const one = &f->list[0];
     const size_t bytes = sizeof one->text;
-    add_purpose(look, f, word, one->text, bytes);
-    text_append(one->text, bytes, "head %" PRId64 ".%" PRId64 " reads %.60s (%.2f)", one->layer,
-                one->head, look->cols[one->key], one->weight);
-    if (!isnan(one->before)) text_append(one->text, bytes, "; ");
-    add_worth(look, one, word, true, one->text, bytes);
+    char weight[P_BYTES];
+    if (!reads(one) && !has_worth(one)) return;
+    if (reads(one)) {
+        add_purpose(look, f, word, one->text, bytes);
+        text_append(one->text, bytes, "head %" PRId64 ".%" PRId64 " reads %.60s (%s)%s", one->layer,
+                    one->head, one->read, p_format(weight, one->weight),
+                    has_worth(one) ? "; without it " : "");
+    } else {
+        text_append(one->text, bytes, "Without head %" PRId64 ".%" PRId64 " ", one->layer,
+                    one->head);
+    }
+    if (has_worth(one)) add_worth(look, one, word, true, one->text, bytes);
     if (f->most) text_append(one->text, bytes, ", more than without any other head");
     if (f->none) text_append(one->text, bytes, ", as without any other head");
     text_append(one->text, bytes, ".");
@@ -185,13 +275,33 @@ static void say_shown(const struct look *look, struct findings *f, const char *w
 static void say_worth_most(const struct look *look, struct findings *f, const char *word) {
     struct finding *const one = &f->list[1];
     const size_t bytes = sizeof one->text;
+    char weight[P_BYTES];
     text_append(one->text, bytes,
-                "Of all %" PRId64 " heads %" PRId64 ".%" PRId64 " is worth most for it: ",
+                "Of all %" PRId64 " heads %" PRId64 ".%" PRId64
+                " is worth most for it: without it ",
                 look_n_heads(look), one->layer, one->head);
     add_worth(look, one, word, false, one->text, bytes);
-    if (one->key >= 0)
-        text_append(one->text, bytes, ". It reads %.60s (%.2f)", look->cols[one->key], one->weight);
+    if (reads(one))
+        text_append(one->text, bytes, ". It reads %.60s (%s)", one->read,
+                    p_format(weight, one->weight));
     text_append(one->text, bytes, ".");
+}
+
+/* The sentences; a first one without a text is none. */
+static qkv_status say(const struct look *look, struct findings *f, const char *word,
+                      qkv_error *error) {
+    qkv_status status = QKV_OK;
+    for (int i = 0; i < f->n && status == QKV_OK; i++)
+        status = name_places(look, &f->list[i], error);
+    if (status == QKV_OK) say_shown(look, f, word);
+    if (status == QKV_OK && f->n > 1) say_worth_most(look, f, word);
+    for (int i = 0; i < f->n; i++) {
+        free(f->list[i].from);
+        free(f->list[i].read);
+        f->list[i].from = f->list[i].read = NULL;
+    }
+    if (status == QKV_OK && !*f->list[0].text) f->n = 0;
+    return status;
 }
 
 qkv_status findings_make(const struct look *look, struct findings *f, qkv_error *error) {
@@ -217,8 +327,7 @@ qkv_status findings_make(const struct look *look, struct findings *f, qkv_error 
     }
     if (status == QKV_OK && word && findings_quick(look, 1))
         status = measure(look, f, !look->given && findings_quick(look, look_n_heads(look)), error);
-    if (status == QKV_OK) say_shown(look, f, word ? word : "");
-    if (status == QKV_OK && f->n > 1) say_worth_most(look, f, word);
+    if (status == QKV_OK) status = say(look, f, word ? word : "", error);
     free(word);
     return status;
 }

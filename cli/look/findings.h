@@ -12,6 +12,8 @@ struct finding {
     int64_t layer, head, query, key; /* key -1: it reads nothing */
     double weight;
     double before, without; /* P of the word, as the model is and with the head giving 0 */
+    char *from, *read;      /* while it is said: the words of query and key */
+    bool own;               /* they are one word, of several tokens */
     char text[400];         /* the sentence */
 };
 
@@ -21,7 +23,7 @@ struct finding {
  */
 struct findings {
     struct finding list[2];
-    int n;
+    int n;            /* 0: there is nothing to say */
     bool all;         /* all heads were ablated, each alone … */
     bool most;        /* … the shown one is worth most … */
     bool none;        /* … or no one changes P */

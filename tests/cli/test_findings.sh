@@ -65,7 +65,7 @@ code 0
 cp "$folder/out" "$d/c.json"
 effects "the cat sat on the mat. the cat" --model $writer
 near "$(field without "$d/c.json")" "$(without "$(field layer "$d/c.json").$(field head "$d/c.json")" "$(field probability "$d/c.json")")"
-check "what comes next" grep -q 'without it P(next is ' "$d/c.json"
+check "what comes next" grep -q '"text":"Without head [0-9]\.[0-9] P(next is ' "$d/c.json" # the head reads a piece of its query's own word
 run look "a red fox followed two cats" --model $translator --cross --json
 code 0
 check "To write" grep -q '"text":"To write ' "$folder/out"
@@ -73,6 +73,22 @@ check "P of the target" test "$(sed 's/.*"expected":\[//; s/\].*//' "$folder/out
     "$(field probability "$folder/out" | cut -c1-7)"
 run look "I saw the dog."
 opens "At saw, head 0.2 reads dog (0.93)."
+
+# ---- Words of several tokens, small numbers ----------------------------------------------------------------
+
+run look "The attention of dogs" --quiet
+opens "At attention, head 0.3 reads dogs (0.96)."
+run look "unbelievable wonderful story [MASK]" --quiet
+opens "To fill [MASK], head 3.2 reads unbelievable (0.77); without it P(the) falls from 0.20 to 0.033. Of all 16 heads 2.2 is worth most for it: without it P(the) falls to 0.013. It reads wonderful (0.087)."
+run look "Attention is all you need" --quiet # its sharpest look is from a piece of a word to another one
+opens "All heads "
+run look "Attention is all you need" --quiet --json
+check "no findings" sh -c '! grep -q "\"findings\"" "$1"' - "$folder/out"
+run look "I was watching the [MASK] when it opened."
+opens "To fill [MASK], head 3.0 reads opened (0.88); without it P(wallet) falls from 0.040 to 0.0044, more than without any other head."
+many="I was watching the door and the dog saw the cat and the mouse was near the box when she found the old cup and the small bird saw the fish so [MASK] opened."
+run look "$many" --head 3.1 # no key has a twentieth
+opens "Without head 3.1 P(they) falls from 0.074 to 0.015."
 
 # ---- Where there is nothing to say -------------------------------------------------------------------------
 
