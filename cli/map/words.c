@@ -125,13 +125,16 @@ static void add_quality(const struct map *map, struct caption *text) {
 static void add_lines(const struct map *map, struct caption *text) {
     if (map->query < 0) return;
     const int64_t nearest = map_nearest_key(map, map->query);
-    if (map->n_lines > 0) {
-        caption_add(text, " Lines: the %" PRId64 " keys that %.60s looks at most,", map->n_lines,
-                    map->labels[map->query]);
-        for (int64_t i = 0; i < map->n_lines && i < 5; i++)
+    int64_t n_drawn = 0; /* they fall; of smaller ones pictures have no line */
+    while (n_drawn < map->n_lines && map->weights[n_drawn] >= 0.01) n_drawn++;
+    if (n_drawn > 0) {
+        char many[40] = " A line: the key";
+        if (n_drawn > 1) snprintf(many, sizeof many, " Lines: the %" PRId64 " keys", n_drawn);
+        caption_add(text, "%s that %.60s looks at most,", many, map->labels[map->query]);
+        for (int64_t i = 0; i < n_drawn && i < 5; i++)
             caption_add(text, "%s %.40s %.2f", i ? "," : "", map_line_label(map, i),
                         map->weights[i]);
-        caption_add(text, "%s.", map->n_lines > 5 ? ", ..." : "");
+        caption_add(text, "%s.", n_drawn > 5 ? ", ..." : "");
     }
     if (nearest < 0) return;
     caption_add(text, " The key nearest to %.60s is %.60s (%" PRId64 ")", map->labels[map->query],

@@ -299,7 +299,7 @@ typedef struct qkv_point_map {
     int64_t from;
     /* [n_lines]: keys. */
     const int64_t *to;
-    /* [n_lines]: 0 to 1. */
+    /* [n_lines]: 0 to 1. Lines are as wide as their weights; below 0.01 there is none. */
     const double *weights;
     const char *title, *caption;
     qkv_theme theme;

@@ -83,11 +83,16 @@ static double radius_of(const struct drawing *d, int64_t i) {
     return d->map->n_lines > 0 && i == d->map->from ? 1.5 * d->radius : d->radius;
 }
 
+/* A line is as wide as its weight says; one of nearly no weight would look like one of some. */
+static int is_drawn(const qkv_point_map *map, int64_t line) { return map->weights[line] >= 0.01; }
+static double line_width(double weight) { return 0.5 + 9 * weight; }
+
 /* ---- Where labels find room ------------------------------------------------------------------ */
 
 static void take_lines_and_marks(struct drawing *d) {
     double x, y, to_x, to_y;
     for (int64_t i = 0; i < d->map->n_lines; i++) {
+        if (!is_drawn(d->map, i)) continue;
         locate(d, d->map->from, &x, &y);
         locate(d, d->map->n_queries + d->map->to[i], &to_x, &to_y);
         qkvi_raster_take_line(&d->raster, x, y, to_x, to_y);
@@ -108,7 +113,7 @@ static qkvi_line label_style(const struct drawing *d, int bold) {
 
 static int at_a_line(const qkv_point_map *map, int64_t i) {
     for (int64_t l = 0; l < map->n_lines; l++)
-        if (i == map->from || i == map->n_queries + map->to[l]) return 1;
+        if (i == map->from || (is_drawn(map, l) && i == map->n_queries + map->to[l])) return 1;
     return 0;
 }
 
@@ -222,11 +227,12 @@ static void draw_lines(const struct drawing *d, double x0, double y0) {
     cairo_set_line_cap(d->frame->cr, CAIRO_LINE_CAP_ROUND);
     set_color(d, d->frame->palette->faint, 0.75);
     for (int64_t i = 0; i < d->map->n_lines; i++) {
+        if (!is_drawn(d->map, i)) continue;
         locate(d, d->map->from, &x, &y);
         cairo_move_to(d->frame->cr, x0 + x, y0 + y);
         locate(d, d->map->n_queries + d->map->to[i], &x, &y);
         cairo_line_to(d->frame->cr, x0 + x, y0 + y);
-        cairo_set_line_width(d->frame->cr, 1.5 + 8 * d->map->weights[i]);
+        cairo_set_line_width(d->frame->cr, line_width(d->map->weights[i]));
         cairo_stroke(d->frame->cr);
     }
 }

@@ -181,6 +181,8 @@ for word in queen princess "king - man + woman" boy; do check "no $word" grep -q
 check "the title" grep -q '<title>Plane</title>' "$d/a.svg"
 check "two numbers as they are" grep -q 'They are drawn as they are. Lines go from king - man + woman' "$d/a.svg"
 check "their span" grep -q 'the points span 2.4000 x 2.1000' "$d/a.svg"
+run lookup "$tables/prices.csv" apricot --temperature 0.03 --top 12 -o "$d/a.svg" --quiet
+check "lines of all keys" test "$(grep -c 'stroke-opacity:0.75' "$d/a.svg")" -eq 3 # the others have less than 0.01
 run lookup "$tables/prices.csv" apricot -o "$d/a.svg" --quiet
 code 0
 check "components" grep -q '128 numbers each, drawn by their first two principal components' "$d/a.svg"

@@ -224,6 +224,28 @@ static void marks_can_be_seen(void **state) {
     }
 }
 
+/* A line is as wide as its weight; a weight of nearly nothing has no line, nor a bold label. */
+static void lines_are_as_wide_as_weights(void **state) {
+    (void)state;
+    static const int64_t to[] = { 0, 1, 2, 3 };
+    static const double weights[] = { 0.8, 0.01, 0.0099, 6e-8 };
+    qkv_point_map map = make(3, 6);
+    size_t n, n_two;
+    map.to = to;
+    map.weights = weights;
+    map.n_lines = 4;
+    draw(&map, FOLDER "/four.svg");
+    map.n_lines = 2;
+    draw(&map, FOLDER "/two.svg");
+    char *const four = load(FOLDER "/four.svg", &n), *const two = load(FOLDER "/two.svg", &n_two);
+    assert_int_equal(n, n_two);
+    assert_memory_equal(four, two, n);
+    assert_non_null(memmem(four, n, "stroke-width:7.7;", 17));
+    assert_non_null(memmem(four, n, "stroke-width:0.59;", 18));
+    free(four);
+    free(two);
+}
+
 static void odd_maps_are_drawn(void **state) {
     (void)state;
     static const int64_t to[] = { 0, 0, 1 };
@@ -322,6 +344,7 @@ int main(void) {
         cmocka_unit_test(a_larger_map_shows_more),
         cmocka_unit_test(what_finds_no_room_is_counted),
         cmocka_unit_test(marks_can_be_seen),
+        cmocka_unit_test(lines_are_as_wide_as_weights),
         cmocka_unit_test(odd_maps_are_drawn),
         cmocka_unit_test(the_same_map_has_the_same_bytes),
         cmocka_unit_test(refusals),
