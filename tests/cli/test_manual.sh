@@ -50,6 +50,20 @@ check "README.md does not show examples/first.c" contains "$here/../../README.md
 for name in $(tr -d '\\' <"$man/qkv.3.scd" | grep -o 'qkv_[a-z_]*' | sort -u); do
     check "$name is in no header" grep -rqw "$name" "$here/../../include/qkv"
 done
+# Its lists are those of the headers: each header, and the functions that a program calls. Others fill or make a struct by its size.
+functions() {
+    tr '\n' ' ' <"$1" | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' | grep -o '\(QKV_API\|static inline\)[^;{]*[;{]' |
+        sed -n 's/^[^(]*[ *]\(qkv[a-z]*_[a-z0-9_]*\)(.*/\1/p' | grep -v '_\(fill\|init\)$'
+}
+for header in "$here"/../../include/qkv/*.h; do
+    name=qkv/$(basename "$header")
+    check "qkv(3) does not include $name" grep -q "^#include <$name> " "$man/qkv.3.scd"
+    functions "$header" >"$folder/declared"
+    awk -v name="_${name}_" '$0 == name { on = 1; next } on && !/^\t/ { exit } on' "$man/qkv.3.scd" | tr -d '\\' | grep -o 'qkv[a-z]*_[a-z0-9_]*' >"$folder/listed"
+    check "no functions of $name" test -s "$folder/declared"
+    check "qkv(3) has other functions of $name" cmp -s "$folder/declared" "$folder/listed"
+done
+check "qkv(3) has a header that is not there" test "$(grep -c '^#include <qkv/.*>  */\*' "$man/qkv.3.scd")" -eq "$(ls "$here"/../../include/qkv/*.h | wc -l)"
 
 # Examples: a line "$ COMMAND" in a block is run; the lines below it, if any, are its output, but for spaces at the end.
 prepare() {
