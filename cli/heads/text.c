@@ -8,7 +8,7 @@
 
 #include "heads/heads.h"
 
-enum { NAME_WIDTH = 6, NUMBER = 6, SPREAD = 6, SHARE = 6 };
+enum { NAME_WIDTH = 6, NUMBER = 6, SPREAD = 6, SHARE = 6, LEAST_LABEL = 5 };
 
 /* ---- Which columns --------------------------------------------------------------------------- */
 
@@ -42,16 +42,34 @@ static int cell_width(const struct heads *heads, const qkv_head_number *column) 
     return NUMBER + 1 + (heads_spread(heads, column) ? SPREAD : 0);
 }
 
+/* A narrow terminal cuts labels, so that the first column is there: that of --sort. */
+static void leave_room(const struct heads *heads, const struct term *term, struct layout *layout) {
+    const int least = LEAST_LABEL + (heads->text.input ? 0 : SHARE);
+    const qkv_head_number *column;
+    int first = -1;
+    for (int c = 0; (column = head_column_at(c)); c++)
+        if (exists(heads, column) &&
+            (first < 0 || rank_of(heads, layout, c) < rank_of(heads, layout, first)))
+            first = c;
+    if (first < 0) return;
+    const int room = term->width - NAME_WIDTH - cell_width(heads, head_column_at(first));
+    if (layout->label_width > room) layout->label_width = room > least ? room : least;
+}
+
 static void choose_columns(const struct heads *heads, const struct term *term,
                            struct layout *layout) {
     const char *const asked = heads->options->columns;
     const qkv_head_number *column;
+    int n_shown = 0;
+    if (term->tty && !asked) leave_room(heads, term, layout);
     int room = term->width - NAME_WIDTH - layout->label_width;
     for (int rank = 0; rank < 2 * MAX_COLUMNS; rank++)
         for (int c = 0; (column = head_column_at(c)); c++) {
             if (rank_of(heads, layout, c) != rank || !exists(heads, column)) continue;
             room -= cell_width(heads, column);
-            layout->shown[c] = asked ? is_asked_for(asked, c) : !term->tty || room >= 0;
+            layout->shown[c] =
+                asked ? is_asked_for(asked, c) : !term->tty || room >= 0 || n_shown == 0;
+            n_shown += layout->shown[c];
             layout->n_hidden += !layout->shown[c] && !asked;
         }
 }

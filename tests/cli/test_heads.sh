@@ -75,6 +75,15 @@ if command -v script >/dev/null; then
         [ $columns -lt 60 ] || check "no wider" test "$(awk -v n=$columns 'length > n' "$folder/out" | wc -l)" -eq 0
         check "4 heads" test "$(grep -c '^[01]\.[01] ' "$folder/out")" -eq 4
     done
+    printf 'the man\nthe dog saw\n' >"$d/two"
+    for columns in 30 31 36 50; do
+        said="qkv heads --file on a terminal of $columns columns, by entropy"
+        script -qec "stty cols $columns rows 50; '$qkv' heads --file $d/two $m --color never --sort entropy" /dev/null </dev/null 2>/dev/null |
+            tr -d '\r' >"$folder/out"
+        out_like '^head  .* H *'
+        check "no entropies" test "$(grep -c '^[01]\.[01] .* [0-9.]* *±[0-9.]* *' "$folder/out")" -eq 4
+        check "no wider" test "$(grep -c "^[01h][.e].\{$((columns - 1)),\}$" "$folder/out")" -eq 0
+    done
 fi
 
 # A text without equal tokens has no such numbers: "-", null, empty
