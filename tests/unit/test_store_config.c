@@ -522,8 +522,9 @@ static void test_cache(void **state) {
     expect_none("a\nb", QKV_ERR_IO, "'a\\x0ab': no such file or folder");
     expect_none("", QKV_ERR_IO, "'': no such file or folder");
     /* What is no repository by its name is not to be downloaded. */
-    expect_none("bert", QKV_ERR_IO,
-                "'bert': no such file or folder, and no model of that name in the Hugging Face cache");
+    expect_none(
+        "bert", QKV_ERR_IO,
+        "'bert': no such file or folder, and no model of that name in the Hugging Face cache");
     make_directory(".", "unit_store_config_owner");
     expect_none("unit_store_config_owner/name", QKV_ERR_IO,
                 "_owner/name': no such file or folder, and no model of that name in the Hugging");
