@@ -149,9 +149,9 @@ done
 for columns in 30 31 36 40 47 59 80; do
     narrow $columns explain
     for name in 'k 0' water money q·k '−max' weight '|x|'; do out_says "$name"; done
-    narrow $columns explain --no-scale
-    for name in variance largest gradient entropy; do out_like " $name\( \|$\)"; done
 done
+narrow 30 explain --no-scale
+for name in variance largest gradient entropy; do out_like " $name\( \|$\)"; done
 # A long text: the keys with the largest weights, and the rest summed up.
 long=$(for i in 1 2 3 4 5; do printf 'the man saw the dog and '; done)
 run explain "$long" --head 0.1
