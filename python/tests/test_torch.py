@@ -390,6 +390,17 @@ class Errors(unittest.TestCase):
             (qkv.ShapeError, "key has 1 dimensions", lambda: ours.attention(x, x[0, 0, 0], x)),
             (qkv.ArgumentError, "scale is 0", lambda: ours.attention(x, x, x, scale=0)),
             (qkv.ShapeError, "mask has 4 keys", lambda: ours.attention(x, x, x, torch.ones(5, 4) > 0)),
+            (qkv.ArgumentError, "window is 3, and must be a pair", lambda: ours.attention(x, x, x, window=3)),
+            (qkv.ArgumentError, r"window is \(\), and must be", lambda: ours.attention(x, x, x, window=())),
+            (qkv.KeywordError, r"attention\(\) has no keyword causal: use is_causal=True",
+             lambda: ours.attention(x, x, x, causal=True)),
+            (qkv.KeywordError, "mask: use attn_mask=", lambda: ours.attention(x, x, x, mask=None)),
+            (qkv.KeywordError, "lse: leave it out, lse is always returned", lambda: ours.attention(x, x, x, lse=True)),
+            (qkv.KeywordError, r"varlen_attention\(\) has no keyword causal: use is_causal=True",
+             lambda: ours.varlen_attention(x[0], x[0], x[0], torch.tensor([0, 2]), causal=True)),
+            (qkv.KeywordError, "sofcap: did you mean softcap", lambda: ours.attention(x, x, x, sofcap=1.0)),
+            (qkv.KeywordError, r"attention\(\) has no keyword is_causal: use causal=True",
+             lambda: qkv.attention(x, x, x, is_causal=True)),
         ]
         for kind, words, call in cases:
             with self.subTest(words=words), self.assertRaisesRegex(kind, words):

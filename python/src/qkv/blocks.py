@@ -73,6 +73,25 @@ def _kept(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return made
 
 
+def _called(f: Callable[..., Any], *places: Any) -> Any:
+    try:
+        return f(*places)
+    except ValueError as error:
+        if "truth value" not in str(error):
+            raise
+        raise ArgumentError(
+            "the mask_mod asks whether a whole array is true, as `and`, `or`, `not`, `if` and `a < b < c` do: write "
+            "(i - j < 8) & (j <= i) with &, | and ~, and each comparison in parentheses") from error
+
+
+def _broadcast(sees: np.ndarray[Any, Any], shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    try:
+        return np.broadcast_to(sees, shape)
+    except ValueError:
+        raise ShapeError(f"the mask_mod returned shape {sees.shape}, which does not broadcast to {shape}, the shape of "
+                         "i and j together") from None
+
+
 def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, heads: int = 1,
              block_len: int = 128) -> BlockMask:
     """Compiles f(b, h, i, j) to a block mask, as FlexAttention's create_block_mask does.
@@ -81,6 +100,8 @@ def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, h
     or heads 1 the mask serves all. Hidden blocks cost neither time nor memory in attention. Memory: a bit for each
     cell, if a block is seen in part.
     """
+    if not callable(f):
+        raise ArgumentError(f"the mask_mod is a {type(f).__name__}, and must be a function f(b, h, i, j)")
     block_len, len_q, len_k = _block_len(block_len), _length(len_q, "len_q"), _length(len_k, "len_k")
     batch, heads = integer(batch, "batch", least=1), integer(heads, "heads", least=1)
     n_rows, n_columns = -(-len_q // block_len), -(-len_k // block_len)
@@ -96,10 +117,10 @@ def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, h
             for first in range(0, n_rows, step):
                 i0, i1 = first * block_len, min((first + step) * block_len, len_q)
                 i = np.arange(i0, i1)[:, None]
-                sees = numbers(f(np.int64(b), np.int64(h), i, j), "what the mask_mod returned")
+                sees = numbers(_called(f, np.int64(b), np.int64(h), i, j), "what the mask_mod returned")
                 if sees.dtype != np.bool_:
                     raise ArgumentError(f"the mask_mod returned {sees.dtype}, and must return bools")
-                sees = np.broadcast_to(sees, (i1 - i0, len_k))
+                sees = _broadcast(sees, (i1 - i0, len_k))
                 bits[b, h, i0:i1] = np.packbits(sees, axis=1, bitorder="little")
                 for row in range(i0, i1, block_len):
                     rows = sees[row - i0:row - i0 + block_len]

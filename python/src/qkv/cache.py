@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -15,7 +15,13 @@ from .checked import integer
 from .context import Context, context
 from .descriptor import _address, _pointer
 from .errors import ArgumentError, NoCopies, ShapeError
+from .keywords import CacheRules, refuse_unknown, with_rules
 from .problem import Forward, Problem, Stats, _like
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .attend import Array
 
 _STORED = {**DTYPES, "int8": _c.QKV_I8}
 
@@ -106,6 +112,21 @@ class KVCache(NoCopies):
     def nbytes(self) -> int:
         return int(lib.qkv_kv_cache_bytes(self._handle))
 
+    @overload
+    def attend(self, q: Array, *, first_sequence: int = ..., causal: bool = ..., window: int | None = ...,
+               out: Any = ..., lse: Literal[False] = ..., stats: None = ..., **rules: Unpack[CacheRules]) -> Array: ...
+    @overload
+    def attend(self, q: Array, *, first_sequence: int = ..., causal: bool = ..., window: int | None = ...,
+               out: Any = ..., lse: Literal[True], stats: None = ...,
+               **rules: Unpack[CacheRules]) -> tuple[Array, Array]: ...
+    @overload
+    def attend(self, q: Array, *, first_sequence: int = ..., causal: bool = ..., window: int | None = ...,
+               out: Any = ..., lse: bool = ..., stats: Stats, **rules: Unpack[CacheRules]) -> Forward[Array]: ...
+    @overload
+    def attend(self, q: Any, *, first_sequence: int = ..., causal: bool = ..., window: int | None = ...,
+               out: Any = ..., lse: bool = ..., stats: Stats | None = ..., **rules: Unpack[CacheRules]) -> Any: ...
+
+    @with_rules(Problem._describe, CacheRules)
     def attend(self, q: Any, *, first_sequence: int = 0, causal: bool = True, window: int | None = None,
                out: Any = None, lse: bool = False, stats: Stats | None = None, **rules: Any) -> Any:
         """Attention of the newest tokens: q [sequences, heads, n, dim], the last n tokens of each sequence.
@@ -114,6 +135,9 @@ class KVCache(NoCopies):
         statistics and what is returned are those of qkv.attention, but for dropout and cu_seqlens: o, or (o, lse), or
         with stats the tuple Forward. Bits do not depend on pages, batch, n or threads.
         """
+        refuse_unknown("attend", rules, more=("first_sequence", "causal", "window", "out", "lse", "stats"))
+        if isinstance(window, (tuple, list)):
+            raise ArgumentError(f"window is {window!r}, and must be a number of tokens here, a query's own among them")
         if window is not None:
             rules["window"] = (integer(window, "window", least=1) - 1, None)
         with self._lock:  # the view of the stored keys is the cache's own
@@ -162,13 +186,25 @@ class _Decoding(Problem):
         self._run(lib.qkv_attention_decode, desc, _address(self._q), ctypes.addressof(self._of_cache), o, lse)
 
 
-def merge(parts: Sequence[tuple[Any, Any] | Forward]) -> tuple[Any, Any]:
+def _check_parts(parts: Any) -> None:
+    """What merge takes is a sequence of pairs. An array has rows, which would be taken for them."""
+    what = "(o, lse), as qkv.attention(…, lse=True) returns it"
+    if not isinstance(parts, (list, tuple)):
+        raise ArgumentError(f"parts is a {type(parts).__name__}, and must be a list, each part of it {what}")
+    if not parts:
+        raise ArgumentError("merge needs at least one part")
+    for n, part in enumerate(parts):
+        if not isinstance(part, (list, tuple)) or len(part) not in (2, 3):
+            size = f" of {len(part)}" if isinstance(part, (list, tuple)) else ""
+            raise ArgumentError(f"parts[{n}] is a {type(part).__name__}{size}, and must be {what}")
+
+
+def merge(parts: Sequence[tuple[Array, Array] | Forward[Array]]) -> tuple[Array, Array]:
     """Results over disjoint sets of keys as that over their union: (o, lse) of each part, of the same shapes.
 
     o [..., len_q, dim], lse [..., len_q]. lse = log(sum_p exp(lse_p)), o = sum_p exp(lse_p - lse) o_p.
     """
-    if not parts:
-        raise ArgumentError("merge needs at least one part")
+    _check_parts(parts)
     outputs = [floats(part[0], "o") for part in parts]
     rows = [floats(part[1], "lse") for part in parts]
     shape, ctx = outputs[0].shape, context()

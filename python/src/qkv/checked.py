@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .errors import ArgumentError
@@ -25,12 +25,19 @@ def integer(value: Any, name: str, kind: type[Any] = ctypes.c_int64, *, least: i
     return number
 
 
-def pair(value: Any, name: str) -> tuple[Any, Any]:
+def pair(value: Any, name: str, example: str = "(0, 8)") -> tuple[Any, Any]:
     try:
         first, second = value
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} is {value!r}, and must be a pair of numbers") from None
+        raise ArgumentError(f"{name} is {value!r}, and must be a pair of numbers, such as {example}") from None
     return first, second
+
+
+def a_list(value: Any, name: str, example: Any) -> Sequence[Any]:
+    """Several names or numbers. A text is one, and would be taken for its letters."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ArgumentError(f"{name} is {value!r}, and must be a list, such as [{example!r}]")
+    return list(value)
 
 
 def interval(value: Any, name: str, length: int) -> tuple[int, int]:
@@ -43,19 +50,54 @@ def interval(value: Any, name: str, length: int) -> tuple[int, int]:
     return first, end
 
 
+def places(value: Any, name: str) -> list[tuple[int, int]]:
+    """A list of (layer, head)."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ArgumentError(f"{name} is {value!r}, and must be a list of (layer, head), such as [(0, 1)]")
+    made = []
+    for n, each in enumerate(value):
+        layer, head = pair(each, f"{name}[{n}]", "(layer, head)")
+        made.append((integer(layer, f"{name}[{n}][0]"), integer(head, f"{name}[{n}][1]")))
+    return made
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
 def window(value: Any) -> tuple[int, int]:
     """(left, right) with -1 for no bound. None: no window."""
-    left, right = (None, None) if value is None else pair(value, "window")
+    left, right = (None, None) if value is None else pair(
+        value, "window", f"({value}, 0) for {value} tokens before a query" if _is_whole(value) else "(3, 0)")
     return (-1 if left is None else integer(left, "window[0]", least=-1),
             -1 if right is None else integer(right, "window[1]", least=-1))
 
 
+def a_text(value: Any, name: str) -> str:
+    """One text."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} is {_described(value)}, and must be a text (a str)")
+    return str(value)  # of NumPy's kind of str, too
+
+
+def _described(value: Any) -> str:
+    said = repr(value)
+    return said if len(said) <= 60 else f"a {type(value).__name__}"
+
+
 def text(value: str, name: str) -> bytes:
     """A text that a NUL ends in C."""
-    made = value.encode("utf-8", "surrogateescape")
+    made = a_text(value, name).encode("utf-8", "surrogateescape")
     if b"\0" in made:
         raise ArgumentError(f"{name} is {value!r}, and would end at its NUL byte")
     return made
+
+
+def some_texts(values: Any, name: str) -> list[str]:
+    """A sequence of texts: a list, an array of texts, a column of a table."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ArgumentError(f"{name} is {_described(values)}, and must be a list of texts")
+    return [a_text(value, f"{name}[{n}]") for n, value in enumerate(values)]
 
 
 def texts(values: Sequence[str], name: str) -> Any:

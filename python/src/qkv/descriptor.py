@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from .checked import integer
 from .checked import window as bounds_of
 from .context import Context, Interruptible
 from .errors import ArgumentError, DTypeError, NoCopies, ShapeError, UnsupportedError
+from .keywords import OF_PROBLEM, Arithmetic, Causal, Layout, Rules, Window, refuse_unknown, with_rules
 
-Layout = Literal["bhld", "blhd"]
-Causal = bool | Literal["top-left", "bottom-right"]
-Arithmetic = Literal["auto", "f32", "dp", "amx"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _ARITHMETIC = {"auto": _c.QKV_CLASS_AUTO, "f32": _c.QKV_CLASS_F32, "dp": _c.QKV_CLASS_DP, "amx": _c.QKV_CLASS_AMX}
 _MASKS = {
@@ -66,13 +66,12 @@ def run(ctx: Context, function: Any, desc: _c.qkv_attention_desc, *arguments: An
 class Descriptor(NoCopies):
     """qkv_attention_desc of q, k, v and rules, which are those of Problem. What it points to lives as long as this."""
 
-    def __init__(
-        self, q: Any, k: Any, v: Any = None, *, layout: Layout = "bhld", causal: Causal = False,
-        window: tuple[int | None, int | None] | None = None, q_offset: Any = None, scale: float | None = None,
-        softcap: float | None = None, mask: Any = None, kv_len: Any = None, q_len: Any = None, prefix_len: Any = None,
-        chunk: int | None = None, segments: Any = None, cu_seqlens: Any = None, block_mask: BlockMask | None = None,
-        alibi: Any = None, sinks: Any = None, dropout: float = 0.0, seed: int | None = None,
-        arithmetic: Arithmetic = "auto", context: Context | None = None,
+    def _describe(
+        self, q: Any, k: Any, v: Any, *, layout: Layout = "bhld", causal: Causal = False, window: Window | None = None,
+        q_offset: Any = None, scale: float | None = None, softcap: float | None = None, mask: Any = None,
+        kv_len: Any = None, q_len: Any = None, prefix_len: Any = None, chunk: int | None = None, segments: Any = None,
+        cu_seqlens: Any = None, block_mask: BlockMask | None = None, alibi: Any = None, sinks: Any = None,
+        dropout: float = 0.0, seed: int | None = None, arithmetic: Arithmetic = "auto", context: Context | None = None,
     ) -> None:
         if layout not in ("bhld", "blhd"):
             raise ArgumentError(f'layout is {layout!r}, and must be "bhld" or "blhd"')
@@ -91,6 +90,11 @@ class Descriptor(NoCopies):
         if arithmetic not in _ARITHMETIC:
             raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
         self._desc.arithmetic = _ARITHMETIC[arithmetic]
+
+    @with_rules(_describe)
+    def __init__(self, q: Any, k: Any, v: Any = None, **rules: Unpack[Rules]) -> None:
+        refuse_unknown("Problem", rules, others=OF_PROBLEM)
+        self._describe(q, k, v, **rules)
 
     def _four(self, array: Any, name: str) -> View:
         """[batch, heads, len, dim] of an array of the caller's layout."""
@@ -178,8 +182,8 @@ class Descriptor(NoCopies):
             return np.diff(np.ctypeslib.as_array((ctypes.c_int64 * (n + 1)).from_address(cu)))
         return np.full(n, otherwise, dtype=np.int64)
 
-    def _set_positions(self, causal: Causal, window: tuple[int | None, int | None] | None, q_offset: Any,
-                       chunk: int | None, prefix: bool) -> None:
+    def _set_positions(self, causal: Causal, window: Window | None, q_offset: Any, chunk: int | None,
+                       prefix: bool) -> None:
         desc = self._desc
         if causal not in (False, True, "top-left", "bottom-right"):
             raise ArgumentError(f'causal is {causal!r}, and must be a bool, "top-left" or "bottom-right"')

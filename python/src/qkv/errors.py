@@ -19,6 +19,10 @@ class ArgumentError(QkvError, ValueError):
     """A flag, number or array is invalid for every problem."""
 
 
+class KeywordError(ArgumentError, TypeError):
+    """A call has no such keyword. The message names the one that was meant."""
+
+
 class ShapeError(QkvError, ValueError):
     """Sizes do not fit each other."""
 
@@ -93,7 +97,7 @@ def told(error: BaseException | None) -> Told | None:
 
 def raise_told(of_ranks: Sequence[Told | None]) -> None:
     """Raises that of the lowest rank that has one, with its number. What is no QkvError becomes one."""
-    kinds = {kind.__name__: kind for kind in _KINDS.values()}
+    kinds = {kind.__name__: kind for kind in (*_KINDS.values(), KeywordError)}
     for rank, each in enumerate(of_ranks):
         if each:
             raise kinds.get(each[0], QkvError)(f"rank {rank}: {each[1]}")

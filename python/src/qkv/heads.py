@@ -12,10 +12,11 @@ import numpy as np
 from . import _c
 from ._library import init, lib, string
 from .arrays import floats, numbers
-from .checked import integer, interval, texts
+from .checked import integer, interval, some_texts, texts
 from .checked import window as bounds_of
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, UnsupportedError
+from .keywords import OTHERS, keywords
 from .page import Page, Worth, write_page
 
 
@@ -187,6 +188,12 @@ class Heads(NoCopies):
         return self.page()._repr_html_()
 
 
+# qkv.heads has no mask: it shows the weights of scores, to which numbers may be added.
+_OTHERS = {**OTHERS, **dict.fromkeys(("mask", "attn_mask", "attention_mask", "position_bias", "attn_bias"),
+                                     "use added=, whose numbers are added to scores: -inf hides a key")}
+
+
+@keywords("heads", _OTHERS)
 def heads(q: Any, k: Any, *, tokens: Sequence[str] = (), queries: Sequence[str] | None = None, causal: bool = False,
           q_offset: int = 0, window: tuple[int | None, int | None] | None = None, scale: float | None = None,
           softcap: float | None = None, sinks: Any = None, added: Any = None, two_texts: bool = False,
@@ -224,6 +231,8 @@ def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], k
     """Heads of a qkv_heads_arrays: sizes are (n_heads, n_kv_heads, n_queries, n_keys, head_dim)."""
     ctx = context or _context()
     n_heads, n_kv_heads, n_queries, n_keys, head_dim = sizes
+    tokens = () if tokens is None else some_texts(tokens, "tokens")
+    queries = None if queries is None else some_texts(queries, "queries")
     names = _strings(tokens, n_keys, "tokens") if len(tokens) else None
     others = None if queries is None else _strings(queries, n_queries, "queries")
     left, right = bounds_of(window)

@@ -12,7 +12,8 @@ import numpy as np
 from . import _c
 from ._library import copied, init, lib, string
 from .arrays import integers
-from .checked import integer
+from .checked import a_text as one_text
+from .checked import integer, some_texts
 from .checked import path as path_of
 from .checked import text as text_of
 from .context import Context, Interruptible, context
@@ -132,7 +133,8 @@ class Model(NoCopies):
     def tokenize(self, text: str, pair: str | None = None) -> Tokens:
         """The tokens of a text or a pair, with the special ones that the model puts around them."""
         made, error = ctypes.c_void_p(), ErrorText()
-        first, second = text.encode(), None if pair is None else pair.encode()
+        first = one_text(text, "text").encode()
+        second = None if pair is None else one_text(pair, "pair").encode()
         error.check(lib.qkv_tokenizer_encode(self._tokenizer(), first, len(first), second, len(second or b""),
                                              ctypes.byref(made), error.pointer))
         return Tokens(made.value or 0, self._tokenizer())
@@ -172,6 +174,7 @@ class Model(NoCopies):
 
     def follows(self, first: str, second: str) -> float:
         """The probability that the second text follows the first (models with a head for next sentences)."""
+        first, second = one_text(first, "first"), one_text(second, "second")
         run, error, logits = self._run(self.tokenize(first, second)), ErrorText(), (ctypes.c_float * 2)()
         error.check(lib.qkv_model_nsp(self._ctx().handle, self._handle, run.handle, 0, ctypes.byref(logits),
                                       error.pointer))
@@ -181,6 +184,7 @@ class Model(NoCopies):
         """Vectors of texts, [texts, dim], pooled as the model's files say. Longer texts are cut to sentence_len."""
         if isinstance(texts, str):
             raise ArgumentError("texts is a str, and must be a sequence of texts")
+        texts = some_texts(texts, "texts")
         asked = None if prompt is None else text_of(prompt, "prompt")
         vectors, error = np.zeros((len(texts), int(self._info.sentence_dim)), dtype=np.float32), ErrorText()
         for vector, text in zip(vectors, texts):
@@ -217,7 +221,7 @@ class Model(NoCopies):
             if value is not None:
                 setattr(options, name, value)
         options.max_new, options.seed = integer(max_new, "max_new"), integer(seed, "seed", ctypes.c_uint64)
-        tokens = self.tokenize(text) if text or self.kind == "pair" else None
+        tokens = self.tokenize(text) if one_text(text, "text") or self.kind == "pair" else None
         made = ctypes.c_void_p()
         error.check(lib.qkv_generate(self._ctx().handle, self._handle, tokens._handle if tokens else None,
                                      ctypes.byref(options), ctypes.byref(made), error.pointer))

@@ -14,6 +14,7 @@ import ctypes
 import functools
 import os
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _c, errors
@@ -21,10 +22,12 @@ from ._library import init, lib, string
 from .checked import text
 from .context import Context, context
 from .descriptor import _address
+from .keywords import Rules, refuse_unknown, with_rules
 from .problem import Forward, Gradients, Problem, Stats
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+    from typing_extensions import Unpack
 
 Scheme = Literal["ordered", "ring", "zigzag"]
 
@@ -134,8 +137,10 @@ class Group(errors.NoCopies):
     def size(self) -> int:
         return int(_function("qkvmpi_group_size", ctypes.c_int, ctypes.c_void_p)(self._handle))
 
+    @with_rules(Problem._describe)
     def attention(self, q: Any, k: Any, v: Any, *, scheme: Scheme = "ordered", out: Any = None,
-                  out_dtype: str | None = None, lse: bool = False, stats: Stats | None = None, **rules: Any) -> Any:
+                  out_dtype: str | None = None, lse: bool = False, stats: Stats | None = None,
+                  **rules: Unpack[Rules]) -> Any:
         """qkv.attention of the whole sequence, of which each rank passes its rows and gets those of its queries.
 
         Pieces lie in the order of ranks, and may have any lengths. Rules are about the whole sequence: q_offset,
@@ -144,19 +149,22 @@ class Group(errors.NoCopies):
         An exception of one rank is raised on all, with the number of the rank.
         """
         with self._lock, _Agreement(self._comm) as agreement:
+            refuse_unknown("attention", rules, more=("scheme", "out", "out_dtype", "lse", "stats"))
             made = _Piece(self, agreement, q, k, v, scheme, rules).forward(out=out, out_dtype=out_dtype, stats=stats)
         if stats is not None:
             return made
         return (made.o, made.lse) if lse else made.o
 
+    @with_rules(Problem._describe)
     def backward(self, q: Any, k: Any, v: Any, d_o: Any, *, o: Any, lse: Any, d_lse: Any = None,
-                 out: tuple[Any, Any, Any] | None = None, **rules: Any) -> Gradients:
+                 out: tuple[Any, Any, Any] | None = None, **rules: Unpack[Rules]) -> Gradients:
         """Problem.backward of the whole sequence: each rank gets d_q of its queries, d_k and d_v of its keys.
 
         o and lse are those of attention(). d_sinks is that of the whole sequence, on all ranks. Bits are those of one
         process, given the same o and lse.
         """
         with self._lock, _Agreement(self._comm) as agreement:
+            refuse_unknown("backward", rules, more=("o", "lse", "d_lse", "out"))
             piece = _Piece(self, agreement, q, k, v, "ordered", rules)
             return piece.backward(d_o, o=o, lse=lse, d_lse=d_lse, out=out)
 
@@ -170,11 +178,12 @@ class _Piece(Problem):
     """The rows of one rank. Rules are about the rows of all."""
 
     def __init__(self, group: Group, agreement: _Agreement, q: Any, k: Any, v: Any, scheme: str,
-                 rules: dict[str, Any]) -> None:
+                 given: Mapping[str, Any]) -> None:
         self._group, self._agreement, self._scheme = group, agreement, scheme
         if group._handle is None:
             raise errors.ArgumentError("the group is closed")
-        super().__init__(q, k, v, context=rules.pop("context", group._context), **rules)
+        rules: dict[str, Any] = {"context": group._context, **given}
+        super().__init__(q, k, v, **rules)
 
     def _whole(self, len_q: int, len_k: int) -> tuple[int, int]:
         pieces = self._agreement.gather((len_q, len_k))

@@ -13,6 +13,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib, string
 from .checked import integer, text, texts
+from .checked import places as places_of
 from .errors import ArgumentError, ErrorText, UnsupportedError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
     """The page of heads that are measured: those that are chosen, else all, the most confident first."""
     error = ErrorText()
     kept: list[Any] = []
-    places, query = list(np.ndindex(heads.n_layers, heads.n_heads) if chosen is None else chosen), -1
+    places, query = places_of(np.ndindex(heads.n_layers, heads.n_heads) if chosen is None else chosen, "heads"), -1
     if not places:
         raise ArgumentError("heads is empty, and a page shows at least one head")
     lead = heads._at(*places[0])[0]

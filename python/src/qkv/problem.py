@@ -3,32 +3,43 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from . import _c
 from ._library import init, lib, string
 from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, written, zero
-from .checked import integer, interval, pair
+from .checked import a_list, integer, interval, pair
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from .keywords import listed, no_such
 
 Stats = Sequence[str] | Mapping[str, Any]
 
 _ROW_STATS = ("largest", "entropy", "effective_keys", "mean_distance", "mean_square_distance", "logit_mean",
               "logit_variance", "logit_largest", "n_seen")
+_ARRAYS = "classes", "offsets", "key_weights", "tokens"
 _KEY_COLUMNS = ("received", "n_queries", "largest", "largest_query", "entropy")
 _COUNTS = ("n_cells", "n_tiny", "n_empty_rows", "n_nan_rows")
 
 
-class Forward(NamedTuple):
-    """What a forward pass returns: o, lse, and statistics by name (empty if none were asked for)."""
+if TYPE_CHECKING:
+    Array = TypeVar("Array")
 
-    o: Any
-    lse: Any
-    stats: dict[str, np.ndarray[Any, Any]]
+    class Forward(NamedTuple, Generic[Array]):
+        o: Array
+        lse: Array
+        stats: dict[str, np.ndarray[Any, Any]]
+else:  # Python 3.10 has no generic named tuples
+
+    class Forward(NamedTuple):
+        """What a forward pass returns: o, lse, and statistics by name (empty if none were asked for)."""
+
+        o: Any
+        lse: Any
+        stats: dict[str, np.ndarray[Any, Any]]
 
 
 class Gradients(NamedTuple):
@@ -41,6 +52,7 @@ class Gradients(NamedTuple):
     d_mask: np.ndarray[Any, Any] | None
 
 
+@listed
 class Problem(Descriptor):
     """Queries, keys, values and rules. All calls on it see the same weights.
 
@@ -49,24 +61,7 @@ class Problem(Descriptor):
     torch's, or have `__dlpack__` (JAX) or `__array_interface__`; float32, bfloat16 or float16, all the same. They are
     read where they are; only one whose last stride is not 1 is copied.
 
-    A query sees a key only if every rule that is given allows it (`i` counts queries, `j` keys, from 0):
-
-    causal        True or "top-left": j <= i + q_offset. "bottom-right": the last query sees the last key.
-    window        (left, right): -left <= j - (i + q_offset) <= right. None or -1 sets no bound.
-    q_offset      position of query 0 among the keys, or one for each batch. Default 0.
-    mask          broadcast to [batch, heads, len_q, len_k]. Of bool: True lets i see j. Of floats: added to the score.
-    kv_len        [batch], or one number: keys from there on are hidden, and never read.
-    q_len         [batch], or one number: queries from there on are left out; their rows of o are 0.
-    prefix_len    [batch], or one number, with causal: keys before it are seen by all.
-    chunk         queries and keys in the same chunk of so many positions see each other.
-    segments      [batch, len] of int32, or (of queries, of keys): those of the same number see each other.
-    cu_seqlens    [sequences + 1], or (of queries, of keys): sequences packed one after another. Arrays then have 3
-                  dimensions, [heads, rows, dim], or [rows, heads, dim] with layout "blhd".
-    block_mask    a BlockMask, from qkv.mask_mod.
-
-    Scores are <q, k> times `scale` (default 1/sqrt(dim)); with `softcap` c they become c tanh(s / c). `alibi` [heads]
-    adds slope (j - i - q_offset); `sinks` [heads] adds a score without a key to the softmax. `dropout` with `seed`
-    makes a share of the weights 0. `arithmetic` of bfloat16: "auto", "f32", "dp", "amx".
+    Keywords are rules:
     """
 
     def _run(self, function: Any, desc: _c.qkv_attention_desc, *arguments: Any) -> None:
@@ -123,7 +118,7 @@ class Problem(Descriptor):
         _, found = self._output(desc, out, None)
         return (self._q.address, self._k.address, self._v.address, found.address), desc
 
-    def forward(self, *, out: Any = None, out_dtype: str | None = None, stats: Stats | None = None) -> Forward:
+    def forward(self, *, out: Any = None, out_dtype: str | None = None, stats: Stats | None = None) -> Forward[Any]:
         """o = softmax(scores) v, lse = log(sum(exp(scores))) of each row, and statistics of the weights.
 
         stats: names of rows' numbers (largest, entropy, effective_keys, mean_distance, mean_square_distance,
@@ -147,7 +142,8 @@ class Problem(Descriptor):
         results: dict[str, np.ndarray[Any, Any]] = {}
         if stats is None:
             return results, None
-        wanted: dict[str, Any] = dict(stats) if isinstance(stats, Mapping) else dict.fromkeys(stats, True)
+        wanted: dict[str, Any] = (dict(stats) if isinstance(stats, Mapping)
+                                  else dict.fromkeys(a_list(stats, "stats", "entropy"), True))
         n_classes = wanted.pop("n_classes", None)
         if n_classes is not None:
             n_classes = integer(n_classes, "n_classes", least=1, most=_c.QKV_STATS_MAX_CLASSES)
@@ -162,6 +158,8 @@ class Problem(Descriptor):
             setattr(made, name, _pointer(results[name]))
 
         for name, value in wanted.items():
+            if value is True and name in _ARRAYS:
+                raise ArgumentError(f'stats has {name!r} without a value: pass a mapping, {{"{name}": …}}')
             if name in _ROW_STATS:
                 if value:
                     row(name, kind=np.int64 if name == "n_seen" else np.float32)
@@ -200,8 +198,7 @@ class Problem(Descriptor):
                 for each in ("same_token", "duplicate", "induction"):
                     row(each)
             else:
-                known = ", ".join((*_ROW_STATS, "top", "classes", "offsets", "key_weights", "tokens"))
-                raise ArgumentError(f"stats has no {name!r}; it has {known}")
+                raise ArgumentError(no_such("stats", name, (*_ROW_STATS, "top", *_ARRAYS)))
         heads = (desc.n_batch, desc.n_heads)
         for name in ("n_empty_rows", "n_nan_rows"):
             results[name] = np.zeros(heads, dtype=np.int64)
@@ -309,9 +306,9 @@ class Problem(Descriptor):
             results[name] = np.zeros(shape, dtype=kind)
             setattr(made, name, _pointer(results[name]))
 
-        for name in want:
+        for name in a_list(want, "want", "received"):
             if name not in _KEY_COLUMNS:
-                raise ArgumentError(f"columns has no {name!r}; it has {', '.join(_KEY_COLUMNS)}")
+                raise ArgumentError(no_such("columns", name, _KEY_COLUMNS))
             array(name, keys, np.int64 if name in ("n_queries", "largest_query") else np.float32)
         of_rows = None if row_weights is None else self._lse(row_weights, "row_weights")
         if of_rows is not None:

@@ -10,11 +10,35 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from .. import tensors
 from ..errors import ArgumentError, ShapeError, UnsupportedError
+from ..keywords import keywords
 from . import bridge, formula, operators
 
 _C, small, is_grad_enabled, is_compiling = torch._C, bridge.small, torch.is_grad_enabled, torch.compiler.is_compiling
 Window = tuple[int | None, int | None]
 Causal = bool | Literal["bottom-right"]
+
+# Here keywords have torch's names: what qkv.attention and others call them.
+OF_TORCH = {
+    "causal": "use is_causal={value!r}",
+    "mask": "use attn_mask=",
+    "attention_mask": "use attn_mask=",
+    "attn_bias": "use attn_mask=, whose numbers are added to the scores",
+    "dropout": "use dropout_p={value!r}",
+    "enable_gqa": "leave it out, key and value may have fewer heads than query",
+    "softmax_scale": "use scale={value!r}",
+    "s_aux": "use sinks=",
+    "alibi_slopes": "use alibi=",
+    "window_size": "use window={value!r}",
+    "sliding_window": "use window=(left, right): so many tokens before a query and after it, without its own",
+    "lse": "leave it out, lse is always returned",
+    "return_lse": "leave it out, lse is always returned",
+    "cu_seqlens": "use cu_seqlens_q= of varlen_attention, and cu_seqlens_k= where keys have others",
+    "cu_seqlens_q": "it is one of varlen_attention",
+    "block_mask": "it is one of qkv.attention",
+    "prefix_len": "it is one of qkv.attention",
+    "chunk": "it is one of qkv.attention",
+    "stats": "it is one of qkv.attention",
+}
 
 
 def _broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -52,9 +76,17 @@ def _numbers(is_causal: Causal, q_offset: int, window: Window | None, scale: flo
         raise ArgumentError("softcap is 0, and must be a number above 0, or None")
     if is_causal not in (False, True, "bottom-right"):
         raise ArgumentError(f'is_causal is {is_causal!r}, and must be a bool or "bottom-right"')
-    left, right = (-1 if bound is None else bound for bound in window or (None, None))
+    left, right = (-1, -1) if window is None else (-1 if bound is None else bound for bound in _pair(window))
     return (2 if is_causal == "bottom-right" else int(is_causal), q_offset, left, right, scale or 0.0, softcap or 0.0,
             dropout_p)
+
+
+def _pair(window: Any) -> Window:
+    """The bounds of a window. torch.compile reads this, so sizes may be symbols: they are not looked at."""
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise ArgumentError(f"window is {window!r}, and must be a pair of numbers, such as (3, 0) for 3 tokens before "
+                            "a query")
+    return window[0], window[1]
 
 
 def _refuse_gradients(**tensors: Tensor | None) -> None:
@@ -119,6 +151,7 @@ def _of_bias(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: Causal)
     return None, "bottom-right" if mask.variant == CausalVariant.LOWER_RIGHT else True
 
 
+@keywords("attention", OF_TORCH)
 def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout_p: float = 0.0,
     is_causal: Causal = False, scale: float | None = None, window: Window | None = None, q_offset: int = 0,
@@ -152,6 +185,7 @@ def attention(
     return (o.unflatten(0, lead), lse.unflatten(0, lead)) if len(lead) > 1 else (o, lse)
 
 
+@keywords("varlen_attention", OF_TORCH)
 def varlen_attention(
     query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor | None = None, *,
     dropout_p: float = 0.0, is_causal: Causal = False, scale: float | None = None, window: Window | None = None,

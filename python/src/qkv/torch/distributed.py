@@ -15,8 +15,9 @@ from torch import Tensor
 
 from .. import errors, tensors
 from ..cache import merge
+from ..keywords import keywords
 from ..problem import Problem
-from .calls import Window, _lower
+from .calls import OF_TORCH, Window, _lower
 
 _SHARED = ("dtype", "heads", "kv_heads", "dim", "dim_v", "batch", "rules")
 
@@ -84,8 +85,8 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
             pending = [] if last else ring.exchange(here, coming)
             made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), rules)
             if made is not None:
-                part = made.forward(out_dtype="float32")
-                o, lse = merge([(o, lse), part])
+                parts: list[Any] = [(o, lse), made.forward(out_dtype="float32")]
+                o, lse = merge(parts)
             _wait(pending)
             here = coming
         o = o.to(q.dtype)
@@ -144,6 +145,7 @@ def _described(query: Tensor, key: Tensor, value: Tensor, rules: dict[str, Any])
             "len_k": key.shape[2]}
 
 
+@keywords("ring_attention", OF_TORCH)
 def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = None, is_causal: bool = False,
                    window: Window | None = None, scale: float | None = None,
                    softcap: float | None = None) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import _c
 from .._library import init, lib
-from ..descriptor import Causal, run
+from ..descriptor import run
 from ..problem import Problem
 from . import bridge
 
@@ -24,7 +24,7 @@ _LARGEST = 512
 # alibi, seed, kv_len, segments of queries and keys, cu_seqlens of both
 N_OTHERS = 7
 _F32 = torch.float32
-_CAUSAL: tuple[Causal, ...] = (False, True, "bottom-right")
+_CAUSAL: tuple[Any, ...] = (False, True, "bottom-right")
 _Desc, _Grads = _c.qkv_attention_desc, _c.qkv_attention_grads
 
 
