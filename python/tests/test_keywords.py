@@ -36,8 +36,10 @@ class Keywords(unittest.TestCase):
                 self.refused(call, f"{name}() has no keyword is_causal: use causal=True", is_causal=True)
                 self.refused(call, "attn_mask: use mask=", attn_mask=np.ones((5, 5), bool))
                 self.refused(call, "enable_gqa: leave it out, k and v may have fewer heads", enable_gqa=True)
-                self.refused(call, "use window=(left, right)", sliding_window=3)
+                window = "a number of tokens" if name == "attend" else "(left, right)"
+                self.refused(call, "sliding_window: use window=", window, sliding_window=3)
         self.refused(lambda: qkv.attention(X, X, X, dropout_p=0.1), "dropout_p: use dropout=0.1 with seed=")
+        self.refused(lambda: qkv.attention(X, X, X, softmax_scale=X), "softmax_scale: use scale=…")
         self.refused(lambda: qkv.attention(X, X, X, need_weights=True), "qkv.Problem(…).weights")
         self.refused(lambda: qkv.heads(X[0], X[0], is_causal=True), "heads() has no keyword is_causal: use causal=True")
         self.refused(lambda: qkv.heads(X[0], X[0], attn_mask=None), "attn_mask: use added=")

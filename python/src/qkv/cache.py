@@ -15,7 +15,7 @@ from .checked import integer
 from .context import Context, context
 from .descriptor import _address, _pointer
 from .errors import ArgumentError, NoCopies, ShapeError
-from .keywords import CacheRules, refuse_unknown, with_rules
+from .keywords import OF_CACHE, CacheRules, refuse_unknown, with_rules
 from .problem import Forward, Problem, Stats, _like
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class KVCache(NoCopies):
         statistics and what is returned are those of qkv.attention, but for dropout and cu_seqlens: o, or (o, lse), or
         with stats the tuple Forward. Bits do not depend on pages, batch, n or threads.
         """
-        refuse_unknown("attend", rules, more=("first_sequence", "causal", "window", "out", "lse", "stats"))
+        refuse_unknown("attend", rules, more=("first_sequence", "causal", "window", "out", "lse", "stats"),
+                       others=OF_CACHE)
         if isinstance(window, (tuple, list)):
             raise ArgumentError(f"window is {window!r}, and must be a number of tokens here, a query's own among them")
         if window is not None:

@@ -123,6 +123,11 @@ OF_PROBLEM = {
     "lse": "leave it out, forward() returns it",
     **dict.fromkeys(("stats", "out", "out_dtype"), "it is one of forward()"),
 }
+# A window of KVCache.attend is a number.
+OF_CACHE = {
+    **OTHERS,
+    **dict.fromkeys(("sliding_window", "window_size"), "use window=, a number of tokens with a query's own"),
+}
 # What other libraries call what inspect() keeps or shows.
 OF_INSPECT = {
     "layer": "use layers=[{value!r}]",
@@ -136,7 +141,9 @@ def unknown(call: str, name: str, value: Any, known: Iterable[str], others: Mapp
     """The error for a keyword that a call does not have: it names the one that was meant."""
     hint = others.get(name)
     if hint is not None:
-        return KeywordError(f"{call}() has no keyword {name}: {hint.format(value=value)}")
+        said = repr(value) if isinstance(value, (bool, int, float, str, tuple)) else "…"
+        hint = hint.replace("{value!r}", said if len(said) <= 40 else "…")
+        return KeywordError(f"{call}() has no keyword {name}: {hint}")
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1)
     return KeywordError(f"{call}() has no keyword {name}: " + (f"did you mean {near[0]}?" if near else
