@@ -29,7 +29,6 @@ def build(options, length, implementation):
     import transformers
 
     torch.set_num_threads(options.threads or torch.get_num_threads())
-    qkv.transformers.register()
     torch.manual_seed(1)
     config = transformers.LlamaConfig(
         vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=options.layers,

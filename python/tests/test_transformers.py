@@ -16,7 +16,6 @@ import qkv.transformers
 from qkv import rules as rules_module
 from qkv import transformers as ours
 
-qkv.transformers.register()
 transformers.logging.set_verbosity_error()
 WITHIN = 1e-5
 LOST = 1e-3
@@ -47,6 +46,13 @@ class Replaced:
 
     def __exit__(self, *raised):
         transformers.AttentionMaskInterface.register("qkv", ours.mask)
+
+
+class Registered(unittest.TestCase):
+    def test_the_import_does_it(self):
+        for interface in (transformers.AttentionInterface, transformers.AttentionMaskInterface):
+            self.assertIn("qkv", interface().valid_keys())
+        ours.register()  # once more changes nothing
 
 
 class Logits(unittest.TestCase):

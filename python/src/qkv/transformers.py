@@ -1,7 +1,6 @@
 """Attention of transformers' models on this library: `attn_implementation="qkv"`.
 
 >>> import qkv.transformers
->>> qkv.transformers.register()
 >>> model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="qkv")
 
 Padding, causal order, windows, chunks and packed sequences stay rules of O(len) memory. A mask is made of cells only
@@ -57,7 +56,10 @@ watched = _OfThread()
 
 
 def register() -> None:
-    """Makes attn_implementation="qkv" known to transformers, with its mask function. Further calls change nothing."""
+    """Makes attn_implementation="qkv" known to transformers, with its mask function.
+
+    The import of this module has done so. Further calls change nothing.
+    """
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, mask)
 
@@ -312,3 +314,6 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
         if sinks is not None and needed[4] and got.d_sinks is not None:
             of_sinks = torch.from_numpy(got.d_sinks).to(sinks.dtype)
         return None, got.d_q, got.d_k, got.d_v, of_mask, of_sinks
+
+
+register()
