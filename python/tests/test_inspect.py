@@ -1,5 +1,6 @@
 """qkv.inspect beside the weights that transformers' eager attention returns."""
 import contextlib
+import html
 import html.parser
 import importlib.util
 import io
@@ -394,6 +395,92 @@ class Shown(unittest.TestCase):
             seen.map(0, 0, speed=3)
 
 
+    def test_questions_of_heads(self):
+        seen, _ = watched("BART", keep="qk", tokenizer=Words())
+        opened = seen[1]._open("cross", 1, 1)
+        self.assertEqual(seen.label(1, 2, which="cross", batch=1), opened.label(0, 2))
+        self.assertEqual(seen.looks_at(1, 2, 3, which="cross", batch=1), opened.looks_at(0, 2, 3))
+        found = seen.sharpest(which="encoder")
+        self.assertEqual(found.weight, seen.weights(found.layer, found.head, which="encoder")[found.query, found.key])
+        self.assertEqual(found.weight, max(part.sharpest().weight for part in seen._parts("encoder", 0)))
+        numbers = seen.numbers(which="decoder")["entropy"]
+        self.assertEqual(numbers.tolist(), [[row["entropy"] for row in seen.rows()
+                                             if (row["which"], row["layer"]) == ("decoder", n)] for n in (0, 1)])
+        self.assertEqual(len(seen.table(batch=1)), 24)
+
+    def test_an_array_of_all_weights(self):
+        seen, _ = watched("BART", keep="qk", tokenizer=Words())
+        whole = np.asarray(seen[1].array(which="cross"))
+        for layer, head in np.ndindex(2, 4):
+            np.testing.assert_array_equal(whole[layer, head], seen[1].weights(layer, head, which="cross"))
+        chosen, _ = watched("Llama", keep="qk", layers=[1])
+        np.testing.assert_array_equal(chosen.array()[1, -1], chosen.weights(1, 3))
+        with self.assertRaisesRegex(qkv.ArgumentError, r"no layer 0: there are \[1\]"):
+            chosen.array()[0]
+        last = seen[-1].array(which="encoder")
+        np.testing.assert_array_equal(last[0, 0], seen.weights(0, 0, which="encoder", batch=2))
+
+    def test_rows_of_a_batch_beside_each_other(self):
+        model = tiny.make("BERT")
+        ids = tiny.ids(2, 8)
+        ids[1] = ids[0]
+        ids[1, 3] = (ids[0, 3] - 3 + 5) % 90 + 3
+        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), qkv.inspect(model, keep="qk") as seen:
+            model(ids)
+        made = seen[0].compare(seen[1])
+        self.assertEqual(made.pairs, [(n, n) for n in range(8)])
+        np.testing.assert_array_equal(made.difference(1, 2), seen[1].weights(1, 2) - seen[0].weights(1, 2))
+        self.assertEqual([(row["layer"], row["head"]) for row in made.rows()].__len__(), 8)
+        with self.assertRaisesRegex(qkv.ArgumentError, "other is a str, and must be a Seen"):
+            seen.compare("a")
+
+    def test_an_empty_cell(self):
+        for keep in ("stats", "qk"):
+            with qkv.inspect(tiny.make("Llama"), keep=keep) as seen:
+                said = seen._repr_html_()
+            self.assertEqual(said, f"<pre>{html.escape(repr(seen))}</pre>")
+            self.assertIn("nothing yet", said)
+
+    def test_endings_of_files(self):
+        seen, _ = watched("Llama", keep="qk", tokenizer=Words())
+        one, _ = watched("Llama", keep="qk", layers=[1])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "two.html")
+            seen.save(path, heads=[(1, 3), (0, 2)])
+            self.assertEqual(path.read_text(), seen.page(heads=[(1, 3), (0, 2)], limit_bytes=0).html)
+            for chosen in (None, [(1, 2)]):
+                path = pathlib.Path(folder, "head.png")
+                try:
+                    seen.save(path, heads=chosen)
+                except qkv.UnsupportedError as error:
+                    self.assertRegex(str(error), "pictures need libqkvview")
+                else:
+                    self.assertTrue(path.read_bytes().startswith(b"\x89PNG"))
+            with self.assertRaisesRegex(qkv.ArgumentError, "ends with '.gif': it must be .html"):
+                seen.save(f"{folder}/a.gif")
+            with self.assertRaisesRegex(qkv.ArgumentError, r"layers \[1\] were seen, and a picture of all heads"):
+                one.save(f"{folder}/a.png")
+
+
+class Pipelines(unittest.TestCase):
+    def test_the_model_and_the_tokenizer_of_a_pipeline(self):
+        model = tiny.make("BERT")
+        pipeline = object.__new__(transformers.FillMaskPipeline)  # whose tokenizer would need files
+        pipeline.model, pipeline.tokenizer = model, Words()
+        with torch.no_grad(), qkv.inspect(pipeline) as seen:
+            model(tiny.ids(1, 4))
+        self.assertEqual((len(seen.rows()), len(seen.tokens())), (8, 4))
+        self.assertTrue(all(name.startswith("w") or name in ("the", "a", ".") for name in seen.tokens()))
+
+        class Others(Words):
+            def convert_ids_to_tokens(self, ids):
+                return ["other" for _ in ids]
+
+        with torch.no_grad(), qkv.inspect(pipeline, tokenizer=Others()) as seen:
+            model(tiny.ids(1, 4))
+        self.assertEqual(seen.tokens(), ["other"] * 4)
+
+
 class Contexts(unittest.TestCase):
     def state(self, model):
         return ([config._attn_implementation for config in (model.config, model.get_encoder().config)],
@@ -488,6 +575,15 @@ class Errors(unittest.TestCase):
             (qkv.ArgumentError, "no layer 2 of 'self'", lambda: arrays.weights(2, 0)),
             (qkv.ArgumentError, "layers is empty", lambda: see(tiny.make("Llama"), layers=[])),
             (qkv.ArgumentError, "layers = 1.5 is not a whole number", lambda: see(tiny.make("Llama"), layers=[1.5])),
+            (qkv.ArgumentError, "layers has 7, and the model has layers 0 to 1$",
+             lambda: see(tiny.make("Llama"), lambda model: model(tiny.ids()), layers=[7])),
+            (qkv.ArgumentError, "layers has 2, and the model has layers 0 to 1 of encoder, 0 to 1 of decoder",
+             lambda: see(tiny.make("BART"), lambda model: model(**tiny.inputs("BART")[0]), layers=[0, 2])),
+            (qkv.ArgumentError, r"layers is 3, and must be a list, such as \[0\]",
+             lambda: see(tiny.make("Llama"), layers=3)),
+            (qkv.KeywordError, r"layer: use layers=\[3\]", lambda: see(tiny.make("Llama"), layer=3)),
+            (qkv.ArgumentError, "tokenizer is a str, and must be one of transformers",
+             lambda: see(tiny.make("Llama"), tokenizer="bert-base-uncased")),
             (qkv.ArgumentError, "heads is empty", lambda: arrays.page(heads=[])),
             (qkv.ArgumentError, r"limit_bytes = -1 is not in \[0,", lambda: arrays.page(limit_bytes=-1)),
             (qkv.ArgumentError, "seed = 18446744073709551617 is not in", lambda: arrays.map(0, 0, seed=2**64 + 1)),

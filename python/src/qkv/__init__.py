@@ -18,6 +18,7 @@ from ._library import lib, string
 from .attend import attention
 from .blocks import BlockMask, mask_mod
 from .cache import KVCache, merge
+from .compare import Compared
 from .context import Context, context, set_num_threads
 from .errors import (
     ArgumentError,
@@ -37,19 +38,21 @@ from .errors import (
 from .heads import NUMBERS, Heads, Number, Sharpest, heads
 from .keywords import OF_INSPECT, Rules
 from .keywords import keywords as _keywords
+from .maps import Map
 from .models import Candidate, Generated, Model, Tokens, load
 from .page import Page
 from .problem import Forward, Gradients, Problem
+from .weights import Weights
 
 if TYPE_CHECKING:
     from .seen import Seen
 
 __version__ = string(lib.qkv_version())
 __all__ = [
-    "ArgumentError", "BlockMask", "BusyError", "CancelledError", "Candidate", "Context", "DTypeError",
+    "ArgumentError", "BlockMask", "BusyError", "CancelledError", "Candidate", "Compared", "Context", "DTypeError",
     "FileError", "FormatError", "Forward", "Generated", "Gradients", "Heads", "KVCache", "KeywordError",
-    "LimitError", "Model", "NUMBERS", "Number", "OutOfMemoryError", "Page", "Problem", "QkvError", "Rules",
-    "ShapeError", "Sharpest", "StrideError", "Tokens", "UnsupportedError", "attention", "context",
+    "LimitError", "Map", "Model", "NUMBERS", "Number", "OutOfMemoryError", "Page", "Problem", "QkvError", "Rules",
+    "ShapeError", "Sharpest", "StrideError", "Tokens", "UnsupportedError", "Weights", "attention", "context",
     "heads", "inspect", "load", "mask_mod", "merge", "set_num_threads",
 ]
 

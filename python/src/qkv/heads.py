@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,10 +15,15 @@ from ._library import init, lib, string
 from .arrays import floats, numbers
 from .checked import integer, interval, some_texts, texts
 from .checked import window as bounds_of
+from .compare import Compared
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, UnsupportedError
 from .keywords import OTHERS, keywords
-from .page import Page, Worth, write_page
+from .maps import Map, map_of
+from .page import PAGES, Page, Worth, ending_of, write_page
+from .picture import Drawn, plot_weights, write_heatmap, write_picture
+from .tables import as_table
+from .weights import Weights
 
 
 class Sharpest(NamedTuple):
@@ -136,10 +142,17 @@ class Heads(NoCopies):
             made.append({"layer": layer, "head": head, "label": self.label(layer, head), **values})
         return made
 
-    def weights(self, layer: int, head: int, *, rows: tuple[int, int] | None = None,
-                keys: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
-        """Weights of a head: of queries rows[0] to rows[1] - 1 on keys keys[0] to keys[1] - 1; None: all."""
-        (i0, i1), (j0, j1) = interval(rows, "rows", self.n_queries), interval(keys, "keys", self.n_keys)
+    def table(self) -> Any:
+        """rows() as a table: a DataFrame of pandas, or of polars, if there is one, else the list itself."""
+        return as_table(self.rows())
+
+    def weights(self, layer: int, head: int, *, queries: tuple[int, int] | None = None,
+                keys: tuple[int, int] | None = None, rows: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
+        """Weights of a head: of queries queries[0] to queries[1] - 1 on keys keys[0] to keys[1] - 1; None: all.
+
+        rows: the older name of queries.
+        """
+        (i0, i1), (j0, j1) = queries_of(queries, rows, self.n_queries), interval(keys, "keys", self.n_keys)
         made, error = np.zeros((i1 - i0, j1 - j0), dtype=np.float32), ErrorText()
         with self._lock:
             error.check(lib.qkv_heads_weights(self._handle, self._index(layer, head), i0, i1, j0, j1,
@@ -163,6 +176,46 @@ class Heads(NoCopies):
             error.check(lib.qkv_heads_sharpest(self._handle, None, None, None, ctypes.byref(made), error.pointer))
         return Sharpest(made.layer, made.head, made.query, made.key, made.weight)
 
+    def array(self) -> Weights:
+        """The weights of all heads, indexed [layer, head, query, key] by numbers and names of tokens."""
+        return Weights(range(self.n_layers), self.n_heads, self.queries, self.tokens,
+                       lambda layer, head, queries, keys: self.weights(layer, head, queries=queries, keys=keys))
+
+    def compare(self, other: Heads) -> Compared:
+        """These heads beside those of the same model on another text, with the tokens of both paired."""
+        if not isinstance(other, Heads):
+            raise ArgumentError(f"other is a {type(other).__name__}, and must be Heads: model.look(text) makes them")
+        return Compared(self.array(), other.array())
+
+    def map(self, layer: int, head: int, **options: Any) -> Map:
+        """Queries and keys of a head as points of a plane, by t-SNE. options: perplexity, n_iters, n_runs, seed, metric
+        and other fields of qkv_map_options, with the header's defaults."""
+        view = self._view(self._index(layer, head))
+        sides = []
+        for name, address, n in (("queries", view.q, self.n_queries), ("keys", view.k, self.n_keys)):
+            if not address:
+                raise UnsupportedError(f"map() needs queries and keys, and these heads have no {name}")
+            cells = (ctypes.c_float * self.head_dim * n).from_address(address)
+            sides.append(np.ctypeslib.as_array(cells))
+        return map_of(sides[0], sides[1], options)
+
+    # ---- Pictures ----
+
+    def picture(self, path: str, layer: int, head: int, *, palette: str = "qkv", values: bool | None = None,
+                size: int = 0, min: float = 0.0, max: float = 0.0, title: str | None = None) -> None:
+        """Draws the weights of a head as a heat map: .png, .svg or .pdf. It needs libqkvview, which draws.
+
+        palette: "qkv", "viridis", "cividis" or "greys". values: True for figures in all cells, False for none.
+        size: the longer side of the cells in pixels. min, max: where colours begin and end; max=0: a round number.
+        """
+        write_heatmap(self, self._index(layer, head), path, f"Layer {layer}, head {head}",
+                      Drawn(palette, values, size, min, max, title))
+
+    def plot(self, layer: int, head: int, *, ax: Any = None, **options: Any) -> Any:
+        """The weights of a head on axes of matplotlib: `ax`, or new ones, which it returns. options: of imshow."""
+        return plot_weights(self.weights(layer, head), self.queries, self.tokens, f"layer {layer}, head {head}", ax,
+                            options)
+
     # ---- The page ----
 
     def page(self, heads: Sequence[tuple[int, int]] | None = None, *, effects: bool = False) -> Page:
@@ -175,9 +228,19 @@ class Heads(NoCopies):
         self._measure()
         return write_page(self, heads, effects=effects)
 
-    def save(self, path: str, *, effects: bool = False) -> None:
-        """Writes the page to a file."""
-        self.page(effects=effects).save(path)
+    def save(self, path: str | os.PathLike[str], *, heads: Sequence[tuple[int, int]] | None = None,
+             effects: bool = False) -> None:
+        """Writes all heads, or those of a list of (layer, head), to a file.
+
+        The ending decides: .html is the page; .svg, .png and .pdf are a picture of the weights of all heads or, by
+        heads=[(layer, head)], of one, which libqkvview draws.
+        """
+        if ending_of(path) in PAGES:
+            self.page(heads, effects=effects).save(path)
+            return
+        if effects:
+            raise ArgumentError(f"effects=True: a picture has no effects, and {os.fspath(path)!r} is one: save a .html")
+        write_picture(self, heads, path)
 
     def _worth(self, places: Sequence[tuple[int, int]]) -> Worth:
         if self._ablate is None:
@@ -186,6 +249,13 @@ class Heads(NoCopies):
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
+
+
+def queries_of(queries: Any, rows: Any, length: int) -> tuple[int, int]:
+    """The interval of queries, by its name or by the older one."""
+    if queries is not None and rows is not None:
+        raise ArgumentError("queries and rows are both given: rows is the older name of queries")
+    return interval(rows, "rows", length) if queries is None else interval(queries, "queries", length)
 
 
 # qkv.heads has no mask: it shows the weights of scores, to which numbers may be added.

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import html
+import os
 import pathlib
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,25 @@ if TYPE_CHECKING:
 _PIXELS = 720
 
 
+# Endings of files: of pages, and of pictures.
+PAGES = ".html", ".htm"
+PICTURES = ".svg", ".png", ".pdf"
+
+
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """What a file is by the ending of its name, in lower case. Others are refused."""
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise ArgumentError(f"path is {path!r}, and must be the name of a file") from None
+    ending = pathlib.PurePath(name).suffix.lower()
+    if ending not in PAGES + PICTURES:
+        what = f"ends with {ending!r}" if ending else "has no ending"
+        raise ArgumentError(f"path is {name!r}, and {what}: it must be .html for a page, or .svg, .png or .pdf for a "
+                            "picture")
+    return ending
+
+
 class Page:
     """One HTML file, which needs no network. The last expression of a notebook's cell shows it in a sandboxed frame.
 
@@ -34,7 +54,10 @@ class Page:
         self.html, self.n_heads, self.n_left_out, self.heads = text, n_heads, n_left_out, list(heads)
         self.overview = overview
 
-    def save(self, path: str | pathlib.Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file, whose name ends with .html."""
+        if ending_of(path) not in PAGES:
+            raise ArgumentError(f"path is {os.fspath(path)!r}, and a page is HTML: its name ends with .html")
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
@@ -88,6 +111,8 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
                 error.check(lib.qkv_heads_choose(lead._handle, -1, ctypes.byref(first), error.pointer))
             places.sort(key=lambda place: place != (first.layer, first.head))
             query = first.query
+    if query < 0:
+        query = _first_query(*heads._at(*places[0]))
     rows = (_c.qkv_page_head * len(places))()
     descs = []
     for row, (layer, head) in zip(rows, places):
@@ -141,6 +166,41 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
 
 def _confidence(part: Heads, index: int) -> float:
     return float(lib.qkv_heads_value(lib.qkv_heads_numbers(part._handle, index), b"confidence"))
+
+
+def _keys_seen(part: Heads, index: int) -> np.ndarray[Any, Any]:
+    """How many keys each query of a head may see, [queries]."""
+    desc = _c.qkv_attention_desc.from_address(part._view(index).desc)
+    i = np.arange(part.n_queries) + part._q_offset
+    first, last = np.zeros(part.n_queries, np.int64), np.full(part.n_queries, part.n_keys - 1)
+    if part.causal:
+        last = np.minimum(last, i)
+    if desc.flags & _c.QKV_SET_WINDOW:
+        first = np.maximum(first, i - desc.window_left) if desc.window_left >= 0 else first
+        last = np.minimum(last, i + desc.window_right) if desc.window_right >= 0 else last
+    return np.maximum(last - first + 1, 0)
+
+
+def _first_query(part: Heads, index: int) -> int:
+    """The query that a page shows first; -1: the page's own choice, the first one that is not special.
+
+    Where that one sees a single key, all its weight is there, and says nothing: then it is the query that looks most
+    sharply at another token.
+    """
+    n_keys = _keys_seen(part, index)
+    ordinary = np.ones(part.n_queries, np.bool_)
+    if part._special is not None and part.one_text:
+        ordinary = part._special[part._q_offset:part._q_offset + part.n_queries] == 0
+    own = int(ordinary.argmax())
+    if n_keys[own] > 1 or not (ordinary & (n_keys > 1)).any():
+        return -1
+    of, wanted = np.zeros(part.n_layers * part.n_heads, np.uint8), (ordinary & (n_keys > 1)).astype(np.uint8)
+    of[index] = 1
+    found, error = init(_c.qkv_sharpest), ErrorText()
+    with part._lock:
+        error.check(lib.qkv_heads_sharpest(part._handle, of.ctypes.data, wanted.ctypes.data, None, ctypes.byref(found),
+                                           error.pointer))
+    return int(found.query)
 
 
 def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,18 +13,20 @@ from . import _c
 from ._library import init
 from .checked import integer, texts
 from .checked import path as path_of
+from .checked import places as places_of
 from .checked import text as text_of
-from .errors import ArgumentError, ErrorText, UnsupportedError
+from .errors import ArgumentError, ErrorText, LimitError, UnsupportedError
 
 if TYPE_CHECKING:
     from .heads import Heads
+    from .page import Pictured
 
-_loaded: list[Any] = []
+_loaded: dict[str, Any] = {}
 
 
-def _view() -> Any:
-    """The library, from QKV_VIEW_LIBRARY or where the system looks for libraries."""
-    if not _loaded:
+def _view(name_of: str) -> Any:
+    """A function of the library, which is that of QKV_VIEW_LIBRARY or where the system looks for libraries."""
+    if name_of not in _loaded:
         name = os.environ.get("QKV_VIEW_LIBRARY") or ctypes.util.find_library("qkvview")
         try:
             if name is None:
@@ -32,15 +35,15 @@ def _view() -> Any:
         except OSError as reason:
             raise UnsupportedError(f"pictures need libqkvview, which is no part of this package ({reason}): install "
                                    "the C library, or set QKV_VIEW_LIBRARY to its file. page() needs nothing") from None
-        function = library.qkv_view_heatmap_write
-        function.restype, function.argtypes = _c.FUNCTIONS["qkv_view_heatmap_write"]
-        _loaded.append(function)
-    return _loaded[0]
+        function = library[name_of]
+        function.restype, function.argtypes = _c.FUNCTIONS[name_of]
+        _loaded[name_of] = function
+    return _loaded[name_of]
 
 
-def sees(heads: Heads) -> np.ndarray[Any, Any]:
-    """[queries, keys] of bools: which keys a query may see."""
-    desc = _c.qkv_attention_desc.from_address(heads._view(0).desc)
+def sees(heads: Heads, index: int = 0) -> np.ndarray[Any, Any]:
+    """[queries, keys] of bools: which keys a query of a head may see."""
+    desc = _c.qkv_attention_desc.from_address(heads._view(index).desc)
     i, j = np.arange(heads.n_queries)[:, None] + heads._q_offset, np.arange(heads.n_keys)[None]
     made = np.ones((heads.n_queries, heads.n_keys), dtype=np.bool_)
     if heads.causal:
@@ -73,12 +76,12 @@ class Drawn(NamedTuple):
                 "size": integer(self.size, "size", ctypes.c_int, least=0)}
 
 
-def write_heatmap(heads: Heads, head: int, path: str, title: str, drawn: Drawn) -> None:
-    """Draws the weights of a head of one layer to a file."""
+def write_heatmap(heads: Heads, index: int, path: str | os.PathLike[str], title: str, drawn: Drawn) -> None:
+    """Draws the weights of a head to a file."""
     fields = drawn.fields()
-    write, error = _view(), ErrorText()
-    weights = heads.weights(0, head)
-    hidden = np.ascontiguousarray(~sees(heads), dtype=np.uint8)
+    write, error = _view("qkv_view_heatmap_write"), ErrorText()
+    weights = heads.weights(*divmod(index, heads.n_heads))
+    hidden = np.ascontiguousarray(~sees(heads, index), dtype=np.uint8)
     labels = texts(heads.queries, "queries"), texts(heads.tokens, "tokens")
     made = init(_c.qkv_heatmap, n_rows=heads.n_queries, n_cols=heads.n_keys, weights=weights.ctypes.data,
                 row_labels=ctypes.addressof(labels[0]), col_labels=ctypes.addressof(labels[1]),
@@ -87,3 +90,73 @@ def write_heatmap(heads: Heads, head: int, path: str, title: str, drawn: Drawn) 
     if hidden.any():
         made.hidden = hidden.ctypes.data
     error.check(write(ctypes.byref(made), path_of(path, "path"), error.pointer))
+
+
+PLAIN = Drawn("qkv", None, 0, 0.0, 0.0, None)
+# Weights of a grid are stored, all of them: 1 GiB.
+_MOST_CELLS = 1 << 28
+
+
+def write_picture(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, path: str | os.PathLike[str],
+                  numbers: Sequence[int] | None = None) -> None:
+    """Draws all heads to a file, layers down and heads across, or the one that is chosen.
+
+    numbers: those of the layers in the model. A place that is chosen counts layers from 0.
+    """
+    numbers = range(heads.n_layers) if numbers is None else numbers
+    if chosen is not None:
+        chosen = places_of(chosen, "heads")
+        if len(chosen) != 1:
+            raise ArgumentError(f"heads has {len(chosen)}, and a picture shows one head, or with heads=None all: save "
+                                "a .html for several")
+        part, index = heads._at(*chosen[0])
+        write_heatmap(part, index, path, f"Layer {numbers[chosen[0][0]]}, head {chosen[0][1]}", PLAIN)
+        return
+    if list(numbers) != list(range(heads.n_layers)):
+        raise ArgumentError(f"layers {list(numbers)} were seen, and a picture of all heads counts layers from 0: "
+                            "choose one by heads=[(layer, head)], or save a .html")
+    found = [heads._at(layer, head) for layer, head in np.ndindex(heads.n_layers, heads.n_heads)]
+    lead = found[0][0]
+    n_cells = len(found) * lead.n_queries * lead.n_keys
+    if n_cells > _MOST_CELLS:
+        raise LimitError(f"{len(found)} heads of {lead.n_queries} x {lead.n_keys} weights are {n_cells} cells, and a "
+                         f"picture has at most {_MOST_CELLS}: choose one by heads=[(layer, head)], or save a .html")
+    weights = np.stack([part.weights(*divmod(index, part.n_heads)) for part, index in found])
+    hidden = np.stack([~sees(part, index) for part, index in found]).astype(np.uint8)
+    labels, error = texts([part.label(*divmod(index, part.n_heads)) for part, index in found], "labels"), ErrorText()
+    made = init(_c.qkv_head_grid, n_layers=heads.n_layers, n_heads=heads.n_heads, n=lead.n_keys,
+                n_queries=lead.n_queries, weights=weights.ctypes.data, labels=ctypes.addressof(labels),
+                title=text_of(lead._title, "title"), caption=text_of(lead._caption, "caption"), **PLAIN.fields())
+    if hidden.any():
+        made.hidden, made.hidden_of_heads = hidden.ctypes.data, 1
+    error.check(_view("qkv_view_grid_write")(ctypes.byref(made), path_of(path, "path"), error.pointer))
+
+
+# ---- matplotlib ----------------------------------------------------------------------------------
+
+# Of more tokens than this names would lie on each other: axes count them.
+_MOST_NAMES = 60
+
+
+def plot_weights(weights: np.ndarray[Any, Any], queries: Sequence[str], keys: Sequence[str], title: str, ax: Any,
+                 options: dict[str, Any]) -> Any:
+    """Draws weights on axes of matplotlib, and returns the axes."""
+    if ax is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise UnsupportedError("plot() needs matplotlib: pip install matplotlib. picture() and page() need none "
+                                   "of it") from None
+        _, ax = pyplot.subplots()
+    if not hasattr(ax, "imshow"):
+        raise ArgumentError(f"ax is a {type(ax).__name__}, and must be axes of matplotlib")
+    ax.imshow(weights, **{"vmin": 0.0, "cmap": "Blues", "interpolation": "nearest", **options})
+    for axis, names, of in ((ax.yaxis, queries, "query"), (ax.xaxis, keys, "key")):
+        axis.set_label_text(of)
+        if len(names) <= _MOST_NAMES:
+            # A dollar begins a formula there.
+            axis.set_ticks(range(len(names)), labels=[name.replace("$", r"\$") for name in names])
+    if len(keys) <= _MOST_NAMES:
+        ax.tick_params(axis="x", labelrotation=90)
+    ax.set_title(title)
+    return ax

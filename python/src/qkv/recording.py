@@ -14,7 +14,7 @@ import torch
 
 from . import _c
 from ._library import lib
-from .errors import UnsupportedError
+from .errors import ArgumentError, UnsupportedError
 from .problem import Problem
 from .recorded import ROWS, Array, Layer, Run
 from .rules import Rules
@@ -41,6 +41,8 @@ class Recorder:
         self._called: dict[int, int] = {}
         self._n_layers: dict[str, int] = {}
         self._now: tuple[str, int] | None = None
+        # How many layers each attention has, as far as they were called.
+        self._most: dict[str, int] = {}
 
     # ---- Calls of the model ----
 
@@ -83,6 +85,18 @@ class Recorder:
         cache = next((getattr(output, name) for name in _CACHES if getattr(output, name, None) is not None), None)
         if self._depth == 0 and self.runs and cache is not None:
             self.runs[-1].cache = weakref.ref(cache)
+        # The encoder of a pair may be called by itself, before or after.
+        if self._depth == 0 and output is not None and not getattr(module.config, "is_encoder_decoder", False):
+            self.check_layers()
+
+    def check_layers(self) -> None:
+        """Refuses layers that were asked for and that no attention of the model has."""
+        most = max(self._most.values(), default=0)
+        for layer in sorted(self._layers or ()) if most else ():
+            if layer >= most:
+                there = ", ".join(f"0 to {n - 1}" + (f" of {which}" if len(self._most) > 1 else "")
+                                  for which, n in self._most.items())
+                raise ArgumentError(f"layers has {layer}, and the model has layers {there}")
 
     def _encode(self, module: Any, arguments: Any, keywords: Any) -> None:
         if self._depth == 0:
@@ -109,6 +123,7 @@ class Recorder:
             index = self._n_layers.get(which, 0) if self._called.get(id(module)) else index
             self._called[id(module)] = self._called.get(id(module), 0) + 1
             self._n_layers[which] = self._n_layers.get(which, 0) + 1
+        self._most[which] = max(self._most.get(which, 0), index + 1)
         return (which, index) if self._layers is None or index in self._layers else None
 
     def wants(self, module: Any, query: Any, key: Any, rules: Rules) -> Any:

@@ -10,23 +10,28 @@ from __future__ import annotations
 
 import ctypes
 import html
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from . import _c
 from . import page as pages
-from ._library import init, lib
-from .checked import integer
-from .context import Interruptible, context
-from .errors import ArgumentError, DTypeError, ErrorText, UnsupportedError
-from .heads import Heads, heads, open_arrays
+from ._library import init
+from .checked import a_list, integer, places
+from .compare import Compared
+from .errors import ArgumentError, DTypeError, UnsupportedError
+from .heads import NUMBERS, Heads, Sharpest, heads, open_arrays
+from .keywords import OF_INSPECT, keywords
+from .maps import Map
 from .overview import write_overview
-from .picture import Drawn, write_heatmap
+from .picture import Drawn, plot_weights, write_heatmap, write_picture
 from .recorded import Layer, Run
 from .recording import Recorder
+from .tables import as_table
+from .weights import Weights
 
 Array = np.ndarray[Any, Any]
 Keep = Literal["stats", "qk"]
@@ -34,14 +39,6 @@ Keep = Literal["stats", "qk"]
 _CELL_BYTES = 2_000_000
 # What quotes and such of a page and an overview take more inside an attribute, and names of heads.
 _ESCAPES = 60_000
-
-
-class Map(NamedTuple):
-    """Queries and keys of a head as points of a plane, by t-SNE: [n, 2] each, and what the map is worth."""
-
-    queries: Array
-    keys: Array
-    report: dict[str, Any]
 
 
 class _Layers:
@@ -75,8 +72,10 @@ class Seen:
         return [Seen(self._recorder, self._keep, n, self._batch, self._made) for n in range(len(self._recorder.runs))]
 
     def __getitem__(self, batch: int) -> Seen:
-        if not 0 <= batch < len(self):
-            raise IndexError(f"there is no row {batch}: the batch has {len(self)}")
+        batch, n = integer(batch, "batch"), len(self)
+        if not -n <= batch < n:
+            raise IndexError(f"there is no row {batch}: the batch has {n}")
+        batch %= n
         return Seen(self._recorder, self._keep, self._n, batch, self._made)
 
     def __len__(self) -> int:
@@ -194,22 +193,70 @@ class Seen:
                 made += [{"which": which, **row, "layer": n} for row in self._open(which, n, batch).rows()]
         return made
 
-    def heads(self, *, batch: int | None = None) -> Any:
+    def table(self, *, batch: int | None = None) -> Any:
         """rows() as a table: a DataFrame of pandas, or of polars, if there is one, else the list itself."""
-        made = self.rows(batch=batch)
-        for name in ("pandas", "polars"):
-            try:
-                library = __import__(name)
-            except ImportError:
-                continue
-            return library.DataFrame(made)
-        return made
+        return as_table(self.rows(batch=batch))
+
+    def heads(self, *, batch: int | None = None) -> Any:
+        """The same as table()."""
+        return self.table(batch=batch)
+
+    def numbers(self, *, which: str | None = None, batch: int | None = None) -> dict[str, Array]:
+        """Every number by its name, [layers, heads]; NaN where a head has none. qkv.NUMBERS has the definitions."""
+        parts = [part.numbers() for part in self._parts(which, batch)]
+        return {number.name: np.concatenate([part[number.name] for part in parts]) for number in NUMBERS}
+
+    def label(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None) -> str:
+        """What the head does, if a rule of docs/statistics.md says so: "previous", "first", …; else ""."""
+        return self._of(layer, which, batch).label(0, head)
+
+    def looks_at(self, layer: int, head: int, query: int, *, which: str | None = None,
+                 batch: int | None = None) -> tuple[int, float]:
+        """The key with the largest weight of a query, and this weight."""
+        self._arrays("looks_at()")
+        return self._of(layer, which, batch).looks_at(0, head, query)
+
+    def sharpest(self, *, which: str | None = None, batch: int | None = None) -> Sharpest:
+        """The largest weight of all heads, from a query to another token."""
+        self._arrays("sharpest()")
+        numbers = self._numbers_of(self._one(which))
+        found = [part.sharpest()._replace(layer=n) for n, part in zip(numbers, self._parts(which, batch))]
+        return max(found, key=lambda each: each.weight)
 
     def weights(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
-                rows: tuple[int, int] | None = None, keys: tuple[int, int] | None = None) -> Array:
-        """Weights of a head [queries, keys], padding left out: of queries rows[0] to rows[1] - 1; None: all."""
+                queries: tuple[int, int] | None = None, keys: tuple[int, int] | None = None,
+                rows: tuple[int, int] | None = None) -> Array:
+        """Weights of a head [queries, keys], padding left out: of queries queries[0] to queries[1] - 1; None: all.
+
+        rows: the older name of queries.
+        """
         self._arrays("weights()")
-        return self._of(layer, which, batch).weights(0, head, rows=rows, keys=keys)
+        return self._of(layer, which, batch).weights(0, head, queries=queries, keys=keys, rows=rows)
+
+    def array(self, *, which: str | None = None, batch: int | None = None) -> Weights:
+        """The weights of all heads, indexed [layer, head, query, key] by numbers and names of tokens."""
+        self._arrays("array()")
+        parts = dict(zip(self._numbers_of(self._one(which)), self._parts(which, batch)))
+        lead = next(iter(parts.values()))
+        return Weights(list(parts), min(part.n_heads for part in parts.values()), lead.queries, lead.tokens,
+                       lambda layer, head, queries, keys: parts[layer].weights(0, head, queries=queries, keys=keys))
+
+    def compare(self, other: Seen, *, which: str | None = None, batch: int | None = None) -> Compared:
+        """These heads beside those of another run or row of the batch, with the tokens of both paired.
+
+        >>> seen[0].compare(seen[1]).table()
+        """
+        if not isinstance(other, Seen):
+            raise ArgumentError(f"other is a {type(other).__name__}, and must be a Seen, such as seen[1]")
+        return Compared(self.array(which=which, batch=batch), other.array(which=which))
+
+    def _parts(self, which: str | None, batch: int | None) -> list[Heads]:
+        """The heads of each layer of an attention, measured."""
+        name = self._one(which)
+        found = [self._open(name, n, self._batch if batch is None else batch) for n in self._numbers_of(name)]
+        for each in found:
+            each._measure()
+        return found
 
     def _of(self, layer: int, which: str | None, batch: int | None) -> Heads:
         return self._open(self._one(which), layer, self._batch if batch is None else batch)
@@ -236,12 +283,7 @@ class Seen:
         """Queries and keys of a head as points of a plane. options: perplexity, n_iters, n_runs, seed, metric and
         other fields of qkv_map_options, with the header's defaults."""
         self._arrays("map()")
-        found = self._layer(self._one(which), layer)
-        rows, keys = self._marks(found, self._batch if batch is None else batch)
-        q = np.ascontiguousarray(found.q(self._batch if batch is None else batch, rows)[head])
-        group = found.n_heads // found.n_kv_heads
-        k = np.ascontiguousarray(found.k(self._batch if batch is None else batch, keys)[head // group])
-        return _map_of(q, k, options)
+        return self._of(layer, which, batch).map(0, head, **options)
 
     def picture(self, path: str, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
                 palette: str = "qkv", values: bool | None = None, size: int = 0, min: float = 0.0, max: float = 0.0,
@@ -252,8 +294,17 @@ class Seen:
         size: the longer side of the cells in pixels. min, max: where colours begin and end; max=0: a round number.
         """
         self._arrays("picture()")
-        write_heatmap(self._of(layer, which, batch), head, path, f"{self._one(which)} attention, layer {layer}, "
-                      f"head {head}", Drawn(palette, values, size, min, max, title))
+        part = self._of(layer, which, batch)
+        write_heatmap(part, part._index(0, head), path, f"{self._one(which)} attention, layer {layer}, head {head}",
+                      Drawn(palette, values, size, min, max, title))
+
+    def plot(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None, ax: Any = None,
+             **options: Any) -> Any:
+        """The weights of a head on axes of matplotlib: `ax`, or new ones, which it returns. options: of imshow."""
+        self._arrays("plot()")
+        part = self._of(layer, which, batch)
+        return plot_weights(part.weights(0, head), part.queries, part.tokens, f"layer {layer}, head {head}", ax,
+                            options)
 
     # ---- The page ----
 
@@ -267,17 +318,8 @@ class Seen:
         """
         self._arrays("page()")
         which = self._one(which)
-        numbers = self._numbers_of(which)
-        opened = [self._open(which, n, self._batch if batch is None else batch) for n in numbers]
-        for each in opened:
-            each._measure()
-        chosen = None
-        if heads is not None:
-            heads = list(heads)
-            for layer, _ in heads:
-                self._layer(which, layer)
-            chosen = [(numbers.index(layer), head) for layer, head in heads]
-        layers = _Layers(opened)
+        numbers, chosen = self._numbers_of(which), self._chosen(which, heads)
+        layers = _Layers(self._parts(which, batch))
         if limit_bytes is not None:
             return self._named(pages.write_page(layers, chosen, limit_bytes), numbers)
         caption = self._caption(self._layer(which, numbers[0]))
@@ -286,24 +328,43 @@ class Seen:
         made.overview = write_overview(layers, numbers, made.heads, caption)
         return made
 
+    def _chosen(self, which: str, heads: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]] | None:
+        """A list of (layer, head) with the layers' places among those that were seen."""
+        if heads is None:
+            return None
+        found = places(heads, "heads")
+        for layer, _ in found:
+            self._layer(which, layer)
+        numbers = self._numbers_of(which)
+        return [(numbers.index(layer), head) for layer, head in found]
+
     def _overview(self, which: str, why: str) -> str:
         numbers = self._numbers_of(which)
-        opened = [self._open(which, n, self._batch) for n in numbers]
-        for each in opened:
-            each._measure()
         caption = f"{self._caption(self._layer(which, numbers[0]))} {why}."
-        return pages.framed(write_overview(_Layers(opened), numbers, [], caption), 720, "")
+        return pages.framed(write_overview(_Layers(self._parts(which, None)), numbers, [], caption), 720, "")
 
     def _named(self, made: pages.Page, numbers: Sequence[int]) -> pages.Page:
         """With the layers' own numbers."""
         made.heads = [(numbers[layer], head) for layer, head in made.heads]
         return made
 
-    def save(self, path: str, *, which: str | None = None, batch: int | None = None) -> None:
-        """Writes the page of all heads to a file."""
-        self.page(which=which, batch=batch, limit_bytes=0).save(path)
+    def save(self, path: str | os.PathLike[str], *, which: str | None = None, batch: int | None = None,
+             heads: Sequence[tuple[int, int]] | None = None) -> None:
+        """Writes all heads, or those of a list of (layer, head), to a file.
+
+        The ending decides: .html is the page; .svg, .png and .pdf are a picture of the weights of all heads or, by
+        heads=[(layer, head)], of one, which libqkvview draws.
+        """
+        if pages.ending_of(path) in pages.PAGES:
+            self.page(which=which, batch=batch, heads=heads, limit_bytes=0).save(path)
+            return
+        self._arrays("save()")
+        which = self._one(which)
+        write_picture(_Layers(self._parts(which, batch)), self._chosen(which, heads), path, self._numbers_of(which))
 
     def _repr_html_(self) -> str:
+        if not any(run.layers for run in self._recorder.runs):
+            return f"<pre>{html.escape(repr(self))}</pre>"
         if self._keep == "qk":
             try:
                 return self.page(which=self.which[0])._repr_html_()
@@ -315,7 +376,7 @@ class Seen:
     def __repr__(self) -> str:
         runs = [run for run in self._recorder.runs if run.layers]
         if not runs:
-            return "<qkv.Seen nothing yet>"
+            return "<qkv.Seen nothing yet: call the model inside `with qkv.inspect(model) as seen:`>"
         layer = next(iter(self._run().layers.values()))
         parts = [f"{len(self._numbers_of(which))} layers of {which}" for which in self.which]
         return (f"<qkv.Seen {len(runs)} runs; {', '.join(parts)}, {layer.n_heads} heads, {layer.n_batch} rows, "
@@ -337,50 +398,35 @@ def _of_stats(layer: Layer, batch: int, rows: Array, keys: Array, rules: dict[st
     return open_arrays(sizes, {"rows": ctypes.addressof(fields)}, kept, **rules)
 
 
-def _map_of(q: Array, k: Array, options: dict[str, Any]) -> Map:
-    known = {name for name, *_ in _c.qkv_map_options._fields_} - {"struct_size", "start"}
-    for name in options:
-        if name not in known:
-            raise ArgumentError(f"map has no option {name!r}; it has {', '.join(sorted(known))}")
-    kinds: dict[str, Any] = {name: kind for name, kind, *_ in _c.qkv_map_options._fields_}
-    given = init(_c.qkv_map_options, **{
-        name: value if kinds[name] is ctypes.c_double else integer(value, name, kinds[name])
-        for name, value in options.items()})
-    points, report = np.zeros((len(q) + len(k), 2)), init(_c.qkv_map_report)
-    error, call = ErrorText(), Interruptible()
-    status = lib.qkv_inspect_map(context().handle, ctypes.byref(given), len(q), len(k), q.shape[1], q.ctypes.data,
-                                 k.ctypes.data, points.ctypes.data, None, None, ctypes.byref(report), call.pointer,
-                                 error.pointer)
-    call.raise_pending()
-    error.check(status)
-    said = {name: getattr(report, name) for name, *_ in report._fields_ if name not in ("struct_size", "explained")}
-    said["explained"] = list(report.explained)
-    return Map(points[:len(q)], points[len(q):], said)
-
-
 # ---- Inspecting ----------------------------------------------------------------------------------
 
 
+@keywords("inspect", OF_INSPECT)
 @contextmanager
 def inspect(model: Any, *, tokenizer: Any = None, layers: Sequence[int] | None = None, keep: Keep = "stats",
             received: bool = True) -> Iterator[Seen]:
-    """Watches the attention of a model of transformers, or of one that holds such a model.
+    """Watches the attention of a model of transformers, of one that holds such a model, or of a pipeline.
 
-    tokenizer: names tokens; without one they have numbers. layers: only these, from 0. keep="stats": O(len) statistics
-    of each query and head, from the forward pass itself; with received=True also what each key receives, by a second
-    pass over the scores. keep="qk": queries and keys, of which any weight, page or map is made; it says its bytes
-    first. Inside, models compute by attn_implementation="qkv"; afterwards, and after an exception, by what they had.
+    tokenizer: names tokens; without one they have numbers, but that of a pipeline is taken. layers: only these, from 0.
+    keep="stats": O(len) statistics of each query and head, from the forward pass itself; with received=True also what
+    each key receives, by a second pass over the scores. keep="qk": queries and keys, of which any weight, page or map
+    is made; it says its bytes first. Inside, models compute by attn_implementation="qkv"; afterwards, and after an
+    exception, by what they had.
     """
     from transformers import PreTrainedModel
 
     from . import transformers as ours
 
     if layers is not None:
-        layers = [integer(layer, "layers", least=0) for layer in layers]
+        layers = [integer(layer, "layers", least=0) for layer in a_list(layers, "layers", 0)]
         if not layers:
             raise ArgumentError("layers is empty, and nothing would be seen: None watches all")
     if keep not in ("stats", "qk"):
         raise ArgumentError(f'keep is {keep!r}, and must be "stats" or "qk"')
+    model, tokenizer = _of_pipeline(model, tokenizer)
+    if not hasattr(tokenizer, "convert_ids_to_tokens") and tokenizer is not None:
+        raise ArgumentError(f"tokenizer is a {type(tokenizer).__name__}, and must be one of transformers, or have its "
+                            "convert_ids_to_tokens")
     roots = _roots(model, PreTrainedModel)
     _check_devices(model)
     ours.register()
@@ -393,11 +439,21 @@ def inspect(model: Any, *, tokenizer: Any = None, layers: Sequence[int] | None =
         recorder.install()
         ours.watched.recorder = recorder
         yield Seen(recorder, keep)
+        recorder.check_layers()
     finally:
         ours.watched.recorder = watched
         recorder.remove()
         for config, implementation in before.values():
             config._attn_implementation_internal = implementation
+
+
+def _of_pipeline(model: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """The model of a pipeline of transformers, and its tokenizer, if no other one is given."""
+    from transformers import Pipeline
+
+    if not isinstance(model, Pipeline):
+        return model, tokenizer
+    return model.model, model.tokenizer if tokenizer is None else tokenizer
 
 
 def _roots(model: Any, kind: Any) -> list[Any]:
