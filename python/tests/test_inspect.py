@@ -3,6 +3,7 @@ import contextlib
 import html
 import html.parser
 import importlib.util
+import inspect
 import io
 import pathlib
 import tempfile
@@ -20,6 +21,7 @@ import qkv
 import qkv.transformers
 from qkv.picture import sees
 from qkv.recorded import Names
+from qkv.seen import Seen
 
 transformers.logging.set_verbosity_error()
 WITHIN = 1e-5
@@ -394,6 +396,15 @@ class Shown(unittest.TestCase):
         with self.assertRaisesRegex(qkv.ArgumentError, "map has no option 'speed'"):
             seen.map(0, 0, speed=3)
 
+
+    def test_heads_and_seen_have_the_same_methods(self):
+        for name in ("array", "compare", "label", "looks_at", "map", "numbers", "page", "picture", "plot", "rows",
+                     "save", "sharpest", "table", "weights"):
+            ours, theirs = (list(inspect.signature(getattr(kind, name)).parameters) for kind in (qkv.Heads, Seen))
+            only = {"which", "batch", "limit_bytes"}  # a run has several attentions and rows
+            with self.subTest(name=name):
+                self.assertEqual([each for each in ours if each != "effects"],
+                                 [each for each in theirs if each not in only])
 
     def test_questions_of_heads(self):
         seen, _ = watched("BART", keep="qk", tokenizer=Words())

@@ -64,6 +64,9 @@ class Keywords(unittest.TestCase):
         except qkv.KeywordError as error:
             self.assertIsNone(error.__context__)
 
+    def test_rules_are_those_that_are_read(self):
+        self.assertEqual(set(inspect.signature(qkv.Problem._describe).parameters) - {"self", "q", "k", "v"}, RULES)
+
     def test_help_lists_rules(self):
         for thing in (qkv.attention, qkv.Problem):
             with self.subTest(thing=thing):

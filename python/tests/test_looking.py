@@ -1,6 +1,5 @@
 """Heads as someone looks at them: an array of all weights, two texts, tables, pictures, files, what is seen first."""
 import importlib.util
-import inspect
 import json
 import pathlib
 import re
@@ -145,19 +144,6 @@ class Methods(unittest.TestCase):
         self.assertTrue(np.isfinite(again.queries).all())
         with self.assertRaisesRegex(qkv.ArgumentError, r"map has no option 'sed' \(did you mean 'seed'\?\)"):
             shown().map(0, 0, sed=3)
-
-    def test_heads_and_seen_have_the_same_methods(self):
-        if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
-            self.skipTest("torch or transformers is not installed")
-        from qkv.seen import Seen
-
-        for name in ("array", "compare", "label", "looks_at", "map", "numbers", "page", "picture", "plot", "rows",
-                     "save", "sharpest", "table", "weights"):
-            ours, theirs = (list(inspect.signature(getattr(kind, name)).parameters) for kind in (qkv.Heads, Seen))
-            only = {"which", "batch", "limit_bytes"}  # a run has several attentions and rows
-            with self.subTest(name=name):
-                self.assertEqual([each for each in ours if each != "effects"],
-                                 [each for each in theirs if each not in only])
 
 
 class Axes:

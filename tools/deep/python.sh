@@ -1,6 +1,7 @@
 # cost: 5
 # The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
-# tests with every other Python that is found; the conversion of GGUF files. NumPy, onnx, mypy, ruff and gguf come from PyPI.
+# tests with every other Python that is found; the conversion of GGUF files. NumPy, onnx, mypy, ruff, gguf and matplotlib come from
+# PyPI.
 . tools/deep/lib.sh
 wheel=$(current_wheel)
 folder=build/deep/python
@@ -20,7 +21,7 @@ environment_of() {
     "$with" -m venv "$environment"
     "$environment/bin/python" -m pip install -q --disable-pip-version-check "$wheel" "$@"
 }
-environment_of python3 $folder/environment onnx nbclient ipykernel mypy ruff gguf
+environment_of python3 $folder/environment onnx nbclient ipykernel mypy ruff gguf matplotlib
 python=$PWD/$folder/environment/bin/python
 cd python/tests
 "$python" -m unittest -v 2>&1 | tee ../../build/deep/python.cases
