@@ -338,6 +338,19 @@ class Shown(unittest.TestCase):
             seen.save(str(path), which="decoder")
             self.assertGreater(path.stat().st_size, 100_000)
 
+    def test_the_overview_of_few_heads(self):
+        """Its frame is as high as what it shows, not as that of many heads: no empty band above the page."""
+        torch.manual_seed(1)
+        model = transformers.BertModel(transformers.BertConfig(
+            vocab_size=tiny.N_TOKENS, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+            num_attention_heads=2)).eval()
+        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), qkv.inspect(model, keep="qk") as seen:
+            model(tiny.ids(1, 8))
+        above, below = (int(part.split("px", 1)[0]) for part in seen.page()._repr_html_().split("height: ")[1:3])
+        self.assertLess(above, 240)
+        self.assertGreater(above, 2 * 47 + 64)
+        self.assertEqual(below, 720)
+
     def test_a_page_of_many_heads(self):
         """128 tokens of 144 heads: at most 2 MB by default, all of them by save()."""
         torch.manual_seed(1)

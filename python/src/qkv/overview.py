@@ -61,6 +61,13 @@ def _columns() -> list[tuple[int, str, str]]:
     return [(n, string(row.title), string(row.name)) for n, row in rows if row.title is not None]
 
 
+def height_of(overview: str) -> int:
+    """About the pixels of an overview in a cell of 640: a line has 90 letters of text, or 14 heads."""
+    words = overview.split("<p>")[1].split("</p>")[0]
+    rows = sum(-(-row.count("<figure") // 14) for row in overview.split('<div class="row">')[1:])
+    return 64 + 15 * -(-len(words) // 90) + 47 * rows
+
+
 def write_overview(heads: Pictured, layers: Sequence[int], shown: Sequence[tuple[int, int]], caption: str) -> str:
     """An HTML document of all heads. layers: their numbers in the model; shown: heads whose q and k a page has."""
     columns, grid, table = _columns(), [], []

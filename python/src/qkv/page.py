@@ -16,6 +16,7 @@ from ._library import init, lib, string
 from .checked import integer, text, texts
 from .checked import places as places_of
 from .errors import ArgumentError, ErrorText, UnsupportedError
+from .overview import height_of
 
 if TYPE_CHECKING:
     from .heads import Heads
@@ -61,7 +62,7 @@ class Page:
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        above = framed(self.overview, _PIXELS // 2, "") if self.overview else ""
+        above = framed(self.overview, min(height_of(self.overview), _PIXELS // 2), "") if self.overview else ""
         return above + framed(self.html, _PIXELS, "allow-scripts allow-downloads")
 
     def __repr__(self) -> str:
