@@ -159,7 +159,7 @@ typedef struct qkv_page {
      * distances. It needs `queries`, and no rule may be set.
      */
     int two_texts;
-    /* The query that is selected first. -1: the first that is not special. */
+    /* The query that is selected first. -1: the first that is not special and sees several keys. */
     int64_t query;
     /* [n] */
     const char *const *tokens;

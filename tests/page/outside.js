@@ -16,7 +16,7 @@ const INHERITED = [...Object.getOwnPropertyNames(Object.prototype), "prototype"]
 
 // ---- The address ----
 
-function page() {
+function page(given = {}) {
     const location = {hash: ""}, places = ["0.0", "0.1", "3.2.1"];
     const made = load(
         "state.js", {
@@ -33,7 +33,8 @@ function page() {
             placeName: i => places[i],
             place: {},
             mapHands: {fit() {}},
-            location
+            location,
+            ...given
         },
         "state, tabs, readAddress");
     for (const id of ["start", "tokens", "matrix"]) made.tabs[id] = {show() {}, draw() {}};
@@ -76,6 +77,23 @@ for (const name of INHERITED) {
     gives(`${name}/1/6/${name}`, "0,1,6,start");
     gives(name, "0,2,4,start");
 }
+
+// ---- The first query ----
+
+/* Of queries that see `seen` keys: one of a single key has nothing to choose from. */
+function opens(seen, wanted, more = {}) {
+    cases++;
+    const made = page({headData: () => ({}), keysSeen: i => seen[i], manifest: {}, ...more});
+    assert.strictEqual(made.at("").split(",")[1], String(wanted), `keys that are seen: ${seen}`);
+}
+opens([1, 2, 3, 4, 5], 1);
+opens([5, 5, 5, 5, 5], 0);
+opens([0, 1, 1, 1, 2], 4);
+opens([1, 1, 1, 1, 1], 0);
+opens([1, 2, 3, 4, 5], 2, {asked: {special: [1, 1, 0, 0, 0]}});
+opens([1, 1, 1, 1, 1], 1, {asked: {special: [1, 0, 0, 0, 0]}});
+opens([1, 2, 3, 4, 5], 0, {manifest: {query: 0}});
+opens([1, 2, 3, 4, 5], 0, {headData: () => null});  // not read yet
 
 // ---- Labels of heads ----
 

@@ -18,9 +18,11 @@ const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
 const drawn = [];                // called at each frame that something changed in
 
 const thisHead = () => HEADS[state.head], thisData = () => headData(state.head);
+/* That of the file; else the first that is not special and sees more than one key: a single one has all the weight. */
 const firstQuery = () => {
-    const plain = listOf(min(M, 4096), i => i).find(i => !asked.special?.[i]);
-    return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
+    const plain = listOf(min(M, 4096), i => i).filter(i => !asked.special?.[i]);
+    return manifest.query >= 0 ? manifest.query :
+                                 plain.find(i => !thisData() || keysSeen(i) > 1) ?? plain[0] ?? 0;
 };
 /* Under the mouse another query is previewed: everywhere it, and the key that it looks at most. */
 const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
