@@ -70,7 +70,10 @@ const panKeys = {
 function listenToKeys() {
     hear(window, "keydown", event => {
         if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
-        const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName),
+        // a box takes the space bar, and a slider arrows: other keys are those of the page
+        const {tagName, type} = event.target;
+        const own = {checkbox: / /, range: /^Arrow/}[type] || /./,
+              typing = /^(INPUT|SELECT|TEXTAREA)$/.test(tagName) && own.test(event.key),
               pressed = event.target.closest("a, button, summary, [role=button]");
         if (typing && event.key !== "Escape") return;
         if (pressed && (event.key === "Enter" || event.key === " ")) return;
@@ -85,6 +88,8 @@ function listenToKeys() {
         else if (Object.hasOwn(keyRuns, event.key)) {
             event.preventDefault();
             keyRuns[event.key]();
+            // keys are the page's again
+            if (typing && type !== "select-one") byId("panel").focus({preventScroll: true});
         }
     });
     byId("help").append(
