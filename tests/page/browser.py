@@ -326,7 +326,7 @@ def cross(browser):
         tab.page.mouse.click(box["x"] + tab.run("atX(41.5)"), box["y"] + tab.run("atY(29.5)"))
         tab.wait()
         check("cross: the last row can be clicked", (tab.state("query"), tab.state("key")) == (29, 41))
-        tab.page.click("#panel details summary")
+        tab.page.click("#panel details.table summary")
         tab.wait()
         check("cross: cells around it", tab.page.locator("#panel [role=grid] tbody th").all_inner_texts() == names["q"][21:] and
               tab.page.locator("#panel [role=grid] thead th").all_inner_texts()[1:] == names["k"][35:])
@@ -539,7 +539,7 @@ def controls(browser):
                 summary.click()
                 tab.wait()
             check(f"{name}: every control", not tab.errors, tab.errors)
-            check(f"{name}: tables open", tab.page.locator("#panel details[open] table").count() == tab.page.locator("#panel details").count())
+            check(f"{name}: tables open", tab.page.locator("#panel details[open] table").count() == tab.page.locator("#panel details:not(.caption)").count())
             tab.run("resetWhatIf(), change({ to: false, words: false, scale: 'linear' })")
         tab.page.select_option("#rail-tools select >> nth=0", "confidence")
         tab.wait()
@@ -681,10 +681,12 @@ def the_map(browser):
 def files(browser):
     with Tab(browser, page_file("hands")) as tab:
         tab.run("change({ head: 5 })")
+        names = []
         def save(index):
             tab.page.click("#save summary")
             with tab.page.expect_download() as made:
                 tab.page.locator("#save-list button").nth(index).click()
+            names.append(made.value.suggested_filename)
             path = FOLDER / f"saved_{made.value.suggested_filename}"
             made.value.save_as(path)
             return path
@@ -700,7 +702,24 @@ def files(browser):
             check(f"{name}.svg says what lies where", (name == "map") == ("least of 32 runs" in page.getElementsByTagName("desc")[0].firstChild.data))
             shown = tab.run("document.querySelector('#panel .legend')?.textContent || ''")
             drawn = "".join(text.firstChild.data for text in page.getElementsByTagName("text") if text.firstChild)
-            check(f"{name}.svg has the scale of the view", bool(shown) == (name in ("model", "matrix", "map")) and shown in drawn, shown)
+            check(f"{name}.svg has the scale of the view", bool(shown) == (name in ("model", "matrix", "map", "compare")) and shown in drawn, shown)
+            said = page.getElementsByTagName("desc")[0].firstChild.data
+            if name in ("numbers", "compare"):
+                figures = tab.run("[...document.querySelectorAll('#panel figure')].map(f => [f.querySelector('h3')?.textContent || '', f.querySelector('figcaption').textContent])")
+                check(f"{name}.svg has each figure of the view", len(page.getElementsByTagName("svg")) == 2 + len(figures) > 3 and
+                      all(title in drawn and words.replace(" ", "") in drawn.replace(" ", "") for title, words in figures), (figures, drawn))
+                height = sum(float(svg.getAttribute("height")) for svg in page.getElementsByTagName("svg")[2:])
+                check(f"{name}.svg has room for them", float(page.documentElement.getAttribute("height")) > height > 300, height)
+            if name == "compare":
+                check("compare.svg says which heads", "A: layer 1, head 1. B: layer 0, head 0." in said and "counted from 0" not in said, said)
+            if name in ("model", "matrix", "compare"):
+                check(f"{name}.svg has cells, not pixels", len(page.getElementsByTagName("image")) == 1, len(page.getElementsByTagName("image")))
+            if name == "model":
+                cells = [path for g in page.getElementsByTagName("g") for path in g.getElementsByTagName("path")]
+                area = sum(int(run.split("h")[1].split("v")[0]) for path in cells for run in path.getAttribute("d").split("M")[1:])
+                check("model.svg has a square for each cell", area == tab.run("HEADS.reduce((sum, { side, rows }) => sum + side * rows, 0)"), area)
+                colours = tab.run("[...new Set(HEADS.flatMap((_, i) => Array.from(thumbOf(i), level => text(colorOf(levels[level], N, topOfAll())))))]")
+                check("model.svg has the colours of the scale", {path.getAttribute("fill") for path in cells} == set(colours))
             check(f"{name}.svg has no colours that only our style knows", "var(" not in page.toxml() and "light-dark" not in page.toxml())
         lines = save(2).read_text().splitlines()
         check("row as TSV", len(lines) == 50 and lines[1].split("\t") == ["query", "key", "query_token", "key_token", "weight"])
@@ -709,6 +728,18 @@ def files(browser):
         check("row as JSON", made["query"] == tab.state("query") and made["modified"] is False and len(made["weights"]) == 48)
         lines = save(4).read_text().splitlines()
         check("all rows", len(lines) == 50 and all(len(line.split("\t")) == 49 for line in lines[1:]))
+        for query, key in ((20, 3), (20, 4)):
+            tab.run(f"change({{ query: {query}, key: {key}, tab: 'why' }})")
+            tab.settle()
+            save(1)
+        tab.run("compare.b = '2', change({ tab: 'compare' })")
+        tab.settle()
+        save(1)
+        tab.run("ask({ temperature: 2 })")
+        tab.settle()
+        save(1)
+        save(2)
+        check("no two files have one name", len(set(names)) == len(names) == 2 * len(TABS[1:]) + 8, names)
         tab.clean("files")
 
 
@@ -786,7 +817,7 @@ def ask_head(tab, what, answer, listed, before):
     plain = entropies[1:-1]  # without [CLS] and [SEP]
     if None not in plain:
         near(f"what if: {what}: their mean is that of heads --what-if", [math.fsum(plain) / len(plain)], [listed["entropy"]], 1e-5)
-    near(f"what if: {what}: received", tab.run("Array.from(receivedPlot(numbers.sums).values)"), [math.fsum(line[j] for line in wanted) for j in range(n)], 1e-5)
+    near(f"what if: {what}: received", tab.run("Array.from(allReceived() || numbers.sums.received)"), [math.fsum(line[j] for line in wanted) for j in range(n)], 1e-5)
     texts = tab.page.locator("#panel figcaption").all_inner_texts()
     check(f"what if: {what}: received, together", any(f"all keys together: {round(math.fsum(map(math.fsum, wanted)), 2):g}." in text for text in texts), texts)
     left = n - sum(not any(line[j] for line in seen) for j in range(n))
@@ -811,9 +842,9 @@ def ask_head(tab, what, answer, listed, before):
     check(f"what if: {what}: saved rows say so", saved["modified"] is True and saved.get("what_if") == tab.run("modifications()") and "MODIFIED" in saved["caption"] and "MODIFIED" in tab.run("rowTsv()"), saved)
     tab.tab("compare")
     tab.run("(compare.b = 'modified', change())")
-    check(f"what if: {what}: compared with itself", tab.until("compare.key === [state.head, 'modified', version, dark].join() && compare.js.length === M && document.querySelector('canvas.difference')"))
+    check(f"what if: {what}: compared with itself", tab.until("compare.key === [state.head, 'modified', version, dark].join() && compare.js.length === M && document.querySelector('#panel figure svg g')"))
     near(f"what if: {what}: divergences", tab.run("compare.js"), tab.run("Array.from({ length: M }, (_, i) => divergence(modelRow(thisData(), i, new Float32Array(N)), row(state.head, i)))"), 1e-6)
-    check(f"what if: {what}: every difference is drawn", tab.until("(() => { const c = document.querySelector('canvas.difference'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return d.every((x, at) => at % 4 < 3 || x > 0) })()"))
+    check(f"what if: {what}: every difference is drawn", tab.until("[...document.querySelectorAll('#panel figure svg g path')].flatMap(path => path.getAttribute('d').match(/h\\d+v/g)).reduce((sum, run) => sum + +run.slice(1, -1), 0) === M * N"))
     tab.run("(compare.b = '0', change())")
     tab.until("compare.key === [state.head, '0', version, dark].join() && compare.js.length === M")
     check(f"what if: {what}: two heads are both under it, and say so", tab.until("document.querySelector('#panel .badge')?.textContent.includes('both')"))
@@ -940,7 +971,7 @@ def filtered(browser):
         drawn = tab.run("(() => { const c = matrix.now.canvas, d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return Array.from({ length: N * M }, (_, at) => d[4 * at + 3] > 0) })()")
         n = tab.run("N")
         check("filter: other cells are not drawn", drawn == [i < cut and j < cut for i in range(n) for j in range(n)])
-        tab.page.click("#panel details summary")
+        tab.page.click("#panel details.table summary")
         tab.wait()
         check("filter: the table of cells", "not shown" in tab.page.inner_text("#panel [role=grid]") and "\t0\t" not in tab.page.inner_text("#panel [role=grid]"))
         tab.tab("compare")
@@ -1276,7 +1307,7 @@ GROUPS = {
     "numbers": ["look_page", "values", "scores", "cross", "modified", "decoders", "windows", "dumped", "far_maps", "sliding", "sample", "findings",
                 "whole_model", "lens", "against", "many_columns", "without_scripts", "hostile", "served"],
     "hands": ["keys", "controls", "matrix_hands", "the_map", "files", "what_if", "alike", "frame", "by_keyboard"],
-    "views": ["all_views", "canvas", "layouts", "on_paper", "sizes", "long_head", "speed"],
+    "views": ["all_views", "canvas", "layouts", "captions", "compared", "narrow", "on_paper", "sizes", "long_head", "speed"],
     "readers": ["accessible", "contrasts"],
 }
 

@@ -319,7 +319,13 @@ def whole_model(t, browser):
         places = tab.run("modelView.tiles.map(({head, x, y}) => [HEADS[head].layer, HEADS[head].head, x, y])")
         t.check("model: layers down, heads across", all((a[0] < b[0]) == (a[3] < b[3]) and (a[1] < b[1]) == (a[2] < b[2]) for a in places for b in places))
         t.check("model: the scale is said", tab.page.text_content("#panel .legend") == "0" + tab.run("String(topOfAll())") and tab.run("HEADS.every((_, i) => topOfAll() >= topOf(i, true))"))
-        off = tab.run("""(() => { const c = modelView.canvas, r = c.width / boxOf(c).width, g = c.getContext('2d'), size = modelPlaces(modelView.stage.clientWidth, modelView.stage.clientHeight).size, bad = [];
+        # the tiles are pictures in a drawing: onto a canvas with them, three pixels to one
+        tab.run("""async () => { const c = el('canvas'), g = c.getContext('2d'), drawn = modelView.drawn;
+            Object.assign(c, { width: 3 * drawn.width.baseVal.value, height: 3 * drawn.height.baseVal.value }), g.imageSmoothingEnabled = false, g.scale(3, 3);
+            for (const node of drawn.querySelectorAll('image')) { const made = new Image(); made.src = node.getAttribute('href'); await made.decode();
+                g.drawImage(made, ...['x', 'y', 'width', 'height'].map(name => +node.getAttribute(name))); } modelView.painted = c; }""")
+        t.check("model: pixels are sharp", tab.run("[...modelView.drawn.querySelectorAll('image')].every(node => getComputedStyle(node).imageRendering === 'pixelated')"))
+        off = tab.run("""(() => { const c = modelView.painted, r = c.width / modelView.drawn.width.baseVal.value, g = c.getContext('2d'), size = modelPlaces(modelView.stage.clientWidth, modelView.stage.clientHeight).size, bad = [];
             for (const {head, x, y} of modelView.tiles) { const {side, rows} = HEADS[head], thumb = thumbOf(head);
                 for (const [i, j] of [[0, 0], [3, 4], [7, 5]]) { const d = g.getImageData((x + (j + .5) * size / side) * r, (y + (i + .5) * size / rows) * r, 1, 1).data, rgb = colorOf(levels[thumb[i * side + j]], N, topOfAll());
                     if (rgb.some((v, k) => Math.abs(v - d[k]) > 1)) bad.push([head, i, j, rgb, [...d]]); } } return bad })()""")
@@ -448,6 +454,96 @@ def sliding(t, browser):
             tab.clean(f"sliding {model}")
 
 
+# ---- What is read ------------------------------------------------------------------------------------------------------
+
+def captions(t, browser):
+    """All of a caption can be read, by keyboard, and what it says is true of the numbers."""
+    with t.Tab(browser, f"{t.page_file('effect')}#3.0/7/5/model", viewport={"width": 1000, "height": 800}) as tab:
+        for name in ("model", "matrix", "map"):
+            tab.run(f"change({{ tab: '{name}' }})")
+            tab.settle()
+            hidden = lambda: tab.run("(note => note.scrollHeight - note.clientHeight)(document.querySelector('#panel figcaption'))")
+            before = hidden()
+            tab.page.focus("#panel .caption summary")
+            tab.press("Enter")
+            tab.settle()
+            t.check(f"captions: {name}: all of it is there", hidden() <= 1 and (before > 1 or name == "matrix"), (before, hidden()))
+            tab.press("Enter")
+            tab.settle()
+            t.check(f"captions: {name}: and two lines again", hidden() == before, (before, hidden()))
+        t.check("captions: the sum is precise", "sum to 1, up to the rounding of lse to f32." in tab.run("caption()"), tab.run("caption()"))
+        tab.run("ask({ temperature: 2 })")
+        t.check("captions: under What if it is 1", "sum to 1. MODIFIED" in tab.run("caption()"), tab.run("caption()"))
+        tab.run("resetWhatIf()")
+        titles = tab.run("[...document.querySelectorAll('#grid button')].map(b => [+b.dataset.head, b.title])")
+        wanted = tab.run("HEADS.map((_, i) => `colours from 0 to ${topOf(i, true)}`)")
+        t.check("captions: pictures of heads say their scale", len(titles) == 16 and all(wanted[head] in title for head, title in titles), titles[:2])
+        t.check("captions: and that it is not that of Model", "Model has one scale" in tab.page.inner_text("#rail-note"))
+        tab.run("change({ scale: 'log' })")
+        tab.wait()
+        t.check("captions: on the scale of all they are alike", "Model has one" not in tab.page.inner_text("#rail-note") and
+                tab.run("[...document.querySelectorAll('#grid button')].every(b => !b.title.includes('colours from'))"))
+        tab.clean("captions")
+    with t.Tab(browser, f"{t.page_file('half')}#0.1/100/90/matrix") as tab:
+        t.check("captions: f16 is said", "lse to f32 and of q and k to f16." in tab.run("caption()"), tab.run("caption()"))
+
+
+def compared(t, browser):
+    """The map of Compare has its tokens, its places where they have no room, and a scale."""
+    for file, names in (("effect", True), ("hands", True), ("long", False)):
+        with t.Tab(browser, f"{t.page_file(file)}#1.1/5/5/compare", viewport={"width": 1920, "height": 1080}) as tab:
+            tab.until("document.querySelector('#panel figure svg')")
+            tab.settle()
+            axis = tab.run("[...document.querySelector('#panel figure svg').querySelectorAll('text')].map(e => e.textContent)")
+            tokens = tab.run("Array.from({ length: N }, (_, i) => tokenText(i))")
+            t.check(f"compared: {file}: tokens at both sides", axis == tokens + tokens if names else len(axis) > 20 and all(text.isdigit() for text in axis), axis[:30])
+            ends = tab.page.inner_text("#panel figure .legend")
+            most = tab.run("weightText(Math.max(...[...document.querySelectorAll('#panel table tbody tr:first-child td')].slice(3, 4).map(e => Math.abs(+e.textContent.replace('\u2212', '-')))))")
+            t.check(f"compared: {file}: a scale", f"\u2212{most}" in ends and ends.count(most) == 2, (ends, most))
+            if not names:
+                continue
+            box = tab.page.locator("#panel figure svg rect").first.bounding_box()
+            query, key, n = 2, 3, len(tokens)
+            tab.page.mouse.move(box["x"] + (key + 0.5) * box["width"] / n, box["y"] + (query + 0.5) * box["height"] / n)
+            tab.wait()
+            t.check(f"compared: {file}: the mouse", tab.page.inner_text("#tip").startswith(f"{tokens[query]} → {tokens[key]}\nA "), tab.page.inner_text("#tip"))
+            tab.clean(f"compared {file}")
+
+
+def narrow(t, browser):
+    """In the frame of a notebook's cell nothing is cut, and nothing is left empty."""
+    for width in (640, 660, 760, 900, 1020, 1040):
+        with t.Tab(browser, f"{t.page_file('effect')}#3.0/7/5/tokens", viewport={"width": width, "height": 720}) as tab:
+            for name in t.TABS:
+                tab.run(f"change({{ tab: '{name}' }})")
+                tab.settle()
+                cut = tab.run("byId('tabs').scrollWidth > byId('tabs').clientWidth && getComputedStyle(byId('tabs')).scrollbarWidth !== 'none'")
+                t.check(f"narrow {width}: {name}: no tab is cut", not cut)
+                # 26 pixels: the arrow and what is around the text
+                cut = tab.run("""[...document.querySelectorAll('select')].filter(s => s.checkVisibility()).map(s => [s.selectedOptions[0].text, s.clientWidth, textWidth(s.selectedOptions[0].text, 13.05) + 26])
+                    .filter(([, has, needs]) => has < needs)""")
+                t.check(f"narrow {width}: {name}: no select is cut", not cut, cut)
+            tab.run("change({ tab: 'matrix' })")
+            tab.settle()
+            empty = tab.run("plot.height - M * place.z")
+            t.check(f"narrow {width}: little is empty below the matrix", empty < 80, empty)
+            tab.clean(f"narrow {width}")
+    with t.Tab(browser, f"{t.page_file('causal')}#0.1/3/1/matrix") as tab:
+        columns = lambda: tab.run("getComputedStyle(document.querySelector('#inspector dl')).gridTemplateColumns")
+        shown = columns()
+        tab.run("change({ key: 30 })")
+        tab.wait()
+        t.check("narrow: a pair that is not seen changes no column", "hidden by the mask" in tab.page.inner_text("#inspector") and columns() == shown, (shown, columns()))
+    for width, height in ((1600, 800), (1920, 900), (1920, 1080)):
+        with t.Tab(browser, f"{t.page_file('effect')}#3.0/7/5/model", viewport={"width": width, "height": height}) as tab:
+            tab.run("document.documentElement.style.fontSize = '187.5%', change()")
+            tab.settle()
+            size, named, under, needs, high = tab.run("(({ size, named, under }) => [size, named, under, textWidth('3.0', 12) + 8, modelView.stage.clientHeight])(modelPlaces(modelView.stage.clientWidth, modelView.stage.clientHeight))")
+            room = high >= 20 * 2 + 4 * (max(44, needs) + 4 + 18 * 2 + 7)
+            t.check(f"narrow: tiles of {size} pixels on {width} have names where they have room, {height}", named == room and size >= (max(44, needs) if named else 24), (named, room, under))
+            t.check(f"narrow: and are as large as fits, {width} x {height}", 40 + 4 * (size + under + 4) <= high < 40 + 4 * (size + 1 + under + 4), (size, under, high))
+
+
 # ---- Paper, and no mouse ------------------------------------------------------------------------------------------------
 
 def on_paper(t, browser):
@@ -527,4 +623,4 @@ def speed(t, browser):
         tab.clean("speed")
 
 
-PARTS = (all_views, contrasts, canvas, alike, frame, whole_model, findings, sample, sliding, on_paper, by_keyboard, speed)
+PARTS = (all_views, contrasts, canvas, alike, frame, whole_model, findings, sample, sliding, captions, compared, narrow, on_paper, by_keyboard, speed)

@@ -40,6 +40,8 @@ function topOf(head, plain) {
     return tops.find(top => top >= peaks.get(head) * 0.98) || 1;
 }
 
+const isLinear = () => state.scale === "linear";
+
 /* Where a weight of a query that sees m keys lies on the scale, 0 … 255; -1: not a number. */
 function levelOf(p, m, top) {
     let t = p / top;
@@ -60,17 +62,21 @@ function inkOn(rgb) {
     return y * y > 0.05 * 1.05 ? "#000000" : "#ffffff";
 }
 
-function legend(head, top = topOf(head)) {
+/* A bar of colours between the words for its ends. */
+function scaleBar([first, last], color) {
     const bar = el("canvas", {width: 160, height: 1, role: "img", label: "colour scale"});
     const context = bar.getContext("2d");
     for (let x = 0; x < 160; x++) {
-        context.fillStyle = text(colors[round(x * 255 / 159)]);
+        context.fillStyle = color(x * 255 / 159);
         context.fillRect(x, 0, 1, 1);
     }
+    return el("span", {class: "legend"}, first, bar, last);
+}
+function legend(head, top = topOf(head)) {
     const ends = {
         linear: ["0", String(top)],
         log: ["2⁻¹⁶", "1"],
         uniform: ["1/16 of uniform", "16 ×"]
     };
-    return el("span", {class: "legend"}, ends[state.scale][0], bar, ends[state.scale][1]);
+    return scaleBar(ends[state.scale], level => text(colors[round(level)]));
 }

@@ -48,15 +48,13 @@ tabs.compare = {
         compare.key = key;
         compareAll();
     },
-    figure: () => compare.js && plotFigure(divergencePlot()),
+    compared() {
+        const b = compare.b === "modified" ? "the same under What if" : headOfRun(+compare.b);
+        return `A: ${headOfRun(state.head)}. B: ${
+            b}. Weight p = exp(score − lse) in each, over the keys that a query sees.`;
+    },
+    figure: () => figuresOfView()
 };
-const divergencePlot = () => ({
-    name: "Divergence of each query",
-    values: compare.js,
-    labels: r => `${queryText(compare.places[r])} (${compare.places[r]})`,
-    what: "Query",
-    unit: "nats"
-});
 
 function compareAll() {
     const n = LONG ? 256 : M, changes = [];
@@ -87,7 +85,7 @@ function compareAll() {
                 }
                 return i;
             };
-            const map = picture(
+            picture(
                 {
                     head: state.head,
                     rows: [0, side],
@@ -95,42 +93,66 @@ function compareAll() {
                     size: [side, min(N, 512)],
                     plain: compare.b === "modified"
                 },
-                "difference", () => {}, difference,
-                p => shades[round(127.5 + 127.5 * p / (most || 1))] ?? GREY_PIXEL);
-            showCompared(
-                map, most,
-                changes.sort((x, y) => y[0] - x[0] || x[1] - y[1] || x[2] - y[2]).slice(0, 12));
+                "difference",
+                (done, map) => done &&
+                    showCompared(map, most,
+                                 changes.sort((x, y) => y[0] - x[0] || x[1] - y[1] || x[2] - y[2])
+                                     .slice(0, 12)),
+                difference, p => shades[round(127.5 + 127.5 * p / (most || 1))] ?? GREY_PIXEL);
         });
+}
+
+/* The map, with tokens where all have room. */
+function differenceFigure(map) {
+    const rem = em(), line = 15 * rem, most = panelWidth() - 44,
+          fit = max(M, N) * line < most - 120 * rem, text = name => fit ? name : String,
+          wide = (n, name) =>
+              8 + min(110 * rem, max(...listOf(min(n, 99), i => textWidth(text(name)(i), 12)))),
+          left = wide(M, queryText), y = wide(N, tokenText),
+          width = clamp(most - left, 120, fit ? max(460, N * line) : 460),
+          height = width / clamp(N / M, 1 / 3, 3),
+          figure = drawing(
+              left + width, y + height, "Map of differences; the largest are in the table below");
+    const names = (n, name, length, place) => {
+        for (let i = 0; i < n; i += ceil(line * n / length))
+            figure.append(written(
+                cutTo(text(name)(i), 110 * rem, 12), 0, 4 * rem,
+                {size: 12 * rem, fill: css("ink"), ...place((i + 0.5) * length / n)}));
+    };
+    names(
+        M, queryText, height,
+        at => ({transform: `translate(${left - 6} ${y + at})`, anchor: "end"}));
+    names(N, tokenText, width, at => ({transform: `translate(${left + at} ${y - 6}) rotate(-90)`}));
+    const cells = svg(
+        "rect",
+        {x: left, y, width, height, fill: "none", stroke: css("line"), "pointer-events": "all"});
+    figure.append(cellsOf(map, left, y, width, height), cells);
+    saysAt(cells, event => {
+        const box = boxOf(cells), at = (part, n) => clamp(floor(part * n), 0, n - 1),
+              i = at((event.clientY - box.top) / box.height, M),
+              j = at((event.clientX - box.left) / box.width, N), a = rowA(i)[j], b = rowB(i)[j];
+        return `${queryText(i)} → ${tokenText(j)}\n` +
+            (isFiltered(i, j) ? "not shown" :
+                                `A ${weightText(a)}, B ${weightText(b)}\nB − A ${fixed(b - a, 3)}`);
+    });
+    return figure;
 }
 
 function showCompared(map, most, changes) {
     const mean = compare.js.reduce((a, b) => a + b, 0) / compare.js.length;
-    map.setAttribute("role", "img");
-    map.setAttribute("aria-label", "Map of differences; the largest are in the table below");
-    map.className = "difference";
-    map.style.aspectRatio = clamp(N / M, 1 / 3, 3);
-    hear(map, "pointermove", event => {
-        const box = boxOf(map),
-              i = clamp(floor((event.clientY - box.top) / box.height * M), 0, M - 1),
-              j = clamp(floor((event.clientX - box.left) / box.width * N), 0, N - 1);
-        const a = rowA(i)[j], b = rowB(i)[j];
-        tip(event,
-            `${queryText(i)} → ${tokenText(j)}\n` +
-                (isFiltered(i, j) ?
-                     "not shown" :
-                     `A ${weightText(a)}, B ${weightText(b)}\nB − A ${fixed(b - a, 3)}`));
-    });
-    hear(map, "pointerleave", event => tip(event, ""));
-    const same = compare.b === "modified" && !isModified() ?
+    const itself = compare.b === "modified",
+          same = itself && !isModified() ?
         el("p", {class: "badge"},
            "Nothing that changes a weight is asked in What if, so both are the same.") :
-        compare.b === "modified" ? "" :
-                                   unasked("A and B are both under What if.");
+        itself ? "" :
+                 unasked("A and B are both under What if.");
     put(compare.body, same,
-        el("figure", {}, map,
+        el("figure", {}, differenceFigure(map),
+           scaleBar(
+               [`A is larger, −${weightText(most)}`, `${weightText(most)}, B is larger`],
+               level => text(diverging()[round(level)])),
            el("figcaption", {},
-              `B − A: orange where B is larger, blue where A is, from −${weightText(most)} to ${
-                  weightText(most)}. Rows queries, columns keys${
+              `B − A: orange where B is larger, blue where A is. Rows queries, columns keys${
                   N > 512 ? "; a pixel is the largest difference of its keys" : ""}.`)),
         el("h3", {}, "Largest differences"),
         table(
@@ -140,7 +162,11 @@ function showCompared(map, most, changes) {
                     [named(queryText, i), named(tokenText, j), weightText(a), weightText(b),
                      fixed(b - a, 3), button("select", () => change({query: i, key: j}))])),
         plot1({
-            ...divergencePlot(),
+            name: "Divergence of each query",
+            values: compare.js,
+            labels: r => `${queryText(compare.places[r])} (${compare.places[r]})`,
+            what: "Query",
+            unit: "nats",
             text:
                 `Jensen–Shannon divergence of the query's two rows, 0 (same) to ln 2 = 0.693; mean ${
                     fixed(mean, 4)}` +

@@ -25,8 +25,11 @@ const longNames = {
 };
 
 /* el("div", { class: "x", onclick: f }, child, "text", …): text reaches the page as text only. */
-function el(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
+const el = (name, attributes, ...children) =>
+    furnish(document.createElement(name), attributes, children);
+const svg = (name, attributes, ...children) =>
+    furnish(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+function furnish(made, attributes = {}, children) {
     for (const [key, value] of Object.entries(attributes)) {
         const states = key.startsWith("aria-");  // "true" and "false"; others are there or not
         if (value === null || value === undefined || (value === false && !states)) continue;
@@ -38,13 +41,13 @@ function el(name, attributes = {}, ...children) {
     made.append(...children.filter(child => child !== null && child !== undefined));
     return made;
 }
-function svg(name, attributes = {}, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes))
-        if (value !== null) made.setAttribute(longNames[key] || key, value);
-    made.append(...children);
-    return made;
-}
+
+/* A text in a drawing. */
+const written = (words, x, y, more) =>
+    svg("text", {x, y, size: 12, fill: css("faint"), ...more}, words);
+
+const headed = (words, x, y, size = 14) =>
+    written(words, x, y, {size, "font-weight": 600, fill: css("strong")});
 
 /* A drawing for the screen: "img" with a table beside it, "group" where its elements are pressed. */
 const drawing = (width, height, label, role = "img") =>
@@ -77,6 +80,12 @@ const weightText = p => p === 0 ? "0" :
                                   fixed(p, 3);
 const listOf = (n, make) => Array.from({length: n}, (_, i) => make(i));
 
+/* A control's value becomes a part of a view. */
+const sets = (of, name, make = value => value) => value => {
+    of[name] = make(value);
+    change();
+};
+const note = (...words) => el("p", {class: "note"}, ...words);
 const choices = (pairs, chosen) =>
     pairs.map(([value, text]) => el("option", {value, selected: value === chosen}, text));
 function select(name, pairs, chosen, change, hint) {
@@ -90,20 +99,18 @@ function check(name, on, change, hint) {
     return el("label", {title: hint}, box, name);
 }
 const button = (name, click, more = {}) =>
-    el("button", {type: "button", onclick: click, ...more}, name);
+    el("button", {type: "button", onclick: click, ...more}, ...[name].flat());
 
 /* table(["Key", "Weight"], [[…], …]): cells are text or elements; the first of a row is its name. */
 function table(caption, names, lines, mark = () => false, kind = "") {
+    const line = (cells, r) =>
+        el("tr", {class: mark(r) ? "now" : null},
+           ...cells.map((cell, c) => el(c ? "td" : "th", c ? {} : {scope: "row"}, cell)));
     return el(
         "div", {class: "scroll " + kind, tabindex: 0, role: "region", label: caption},
         el("table", {}, el("caption", {class: "unseen"}, caption),
            el("thead", {}, el("tr", {}, ...names.map(name => el("th", {scope: "col"}, name)))),
-           el("tbody", {},
-              ...lines.map(
-                  (line, r) =>
-                      el("tr", {class: mark(r) ? "now" : null},
-                         ...line.map(
-                             (cell, c) => el(c ? "td" : "th", c ? {} : {scope: "row"}, cell)))))));
+           el("tbody", {}, ...lines.map(line))));
 }
 const asTable = (caption, names, lines) => {
     const details = el("details", {class: "table"}, el("summary", {}, "As table"));
@@ -113,6 +120,10 @@ const asTable = (caption, names, lines) => {
     });
     return details;
 };
+
+/* Below a figure: two lines of its caption, or all of it. */
+const below = (note, more = "") =>
+    el("div", {class: "below"}, el("details", {class: "caption"}, el("summary", {}, note)), more);
 
 let spoken = "";
 function say(text) {
@@ -124,11 +135,15 @@ function tip(event, text) {
     box.hidden = !text;
     if (!text) return;
     box.textContent = text;
-    const {width, height} = boxOf(box);
-    box.style.left = max(4, min(event.clientX + 16, innerWidth - width - 8)) + "px";
-    box.style.top = (event.clientY + height + 28 > innerHeight ? event.clientY - height - 12 :
-                                                                 event.clientY + 18) +
-        "px";
+    const {width, height} = boxOf(box), {clientX: x, clientY: y} = event;
+    box.style.left = max(4, min(x + 16, innerWidth - width - 8)) + "px";
+    box.style.top = (y + height + 28 > innerHeight ? y - height - 12 : y + 18) + "px";
+}
+
+/* What is said under the mouse. */
+function saysAt(node, text) {
+    hear(node, "pointermove", event => tip(event, text(event)));
+    hear(node, "pointerleave", event => tip(event, ""));
 }
 
 /* Calls step(i) for i = 0 … n - 1 in slices of 10 ms; painted() after each. A later job of that name ends it. */

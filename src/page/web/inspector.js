@@ -53,15 +53,16 @@ function topKeys(weights) {
         ...best.map(
             j =>
                 el("li", {},
-                   el("button", {
-                       type: "button",
-                       "aria-pressed": j === pairNow().key,
-                       onclick: () => change({key: j}),
-                       title: `place ${j}`,
-                       label: `${tokenText(j)}, place ${j}, weight ${weightText(weights[j])}`,
-                   },
-                      bdi(tokenText(j)), bar(weights[j] / reach),
-                      el("span", {}, weightText(weights[j]))))));
+                   button(
+                       [
+                           bdi(tokenText(j)), bar(weights[j] / reach),
+                           el("span", {}, weightText(weights[j]))
+                       ],
+                       () => change({key: j}), {
+                           "aria-pressed": j === pairNow().key,
+                           title: `place ${j}`,
+                           label: `${tokenText(j)}, place ${j}, weight ${weightText(weights[j])}`
+                       }))));
 }
 
 function headFacts() {
@@ -83,10 +84,10 @@ function headFacts() {
 }
 
 drawn.push(function drawInspector() {
-    const {query, key} = pairNow(), weights = row(state.head, query),
-                  all = row(state.head, query, false, true);
+    const {query, key} = pairNow();
+    const weights = row(state.head, query), all = row(state.head, query, false, true);
     if (!weights) {
-        put(byId("inspector"), el("p", {class: "note"}, "Loading this head …"));
+        put(byId("inspector"), note("Loading this head …"));
         return;
     }
     const best = largest(weights, 3);
@@ -97,17 +98,17 @@ drawn.push(function drawInspector() {
            define(
                weightText(all[key]),
                "weight: the share of what this query reads that comes from this key; all its weights sum to 1")),
-        el("p", {class: "note"},
-           `query at place ${query}, key at place ${key}` +
-               (isModified() ? "; modified by What if" : "") +
-               (isFiltered(query, key) ? "; not among the pairs that are shown" : "")),
+        note(
+            `query at place ${query}, key at place ${key}` +
+            (isModified() ? "; modified by What if" : "") +
+            (isFiltered(query, key) ? "; not among the pairs that are shown" : "")),
         pairFacts(all),
         el("h3", {title: "bars end at a round number not below the first"}, "Its strongest keys"),
         topKeys(weights), el("hr"),
         el("h2", {}, `Layer ${thisHead().layer} · head ${thisHead().head}`),
-        unasked("without What if"), headFacts(), el("p", {class: "note"}, caption()),
-        el("p", {class: "note"},
-           "A weight says how values were mixed in this layer. It does not prove why the model answered."));
+        unasked("without What if"), headFacts(), note(caption()),
+        note(
+            "A weight says how values were mixed in this layer. It does not prove why the model answered."));
     say((isModified() ? "modified: " : "") +
         `${headName(state.head)}: query ${query} ${queryText(query)} → ` +
         best.map(j => tokenText(j) + " " + fixed(weights[j], 2)).join(", "));

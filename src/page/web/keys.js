@@ -101,24 +101,17 @@ function listenToKeys() {
                        ...keys.split(" ").flatMap(
                            key => [key === "…" ? key : el("kbd", {}, key), " "])),
                     el("span", {}, text)])),
-        el("p", {class: "note"},
-           "A click on a token selects the query, Shift adds one, Alt selects the key. In matrix and map the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
+        note(
+            "A click on a token selects the query, Shift adds one, Alt selects the key. In matrix and map the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
         el("p", {}, button("Close", () => byId("help").close())));
     hear(byId("help-open"), "click", () => byId("help").showModal());
 }
 
 function showTabs() {
     const made = tabOrder.map(
-        (id, at) =>
-            el("button", {
-                type: "button",
-                role: "tab",
-                id: "tab-" + id,
-                "aria-controls": "panel",
-                title: `key ${at + 1}`,
-                onclick: () => change({tab: id})
-            },
-               tabs[id].name));
+        (id, at) => button(
+            tabs[id].name, () => change({tab: id}),
+            {role: "tab", id: "tab-" + id, "aria-controls": "panel", title: `key ${at + 1}`}));
     byId("tabs").append(...made);
     hear(byId("tabs"), "keydown", event => {
         const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];

@@ -68,21 +68,15 @@ function pointColor(p) {
 }
 
 function mapLegend() {
-    const {groups, ends} = colorings[plane.color], norms = allNorms(),
-                   said = ends || [fixed(norms.low, 2), fixed(norms.high, 2)];
+    const {groups, ends} = colorings[plane.color];
+    const norms = allNorms(), said = ends || [fixed(norms.low, 2), fixed(norms.high, 2)];
     if (groups)
         return el("span", {class: "legend"}, ...groups.flatMap((name, group) => {
             const mark = el("i", {class: "swatch"});
             mark.style.background = swatches[+dark][group];
             return [mark, name];
         }));
-    const bar = el("canvas", {width: 160, height: 1, role: "img", label: "colour scale"}),
-          context = bar.getContext("2d");
-    for (let x = 0; x < 160; x++) {
-        context.fillStyle = rampAt(x * 255 / 159);
-        context.fillRect(x, 0, 1, 1);
-    }
-    return el("span", {class: "legend"}, said[0], bar, said[1]);
+    return scaleBar(said, rampAt);
 }
 
 const mapHands = {
@@ -119,22 +113,19 @@ tabs.map = {
         plane.stage = el("div", {class: "stage map"});
         plane.note = el("figcaption");
         plane.table = el("div");
-        const set = what => value => {
-            plane[what] = value;
-            change();
-        };
         panel.append(
             el("div", {class: "tools"}, ...zoomTools(mapHands),
-               plane.kinds =
-                   select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
+               plane.kinds = select(
+                   "Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind,
+                   sets(plane, "kind")),
                select(
                    "Colour by",
                    Object.entries(colorings)
                        .filter(([, {absent}]) => !absent)
                        .map(([key, {name}]) => [key, name]),
-                   plane.color, set("color")),
+                   plane.color, sets(plane, "color")),
                plane.legend = el("span")),
-            plane.stage, el("div", {class: "below"}, plane.note, plane.table));
+            plane.stage, below(plane.note, plane.table));
         listenToHands(plane.stage, mapHands);
         refit.observe(plane.stage);
     },
@@ -250,11 +241,8 @@ function mapPoint(p, x, y, weights, alone) {
         svg("circle", {...shape, cx: x, cy: y, r: size});
     if (alone) return point;
     pickable(point, () => change(key ? {key: i} : {query: i}));
-    hear(
-        point, "pointermove",
-        event =>
-            tip(event,
-                name + (key && weights ? `\nweight ${cellText(state.query, i, weights[i])}` : "")));
-    hear(point, "pointerleave", event => tip(event, ""));
+    saysAt(
+        point,
+        () => name + (key && weights ? `\nweight ${cellText(state.query, i, weights[i])}` : ""));
     return point;
 }

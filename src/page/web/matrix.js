@@ -164,15 +164,11 @@ tabs.matrix = {
                max(M, N) > 200 ?
                    select(
                        "A pixel is", [["", "the largest"], ["mass", "the mass"]],
-                       matrix.mass ? "mass" : "",
-                       mass => {
-                           matrix.mass = !!mass;
-                           change();
-                       },
+                       matrix.mass ? "mass" : "", sets(matrix, "mass", Boolean),
                        "largest weight of its tile, or mean over its queries of the sum over its keys") :
                    null,
                matrix.legend),
-            matrix.stage, el("div", {class: "below"}, matrix.note, matrix.table));
+            matrix.stage, below(matrix.note, matrix.table));
         listenToHands(matrix.canvas, matrixHands);
         refit.observe(matrix.stage);
     },

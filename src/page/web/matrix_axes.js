@@ -84,10 +84,9 @@ function paintAxes(context) {
         context.fillText(text, 0, 0);
         context.restore();
     }
-    context.fillStyle = css("faint");
-    context.font = font(12);
-    context.textAlign = "left";
-    context.textBaseline = "alphabetic";
+    Object.assign(
+        context,
+        {fillStyle: css("faint"), font: font(12), textAlign: "left", textBaseline: "alphabetic"});
     const words = plot.left < textWidth("key is looked at →", 12) ?
         ["key →", "query ↓"] :
         ["key is looked at →", "query looks ↓"];
@@ -115,23 +114,17 @@ function paintMinimap(context, r, c) {
         max(3, (r[1] - r[0]) * unit));
 }
 
-/* The same with true text, for files: up to 4,096 cells as rectangles, more as an image. */
+/* The same with true text, for files: up to 4,096 cells with their weights. */
 function matrixFigure() {
-    const {rows: r, cols: c} = seen(), z = max(place.z, 1e-6),
-                          width = plot.left + (c[1] - c[0]) * z + plot.names * cos(TURN) + 12,
-                          height = plot.top + (r[1] - r[0]) * z + 12, names = axisLabels(r, c);
+    const {rows: r, cols: c} = seen();
+    const z = max(place.z, 1e-6),
+          width = plot.left + (c[1] - c[0]) * z + plot.names * cos(TURN) + 12,
+          height = plot.top + (r[1] - r[0]) * z + 12, names = axisLabels(r, c);
     const figure = sheet(width, height);
     const cells = (r[1] - r[0]) * (c[1] - c[0]);
     if (cells > 4096)
-        figure.append(svg("image", {
-            x: plot.left,
-            y: plot.top,
-            width: (c[1] - c[0]) * z,
-            height: (r[1] - r[0]) * z,
-            href: matrix.now.canvas.toDataURL(),
-            preserveAspectRatio: "none",
-            style: "image-rendering:pixelated"
-        }));
+        figure.append(
+            cellsOf(matrix.now.canvas, plot.left, plot.top, (c[1] - c[0]) * z, (r[1] - r[0]) * z));
     for (let i = r[0]; cells <= 4096 && i < r[1]; i++) {
         const weights = row(state.head, i), isHidden = hiding(thisData(), [i, i + 1]);
         for (let j = c[0]; j < c[1]; j++) {

@@ -78,23 +78,25 @@ function drawCellTable() {
     };
     const focused = hasFocus(matrix.table) && document.activeElement.tagName === "TD";
     const is = nearby(state.query, M), js = nearby(state.key, N);
-    const grid = el(
-        "table", {role: "grid", label: "Weights around the selection"},
-        el("thead", {},
-           el("tr", {}, el("th", {scope: "col"}, "query \\ key"),
-              ...js.map(j => el("th", {scope: "col"}, bdi(tokenText(j)))))),
-        el("tbody", {},
-           ...is.map(i => el("tr", {}, el("th", {scope: "row"}, bdi(queryText(i))), ...js.map(j => {
-                         const on = i === state.query && j === state.key;
-                         return el(
-                             "td", {
-                                 role: "gridcell",
-                                 tabindex: on ? 0 : -1,
-                                 "aria-selected": on,
-                                 onclick: () => change({query: i, key: j})
-                             },
-                             cellText(i, j, row(state.head, i)[j]));
-                     })))));
+    const cellOf = (i, j) => {
+        const on = i === state.query && j === state.key;
+        return el(
+            "td", {
+                role: "gridcell",
+                tabindex: on ? 0 : -1,
+                "aria-selected": on,
+                onclick: () => change({query: i, key: j})
+            },
+            cellText(i, j, row(state.head, i)[j]));
+    };
+    const line = i =>
+        el("tr", {}, el("th", {scope: "row"}, bdi(queryText(i))), ...js.map(j => cellOf(i, j)));
+    const grid =
+        el("table", {role: "grid", label: "Weights around the selection"},
+           el("thead", {},
+              el("tr", {}, el("th", {scope: "col"}, "query \\ key"),
+                 ...js.map(j => el("th", {scope: "col"}, bdi(tokenText(j)))))),
+           el("tbody", {}, ...is.map(line)));
     matrix.table.querySelector(".scroll")?.remove();
     matrix.table.append(el("div", {class: "scroll"}, grid));
     if (focused) grid.querySelector('[tabindex="0"]').focus();

@@ -1,6 +1,6 @@
 /*
  * View 2: all heads at once, layers down and heads across, or in groups; one scale of colours for all. The pictures
- * are on one canvas, and over each lies a button: with the mouse, a finger or the arrows it leads to its head.
+ * are one drawing, and over each lies a button: with the mouse, a finger or the arrows it leads to its head.
  */
 const modelView = {
     group: "layer",
@@ -53,17 +53,27 @@ function modelPlaces(width, height) {
     const groups = modelGroups(), byLayer = modelView.group === "layer", line = 20 * em();
     const left = byLayer ? textWidth(`layer ${max(...groups.map(g => g.layer ?? 0))}`, 12) + 12 : 0,
           heading = byLayer ? line : 0, columns = max(...heads().map(i => HEADS[i].head)) + 1;
-    const bar = manifest.effects ? 7 : 0, named = size => size >= 44 * em(),
-          under = size => (named(size) ? 18 * em() : 0) + bar;
+    const bar = manifest.effects ? 7 : 0,
+          widest = max(...heads().map(i => textWidth(tileName(i), 12)));
     const across = size => max(1, floor((width - left + SPACE) / (size + SPACE)));
-    const tall = size => heading +
-        groups.reduce(
-            (sum, {heads}) => sum + (byLayer ? 0 : line + 6) +
-                (byLayer ? 1 : ceil(heads.length / across(size))) * (size + under(size) + SPACE),
-            0);
-    let size = LARGEST_TILE;
-    while (size > LEAST_TILE && (tall(size) > height || (byLayer && columns > across(size))))
-        size--;
+    const fits = size => heading +
+                groups.reduce(
+                    (sum, {heads}) => sum + (byLayer ? 0 : line + 6) +
+                        (byLayer ? 1 : ceil(heads.length / across(size))) * (size + under + SPACE),
+                    0) <=
+            height &&
+        !(byLayer && columns > across(size));
+    const largestFrom = least => {
+        let size = LARGEST_TILE;
+        while (size > least && !fits(size)) size--;
+        return size;
+    };
+    let under = 18 * em() + bar, size = largestFrom(max(44, widest + 8));
+    const named = fits(size);
+    if (!named) {
+        under = bar;
+        size = largestFrom(LEAST_TILE);
+    }
     const tiles = [], names = [];
     let y = heading;
     for (const {name, heads: mine} of groups) {
@@ -74,13 +84,10 @@ function modelPlaces(width, height) {
         mine.forEach((head, at) => {
             const column = byLayer ? HEADS[head].head : at % across(size),
                   down = byLayer ? 0 : floor(at / across(size));
-            tiles.push({
-                head,
-                x: left + column * (size + SPACE),
-                y: y + down * (size + under(size) + SPACE)
-            });
+            tiles.push(
+                {head, x: left + column * (size + SPACE), y: y + down * (size + under + SPACE)});
         });
-        y += (byLayer ? 1 : ceil(mine.length / across(size))) * (size + under(size) + SPACE) +
+        y += (byLayer ? 1 : ceil(mine.length / across(size))) * (size + under + SPACE) +
             (byLayer ? 0 : 6);
     }
     if (byLayer && size >= 2 * LEAST_TILE || columns * size < 1e4 && byLayer)
@@ -93,18 +100,10 @@ function modelPlaces(width, height) {
                     middle: true
                 });
     const right = tiles.reduce((most, {x}) => max(most, x + size), 0);
-    return {
-        tiles,
-        names,
-        size,
-        bar,
-        named: named(size),
-        under: under(size),
-        height: y,
-        width: max(right, width)
-    };
+    return {tiles, names, size, bar, named, under, height: y, width: max(right, width)};
 }
 
+const tileName = i => `${HEADS[i].layer}.${HEADS[i].head}`;
 const effectText = i => Number.isFinite(HEADS[i].effect) ?
     `effect ${signed(HEADS[i].effect).trim().replace(" ", "")} nats` :
     "";
@@ -121,15 +120,13 @@ function openTile(head, event) {
     change({head, tab: "matrix"});
 }
 function tileButton({head}) {
-    return el("button", {
-        type: "button",
+    const made = button([], event => openTile(head, event), {
         "data-head": head,
         "data-place": head,
-        label: [headName(head), HEADS[head].label, effectText(head)].filter(Boolean).join(", "),
-        onclick: event => openTile(head, event),
-        onpointermove: event => tip(event, tileTitle(head)),
-        onpointerleave: event => tip(event, "")
+        label: [headName(head), HEADS[head].label, effectText(head)].filter(Boolean).join(", ")
     });
+    saysAt(made, () => tileTitle(head));
+    return made;
 }
 
 /* Arrows go to the nearest tile in their direction. */
@@ -155,52 +152,45 @@ function focusTile(head) {
     modelView.box.querySelector(`[data-head="${head}"]`)?.focus();
 }
 
-function paintModel({tiles, names, size, bar, named}) {
-    const {context} = begin(modelView.canvas), top = topOfAll(),
-          most = max(0.1, ...heads().map(i => abs(HEADS[i].effect) || 0));
-    context.textBaseline = "alphabetic";
-    for (const {text, x, y, middle} of names) {
-        context.font = font(12);
-        context.fillStyle = css("faint");
-        context.textAlign = middle ? "center" : "left";
-        context.fillText(text, x, y);
-    }
-    const thumb = el("canvas");
-    inSlices("model", tiles.length, at => {
+/* Writes the names into a drawing; what it returns draws a tile, in a file of cells, else as pixels. */
+function modelPainter(figure, {tiles, names, size, bar, named}, inFile) {
+    const top = topOfAll(), most = max(0.1, ...heads().map(i => abs(HEADS[i].effect) || 0)),
+          thumb = el("canvas");
+    const name = (words, x, y, color, middle) => figure.append(written(
+        words, x, y, {size: 12 * em(), fill: css(color), anchor: middle ? "middle" : null}));
+    for (const {text, x, y, middle} of names) name(text, x, y, "faint", middle);
+    return at => {
         const {head, x, y} = tiles[at], {side, rows, label, effect} = HEADS[head];
         Object.assign(thumb, {width: side, height: rows});
         drawThumb(thumb, head, top);
-        context.imageSmoothingEnabled = false;
-        context.drawImage(thumb, x, y, size, size);
+        figure.append(cellsOf(thumb, x, y, size, size, inFile ? CELLS : 0));
         if (named) {
-            context.font = font(12);
-            context.textAlign = "left";
-            context.fillStyle = css("ink");
-            const name = `${HEADS[head].layer}.${HEADS[head].head}`,
-                  room = size - textWidth(name, 12) - 14;
-            context.fillText(name, x + 4, y + size + bar + 13 * em());
-            context.fillStyle = css("faint");
-            if (label && room > 24)
-                context.fillText(
-                    cutTo(label, room, 12), x + textWidth(name, 12) + 11,
-                    y + size + bar + 13 * em());
+            const wide = textWidth(tileName(head), 12), room = size - wide - 14,
+                  line = y + size + bar + 13 * em();
+            name(tileName(head), x + 4, line, "ink");
+            if (label && room > 24) name(cutTo(label, room, 12), x + wide + 11, line, "faint");
         }
         if (!Number.isFinite(effect)) return;
         // what the head is worth: a bar from the middle, to the left where it helps
         const half = size / 2, long = effect / most * half;
-        context.fillStyle = css(effect < 0 ? "accent" : "warn");
-        context.fillRect(x + half + min(0, long), y + size + 1, max(1, abs(long)), 5);
-    }, () => {});
+        figure.append(svg("rect", {
+            x: x + half + min(0, long),
+            y: y + size + 1,
+            width: max(1, abs(long)),
+            height: 5,
+            fill: css(effect < 0 ? "accent" : "warn")
+        }));
+    };
 }
 
 tabs.model = {
     name: "Model",
     canvas: true,
     show(panel) {
-        modelView.canvas = el("canvas", {"aria-hidden": "true"});
         modelView.box = el("div", {class: "model", role: "group", label: "All heads"});
         modelView.stage =
-            el("div", {class: "stage scrolls", tabindex: -1}, modelView.canvas, modelView.box);
+            el("div", {class: "stage scrolls", tabindex: -1}, modelView.drawn = svg("svg"),
+               modelView.box);
         modelView.note = el("figcaption");
         modelView.legend = el("span", {class: "end"});
         modelView.key = "";
@@ -216,7 +206,7 @@ tabs.model = {
                    "a click lays the head over the selected one, in Tokens; or click with Shift"),
                modelView.over = el("span", {class: "over"}), modelView.legend),
             el("div", {}, unasked("All heads are shown without What if.")), modelView.stage,
-            el("div", {class: "below"}, modelView.note));
+            below(modelView.note));
         refit.observe(modelView.stage);
     },
     draw() {
@@ -231,9 +221,8 @@ tabs.model = {
             const places = modelPlaces(clientWidth, clientHeight);
             modelView.key = key;
             modelView.tiles = places.tiles;
-            modelView.canvas.style.width = modelView.box.style.width = places.width + "px";
-            modelView.canvas.style.height = modelView.box.style.height =
-                max(places.height, 1) + "px";
+            modelView.box.style.width = places.width + "px";
+            modelView.box.style.height = max(places.height, 1) + "px";
             put(modelView.box, ...places.tiles.map(tile => {
                 const made = tileButton(tile);
                 Object.assign(made.style, {
@@ -244,7 +233,10 @@ tabs.model = {
                 });
                 return made;
             }));
-            paintModel(places);
+            const figure = sheet(places.width, places.height);
+            figure.setAttribute("aria-hidden", "true");
+            modelView.drawn.replaceWith(modelView.drawn = figure);
+            inSlices("model", places.tiles.length, modelPainter(figure, places), () => {});
         }
         const over = overlaidHeads();
         for (const made of modelView.box.children) {
@@ -264,18 +256,15 @@ tabs.model = {
     says: () => `${heads().length} heads on one scale` +
         (modelView.group === "layer" ? ", layers down, heads across. " :
                                        `, by ${modelView.group}. `) +
-        (manifest.omitted ? `${manifest.omitted} more did not fit into the file. ` : "") +
-        "A cell is the largest weight of its tile; rows are queries, columns keys. " +
+        ofCells +
         (manifest.effects ?
              "The bar below a head is its effect: to the left it helps the prediction, to the right it hinders. " :
              ""),
-    figure: modelFigure
+    figure() {
+        const {clientWidth, clientHeight} = modelView.stage,
+                            places = modelPlaces(clientWidth, clientHeight),
+                            figure = sheet(places.width, places.height);
+        listOf(places.tiles.length, modelPainter(figure, places, true));
+        return figure;
+    }
 };
-
-/* The same as a drawing, for files. */
-function modelFigure() {
-    const {stage} = modelView, {width, height} = modelPlaces(stage.clientWidth, stage.clientHeight),
-          figure = sheet(width, height);
-    figure.append(svg("image", {width, height, href: modelView.canvas.toDataURL()}));
-    return figure;
-}

@@ -27,7 +27,8 @@ tabs.numbers = {
             }
         });
     },
-    figure: () => numbers.sums && plotFigure(receivedPlot(numbers.sums)),
+    says: () => "Numbers of one head over queries, keys, distances and cells. ",
+    figure: () => figuresOfView()
 };
 
 const statText = ({stats}, key) => Number.isFinite(stats[key]) ? fixed(stats[key], 3) : "–";
@@ -43,8 +44,8 @@ function headTable() {
     return el(
         "div", {}, el("h2", {}, "All heads"),
         unasked("Labels and numbers without What if; the plots below are under it."),
-        el("p", {class: "note"},
-           "Means over queries that are neither [CLS], [SEP] nor [PAD]. A column's name sorts by it."),
+        note(
+            "Means over queries that are neither [CLS], [SEP] nor [PAD]. A column's name sorts by it."),
         table(
             "All heads", ["Head", "Label", ...keys.map(sorts)],
             order.slice(0, 200).map(
@@ -98,14 +99,6 @@ function sumUp(head, name, painted) {
 const allReceived = () => thisHead().received && !isAsked() ?
     new Float32Array(bytesOf(thisHead().received).buffer) :
     null;
-const receivedPlot = sums => ({
-    name: "Attention received",
-    values: allReceived() || sums.received,
-    labels: j => `${tokenText(j)} (${j})`,
-    what: "Key",
-    unit: "sum of weights",
-    mark: state.key
-});
 
 function headPlots(sums) {
     const of = sums.n < M ? ` of ${sums.n} queries, evenly spread` : "",
@@ -138,7 +131,12 @@ function headPlots(sums) {
             text: `max over keys of p${of}; 1/n to 1.`
         }),
         plot1({
-            ...receivedPlot(sums),
+            name: "Attention received",
+            values: allReceived() || sums.received,
+            labels: j => `${tokenText(j)} (${j})`,
+            what: "Key",
+            unit: "sum of weights",
+            mark: state.key,
             text: "r = sum over queries of their weight on the key" +
                 (allReceived() ? "." : `${of}; all keys together: ${+ together.toFixed(2)}.`)
         }),

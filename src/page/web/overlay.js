@@ -49,13 +49,9 @@ function overlayTools() {
                              "stroke-width": 3,
                              "stroke-dasharray": strokes[at]
                          }));
-        return at ? el("button", {
-            type: "button",
-            class: "overlaid",
-            label: `${headName(head)}: take it away`,
-            onclick: () => toggleOverlaid(head)
-        },
-                       line, placeName(head), " ✕") :
+        return at ? button(
+                        [line, placeName(head), " ✕"], () => toggleOverlaid(head),
+                        {class: "overlaid", label: `${headName(head)}: take it away`}) :
                     el("span", {class: "overlaid"}, line, placeName(head));
     });
     const add = select(
@@ -63,11 +59,7 @@ function overlayTools() {
         [
             ["", "a head …"],
             ...of.filter(i => i !== state.head && !state.others.includes(i))
-                .map(
-                    i =>
-                        [i,
-                         `${HEADS[i].layer}.${HEADS[i].head}${
-                             HEADS[i].label ? " " + HEADS[i].label : ""}`])
+                .map(i => [i, `${tileName(i)}${HEADS[i].label ? " " + HEADS[i].label : ""}`])
         ],
         "", value => value !== "" && toggleOverlaid(+value),
         "up to five heads beside this one, by colour and stroke");

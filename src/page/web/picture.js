@@ -36,6 +36,36 @@ function pictureRow(head, band, range, columns, out) {
     return from;
 }
 
+/* The pixels of a canvas as a drawing, sharp at any size: a path for each colour; of more than `most` an image. */
+const CELLS = 65536;
+function cellsOf(canvas, x, y, width, height, most = CELLS) {
+    const {width: C, height: R} = canvas, paths = {};
+    if (R * C > most)
+        return svg("image", {
+            ...{x, y, width, height},
+            href: canvas.toDataURL(),
+            preserveAspectRatio: "none",
+            "image-rendering": "pixelated"
+        });
+    const {data} = canvas.getContext("2d").getImageData(0, 0, C, R),
+          words = new Uint32Array(data.buffer);
+    for (let at = 0, end; at < R * C; at = end) {
+        for (end = at + 1; end % C && words[end] === words[at];) end++;
+        if (words[at])  // else nothing is there
+            (paths[words[at]] ||= [])
+                .push(`M${at % C} ${floor(at / C)}h${end - at}v1h${at - end}z`);
+    }
+    return svg(
+        "g", {
+            transform: `translate(${x} ${y}) scale(${width / C} ${height / R})`,
+            "shape-rendering": "crispEdges"
+        },
+        ...Object.entries(paths).map(
+            ([word, d]) =>
+                svg("path",
+                    {fill: text([word & 255, word >> 8 & 255, word >> 16 & 255]), d: d.join("")})));
+}
+
 /* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass, plain }, name, painted): a canvas that fills by and
  * by. plain: cells that only What if hides are drawn, too. */
 function picture(wanted, name, painted, step = pictureRow, pixel = pixelOfWeight) {
@@ -57,7 +87,7 @@ function picture(wanted, name, painted, step = pictureRow, pixel = pixelOfWeight
         },
         done => {
             context.putImageData(image, 0, 0);
-            painted(done);
+            painted(done, canvas);
         });
     return canvas;
 }

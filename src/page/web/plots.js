@@ -14,8 +14,7 @@ function plotFigure({name, values, labels, unit = "", from = 0, mark = -1}) {
         const y = height - part * (height - 12);
         figure.append(
             svg("line", {x1: left, x2: width, y1: y, y2: y, stroke: css("line")}),
-            svg("text", {x: left - 6, y: y + 4, size: 11, anchor: "end", fill: css("faint")},
-                String(+(part * top).toPrecision(3))));
+            written(+(part * top).toPrecision(3), left - 6, y + 4, {size: 11, anchor: "end"}));
     }
     for (let b = 0; b < bars; b++) {
         const first = floor(b * n / bars), end = max(first + 1, floor((b + 1) * n / bars));
@@ -36,15 +35,8 @@ function plotFigure({name, values, labels, unit = "", from = 0, mark = -1}) {
     }
     const middle = floor((n - 1) / 2);
     for (const [i, anchor] of [[0, "start"], [middle, "middle"], [n - 1, "end"]])
-        figure.append(
-            svg("text", {
-                x: left + (i + 0.5) * (width - left) / n,
-                y: height + 16,
-                size: 11,
-                anchor: anchor,
-                fill: css("faint")
-            },
-                String(from + i)));
+        figure.append(written(
+            from + i, left + (i + 0.5) * (width - left) / n, height + 16, {size: 11, anchor}));
     return figure;
 }
 

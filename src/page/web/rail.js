@@ -12,6 +12,10 @@ const rail = {
     key: ""
 };
 
+const ofCells =
+    (manifest.omitted ? `${manifest.omitted} more heads did not fit into the file. ` : "") +
+    "A cell is the largest weight of its tile; rows are queries, columns keys. ";
+
 /* By layer and head, or by a statistic, largest first. */
 const headOrder = sort =>
     listOf(HEADS.length, i => i)
@@ -21,8 +25,8 @@ const headOrder = sort =>
                 HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
 
 function drawThumb(canvas, index, top = topOf(index, true)) {
-    const {side, rows, mask, window} = HEADS[index], thumb = thumbOf(index),
-                             context = canvas.getContext("2d");
+    const {side, rows, mask, window} = HEADS[index];
+    const thumb = thumbOf(index), context = canvas.getContext("2d");
     const image = context.createImageData(side, rows), out = new Uint32Array(image.data.buffer);
     const hides = {window, mask: mask && bytesOf(mask)};
     const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);
@@ -36,26 +40,26 @@ function drawThumb(canvas, index, top = topOf(index, true)) {
 
 function headButton(index) {
     const {layer, head, label, side, rows} = HEADS[index];
-    return el(
-        "button", {
-            type: "button",
+    const {entropy_normalized, confidence} = HEADS[index].stats || {};
+    const lines = [
+        `layer ${layer}, head ${head} counted from 0 (${layer + 1} and ${head + 1} from 1)`,
+        label && `label: ${label}`,
+        HEADS[index].stats &&
+            `entropy / ln n ${fixed(entropy_normalized, 2)}, confidence ${fixed(confidence, 2)}`,
+        isLinear() && `colours from 0 to ${topOf(index, true)}`, isAsked() && "without What if"
+    ];
+    return button(
+        [
+            el("canvas", {width: side, height: rows, "aria-hidden": "true"}),
+            el("span", {}, tileName(index)), el("span", {class: "tag"}, label || "")
+        ],
+        () => change({head: index}), {
             "data-head": index,
             "aria-pressed": "false",
             tabindex: -1,
-            onclick: () => change({head: index}),
-            label: `${headName(index)}${label ? ", " + label : ""}`,
-            title: `layer ${layer}, head ${head} counted from 0 (${layer + 1} and ${
-                       head + 1} from 1)` +
-                (label ? `\nlabel: ${label}` : "") +
-                (HEADS[index].stats ?
-                     `\nentropy / ln n ${
-                         fixed(HEADS[index].stats.entropy_normalized, 2)}, confidence ${
-                         fixed(HEADS[index].stats.confidence, 2)}` :
-                     "") +
-                (isAsked() ? "\nwithout What if" : ""),
-        },
-        el("canvas", {width: side, height: rows, "aria-hidden": "true"}),
-        el("span", {}, `${layer}.${head}`), el("span", {class: "tag"}, label || ""));
+            label: headName(index) + (label ? ", " + label : ""),
+            title: lines.filter(Boolean).join("\n")
+        });
 }
 
 function showRail() {
@@ -73,32 +77,22 @@ function showRail() {
                 });
             }));
     if (HEADS.length > 1 && HEADS[0].stats)
-        tools.push(select(
-            "Sort", [["", "by layer"], ...known.map(key => [key, statNames[key][0]])],
-            rail.sort, value => {
-                rail.sort = value;
-                change();
-            }, "largest first"));
-    if (HEADS.length > 1 && HEADS[0].stats)
         tools.push(
+            select(
+                "Sort", [["", "by layer"], ...known.map(key => [key, statNames[key][0]])],
+                rail.sort, sets(rail, "sort"), "largest first"),
             el("label", {title: "heads whose number, that of Sort, is at least this"}, "From",
                el("input", {
                    type: "text",
                    inputmode: "decimal",
                    id: "least",
                    placeholder: "any number",
-                   oninput: event => {
-                       rail.least = event.target.value;
-                       change();
-                   }
+                   oninput: event => sets(rail, "least")(event.target.value)
                })));
     if (labels.length)
         tools.push(select(
-            "Show", [["", "all heads"], ...labels.map(label => [label, label])],
-            rail.filter, value => {
-                rail.filter = value;
-                change();
-            }, "heads with this label"));
+            "Show", [["", "all heads"], ...labels.map(label => [label, label])], rail.filter,
+            sets(rail, "filter"), "heads with this label"));
     put(byId("rail-tools"), ...tools);
     hear(byId("grid"), "keydown", event => {
         const across = getComputedStyle(byId("grid")).gridTemplateColumns.split(" ").length;
@@ -109,9 +103,6 @@ function showRail() {
         stepHead(by);
         byId("grid").querySelector('[aria-pressed="true"]')?.focus();
     });
-    byId("rail-note").textContent =
-        (manifest.omitted ? `${manifest.omitted} more heads did not fit into the file. ` : "") +
-        "A cell is the largest weight of its tile; rows are queries, columns keys.";
 }
 
 function stepHead(by) {
@@ -140,6 +131,9 @@ drawn.push(function drawRail() {
     byId("rail-badge").hidden = !isAsked();
     if (key !== rail.key) {
         rail.key = key;
+        byId("rail-note").textContent = ofCells +
+            (isLinear() ? "Colours of each head end at a weight of its own: Model has one scale." :
+                          "");
         put(byId("grid"), ...order.map(headButton));
         const made = [...byId("grid").children];
         setTimeout(

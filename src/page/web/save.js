@@ -6,7 +6,17 @@ function download(name, blob) {
     byId("save").open = false;
     say(`saved ${name}`);
 }
-const fileName = ending => `layer${thisHead().layer}-head${thisHead().head}-${state.tab}.${ending}`;
+/* "layer3-head0-query7-matrix": no two texts, heads, queries or views have one name. */
+const fileName = (ending, what = state.tab) => {
+    const {layer, head, run} = thisHead(), {query, key, tab} = state;
+    const more = {
+        why: `key${key}-`,
+        compare: `with${HEADS[compare.b] ? placeName(compare.b) : "-itself"}-`
+    }[tab] ||
+        "";
+    return `${run ? `text${run}-` : ""}layer${layer}-head${head}-query${query}-${more}${what}${
+        isAsked() ? "-what-if" : ""}.${ending}`;
+};
 
 const saveNote = el("p", {class: "note", role: "status"});
 
@@ -20,11 +30,41 @@ function saveLegend(shown, page, y) {
             page.append(
                 svg("image", {...place, href: node.toDataURL(), preserveAspectRatio: "none"}));
         else if (words)
-            page.append(svg("text", {x, y, size: 12, fill: css("faint")}, words));
+            page.append(written(words, x, y));
         else
             page.append(svg("rect", {...place, fill: node.style.background}));
         x += (words ? 7 * words.length : place.width) + 8;
     }
+}
+
+/* Words in lines of a width, from (x, y) on. */
+function paragraph(words, width, x, y) {
+    const lines = [""];
+    for (const word of words.split(" ")) {
+        if ((lines.at(-1) + word).length > width / 6.6) lines.push("");
+        lines[lines.length - 1] += word + " ";
+    }
+    return lines.map((line, l) => written(line, x, y + 16 * l));
+}
+
+/* The figures of a view below each other, with names and captions. */
+function figuresOfView() {
+    const all = [...byId("panel").querySelectorAll("figure")], page = sheet(panelWidth(), 0);
+    let y = 0;
+    for (const figure of all) {
+        const drawn = figure.querySelector("svg").cloneNode(true),
+              name = figure.querySelector("h3"),
+              words = figure.querySelector("figcaption").textContent;
+        if (name) page.append(headed(name.textContent, 0, y += 18));
+        drawn.setAttribute("y", y += 10);
+        y += +drawn.getAttribute("height") + 20;
+        const lines = paragraph(words, +drawn.getAttribute("width"), 0, y);
+        page.append(drawn, ...lines);
+        y += 16 * lines.length + 8;
+    }
+    page.setAttribute("height", y);
+    page.removeAttribute("viewBox");
+    return y && page;
 }
 
 /*
@@ -32,17 +72,13 @@ function saveLegend(shown, page, y) {
  * <title> and <desc>, too.
  */
 function figureSvg() {
-    const figure = tabs[state.tab].figure();
+    const {figure: draws, says, compared} = tabs[state.tab], figure = draws();
     saveNote.textContent = figure ? "" : "This view has no picture here.";
     if (!figure) return null;
     const width = max(640, +figure.getAttribute("width")), height = +figure.getAttribute("height"),
-          said = (tabs[state.tab].says?.() || "") + caption(), lines = [""];
-    for (const word of said.split(" ")) {
-        if ((lines[lines.length - 1] + word).length > width / 6.6) lines.push("");
-        lines[lines.length - 1] += word + " ";
-    }
-    const shown = byId("panel").querySelector(".legend"), top = height + (shown ? 104 : 80),
-          all = [width + 48, top + 4 + 16 * lines.length],
+          said = (says?.() || "") + caption(compared?.()),
+          shown = byId("panel").querySelector(".legend"), top = height + (shown ? 104 : 80),
+          lines = paragraph(said, width, 24, top), all = [width + 48, top + 4 + 16 * lines.length],
           page =
               svg("svg", {
                   xmlns: "http://www.w3.org/2000/svg",
@@ -53,15 +89,10 @@ function figureSvg() {
               },
                   svg("title", {}, manifest.title), svg("desc", {}, said),
                   svg("rect", {width: all[0], height: all[1], fill: css("page")}),
-                  svg("text", {x: 24, y: 34, size: 16, "font-weight": 600, fill: css("strong")},
-                      cut(manifest.title, floor(width / 9))));
+                  headed(cut(manifest.title, floor(width / 9)), 24, 34, 16));
     figure.setAttribute("x", 24);
     figure.setAttribute("y", 54);
-    page.append(
-        figure,
-        ...lines.map(
-            (line, l) =>
-                svg("text", {x: 24, y: top + 16 * l, size: 12, fill: css("faint")}, line)));
+    page.append(figure, ...lines);
     if (shown) saveLegend(shown, page, height + 76);
     return {text: new XMLSerializer().serializeToString(page), width: all[0], height: all[1]};
 }
@@ -111,19 +142,20 @@ async function copyRow() {
         await navigator.clipboard.writeText(rowTsv());
         say("row copied");
     } catch {
-        saveText("tsv", rowTsv());
+        saveText("tsv", rowTsv(), "row");
     }
 }
-const saveText = (ending, words) =>
-    download(fileName(ending), new Blob([words], {type: "text/plain;charset=utf-8"}));
+const saveText = (ending, words, what) =>
+    download(fileName(ending, what), new Blob([words], {type: "text/plain;charset=utf-8"}));
 
 function showSave() {
     const items = [
         ["Picture of this view, PNG", savePng], ["Picture of this view, SVG", saveSvg],
-        ["Row of the query, TSV", () => saveText("tsv", rowTsv())],
-        ["Row of the query, JSON", () => saveText("json", rowJson())]
+        ["Row of the query, TSV", () => saveText("tsv", rowTsv(), "row")],
+        ["Row of the query, JSON", () => saveText("json", rowJson(), "row")]
     ];
-    if (!LONG) items.push(["All rows of the head, TSV", () => saveText("tsv", headTsv())]);
+    if (!LONG)
+        items.push(["All rows of the head, TSV", () => saveText("tsv", headTsv(), "all-rows")]);
     items.push(["Copy the row", copyRow], [
         "Print",
         () => {

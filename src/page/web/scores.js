@@ -3,14 +3,9 @@
  * a question of What if changes scores or keys, softmax is computed anew: p_ij = exp(z_ij - max z) / sum, of which
  * a sink is a part. Sums are doubles.
  */
-const whatIf = {
-    scaled: true,
-    temperature: 1,
-    causal: false,
-    specials: true,
-    dropped: new Set(),
-    pairs: ""
-};
+const nothingAsked = () =>
+    ({scaled: true, temperature: 1, causal: false, specials: true, dropped: new Set(), pairs: ""});
+const whatIf = nothingAsked();
 const isGone = j => whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j));  // as a key
 /* The rules of visibility as the model has them, and under What if. */
 const modelRules = manifest.rules, ruleSets = new Map();

@@ -49,6 +49,9 @@ function reading(head, query) {
 const toHead = (i, patch = {}, name = placeName(i)) =>
     ({name, patch: {head: i, tab: "tokens", ...patch}});
 
+const toModel = (name, patch, group) =>
+    ({name, patch: {...patch, tab: "model"}, run: () => setGroup(group)});
+
 /* What a prediction is for: "To fill [MASK], ", as the command says it. */
 function purpose({word, place, what}) {
     const at = el("b", {}, bdi(queryText(place)));
@@ -67,8 +70,8 @@ function effectFindings() {
     const measured = heads().filter(i => Number.isFinite(HEADS[i].effect)),
           byEffect = measured.sort((a, b) => HEADS[a].effect - HEADS[b].effect);
     const one = i => {
-        const {effect} = HEADS[i], read = place >= 0 && reading(i, place),
-              after = exp(log_p + effect);
+        const {effect} = HEADS[i], at = place >= 0 ? {query: place} : {},
+              read = place >= 0 && reading(i, place), after = exp(log_p + effect);
         const nats = figureOf(
             `${fixed(abs(effect), 2)} nats`,
             `effect: change of ${
@@ -87,13 +90,7 @@ function effectFindings() {
             [`Without head ${placeName(i)} `];
         return {
             text: [...before, ...parts],
-            links: [
-                toHead(i, place >= 0 ? {query: place} : {}), {
-                    name: "all effects",
-                    patch: {head: i, ...(place >= 0 ? {query: place} : {}), tab: "model"},
-                    run: () => setGroup("effect")
-                }
-            ]
+            links: [toHead(i, at), toModel("all effects", {head: i, ...at}, "effect")]
         };
     };
     const helps = byEffect.filter(i => HEADS[i].effect < -0.01).slice(0, 3),
@@ -113,8 +110,8 @@ function firstFinding() {
     if (!read || manifest.effects) return [];
     return [{
         text: [
-            `In head ${placeName(i)}`, HEADS.length > 1 ? ", which the file has first, " : ", ",
-            el("b", {}, bdi(queryText(query))), " looks at ", ...read.nodes, "."
+            `In head ${placeName(i)}, `, el("b", {}, bdi(queryText(query))), " looks at ",
+            ...read.nodes, "."
         ],
         links: [toHead(i, {query}), {name: "why", patch: {head: i, query, tab: "why"}}]
     }];
@@ -159,13 +156,7 @@ function labelFindings() {
                         ] :
                         ["."])
             ],
-            links: [
-                toHead(best), {
-                    name: `all ${label}`,
-                    patch: {head: best, tab: "model"},
-                    run: () => setGroup("label")
-                }
-            ]
+            links: [toHead(best), toModel(`all ${label}`, {head: best}, "label")]
         };
     });
 }
@@ -260,11 +251,10 @@ tabs.start = {
         startView.key = "";
         panel.append(
             el("h2", {}, "What there is to see"), startView.note, startView.list,
-            el("p", {class: "note"},
-               "Computed from the numbers in this file. A sentence is about this text only. A weight says how values were mixed in a layer; what a head is worth for a prediction is its effect" +
-                   (manifest.effects ?
-                        "." :
-                        ", which `qkv look --effect -o FILE.html` adds to a page.")));
+            note(
+                "Computed from the numbers in this file. A sentence is about this text only. A weight says how values were mixed in a layer; what a head is worth for a prediction is its effect" +
+                (manifest.effects ? "." :
+                                    ", which `qkv look --effect -o FILE.html` adds to a page.")));
     },
     draw() {
         const key = [manifest.at, document.readyState, version, isAsked()].join();

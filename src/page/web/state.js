@@ -130,19 +130,22 @@ const windowText = ({window_left, window_right}) => {
         "query's place";
 };
 
-/* What a figure says below itself, on the screen and in files. */
-function caption() {
-    const {layer, head, alibi, sink, mask} = thisHead(),
-                                     scaled = whatIf.scaled ?
-        fixed(scaleOf(thisHead()), 4) + " q·k" :
-        "q·k";
+/* What a figure says below itself, on the screen and in files: of one head, or of `compared`. */
+function caption(compared) {
+    const {layer, head, alibi, sink, mask, type} = thisHead();
+    const scaled = whatIf.scaled ? fixed(scaleOf(thisHead()), 4) + " q·k" : "q·k";
     const score = (CAP ? `${CAP} tanh(${scaled} / ${CAP})` : scaled) +
         (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "");
     const logit = whatIf.temperature === 1 ? score : `(${score}) / ${temperatureText()}`;
     const parts = [
-        manifest.caption, `Layer ${layer}, head ${head}, counted from 0.`,
-        `Weight p = exp(${logit} − lse); each query's weights sum to 1${
-            Number.isFinite(sink) ? ", its sink's with them" : ""}.`
+        manifest.caption,
+        compared ||
+            `Layer ${layer}, head ${head}, counted from 0. Weight p = exp(${
+                logit} − lse); each query's weights sum to 1${
+                Number.isFinite(sink) ? ", its sink's with them" : ""}${
+                isModified() ? "" :
+                               `, up to the rounding of lse to f32${
+                                   type === "f16" ? " and of q and k to f16" : ""}`}.`
     ];
     if (modelRules.causal)
         parts.push(
@@ -152,8 +155,8 @@ function caption() {
         if (!["causal", "window", "q_offset"].includes(name))
             parts.push(`Rule ${name}: ${ruleText(modelRules[name])}.`);
     const {window} = rulesOf(thisHead());
-    if (window) parts.push(windowText(window) + " are seen.");
-    if (mask) parts.push("A mask hides keys from queries, pair by pair.");
+    if (window && !compared) parts.push(windowText(window) + " are seen.");
+    if (mask && !compared) parts.push("A mask hides keys from queries, pair by pair.");
     if (isModified())
         parts.push(
             "MODIFIED: not what the model computed (" + modifications().join(", ") +

@@ -12,7 +12,7 @@ const strip = {
 
 /* A list of token buttons, of keys or of queries: fill it, then shade it as often as needed. */
 function tokenList(large, of) {
-    const part = of === asked ? "query" : "key", sets = () => CROSS ? part : strip.sets,
+    const part = of === asked ? "query" : "key", setsNow = () => CROSS ? part : strip.sets,
           name = CROSS ? {query: "Queries", key: "Keys"}[part] : "Tokens";
     const box = el("div", {class: large ? "tokens large" : "tokens", role: "group", label: name});
     let made = [], key = "", scrolled = -1;
@@ -23,7 +23,7 @@ function tokenList(large, of) {
     hear(box, "click", event => {
         const unit = unitAt(event);
         if (!unit) return;
-        if (!CROSS && (event.altKey || event.ctrlKey || event.metaKey) || sets() === "key")
+        if (!CROSS && (event.altKey || event.ctrlKey || event.metaKey) || setsNow() === "key")
             change({key: unit.from, hover: null});
         else if (event.shiftKey)
             change({more: [...state.more, unit.from], hover: null});
@@ -33,7 +33,7 @@ function tokenList(large, of) {
     hear(box, "pointerover", event => {
         const unit = unitAt(event);
         // only the list of this view previews: another view would show a second pair
-        if (large && unit && event.pointerType === "mouse" && sets() === "query")
+        if (large && unit && event.pointerType === "mouse" && setsNow() === "query")
             change({hover: unit.from});
     });
     hear(box, "pointerleave", () => {
@@ -59,9 +59,7 @@ function tokenList(large, of) {
         const now = [first, state.words, manifest.at].join();
         if (key !== now) fill(list);
         key = now;
-        const top = state.scale === "linear" ?
-            max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) :
-            1;
+        const top = isLinear() ? max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) : 1;
         const chosen = new Set(of === asked ? queries().map(i => unitOf(i, of)) : []);
         const others = large && !isTo(of) && of === manifest ? overlaid(queries()) : [];
         made.forEach(({unit, token, number, bars}, at) => {
@@ -133,7 +131,7 @@ function showStrip() {
     hear(search, "keydown", event => {
         if (event.key === "Enter") find(event.shiftKey ? -1 : 1);
     });
-    const sets = select(
+    const which = select(
         CROSS ? "Find in" : "A click sets",
         [["query", CROSS ? "queries" : "the query"], ["key", CROSS ? "keys" : "the key"]],
         strip.sets, value => {
@@ -143,7 +141,7 @@ function showStrip() {
         const [{n}, part] = searched();
         change({[part]: clamp(state[part] + by, 0, n - 1)});
     };
-    const tools = [el("p", {class: "note", id: "strip-note"}), sets, search];
+    const tools = [el("p", {class: "note", id: "strip-note"}), which, search];
     if (max(M, N) > WINDOW)
         tools.push(
             button(
@@ -169,7 +167,7 @@ drawn.push(function drawStrip() {
                      range("keys", state.key, N)}: how much the query looks at each` :
                  `${range("Tokens", state.query, N)}: how much ${
                      state.to ? "each looks at the selected token" : "the query looks at each"}`) +
-        (state.scale === "linear" ? ", from 0 to the largest." : ".") +
+        (isLinear() ? ", from 0 to the largest." : ".") +
         ([asked, manifest].some(isUnknown) ?
              " Weights on a token are not computed under What if: the text is too long." :
              "");

@@ -92,10 +92,11 @@ function showTable(of, number) {
     made.style.marginBottom = "4px";
     return el(
         "section", {}, el("h2", {}, name), made,
-        el("p", {class: "note"}, listed.length < columns.length ? part : "", words, " ",
-           button(
-               "TSV", () => saveText(`${number}.tsv`, tableTsv(of)),
-               {title: "save the whole table"})));
+        note(
+            listed.length < columns.length ? part : "", words, " ",
+            button(
+                "TSV", () => saveText(`${number}.tsv`, tableTsv(of)),
+                {title: "save the whole table"})));
 }
 
 tabs.tables = {

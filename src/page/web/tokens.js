@@ -28,11 +28,7 @@ tabs.tokens = {
                             null,
                select(
                    "Lines per query", [1, 2, 3, 5, 10].map(n => [String(n), String(n)]),
-                   String(tokensView.perQuery),
-                   n => {
-                       tokensView.perQuery = +n;
-                       change();
-                   },
+                   String(tokensView.perQuery), sets(tokensView, "perQuery", Number),
                    "to its strongest keys"),
                tokensView.over = el("span", {class: "over"})),
             el("figure", {}, ...tokensView.lists.map(list => list.box)),
@@ -54,9 +50,7 @@ tabs.tokens = {
                         `Shown are ${
                             2 * BESIDE} tokens around the query, and its strongest keys. ` :
                         "") +
-                   (state.scale === "linear" ?
-                        "The text above is shaded from 0 to its largest weight. " :
-                        "") +
+                   (isLinear() ? "The text above is shaded from 0 to its largest weight. " : "") +
                    (state.words ? "Keys of a word are summed, its queries averaged." : "")));
     },
     figure: () => linesFigure(),
@@ -92,16 +86,20 @@ function linesPlaces() {
     return {at, left, right: [...new Set([...beside, ...best])].sort((a, b) => a - b)};
 }
 
+const curve = ([x1, x2], y1, y2) => {
+    const middle = (x1 + x2) / 2;
+    return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+};
+
 /* Those of the query in each head that is laid over another, a little beside each other. */
 function overlaidLines(x, y, l, unit, keys) {
     return overlaidHeads().flatMap((head, h) => {
-        const weights = unitWeights(unit, keys, head), middle = (x[0] + x[1]) / 2,
-              y1 = y(l) + 7 + 2 * h;
+        const weights = unitWeights(unit, keys, head), y1 = y(l) + 7 + 2 * h;
         return largest(weights, tokensView.perQuery).map(r => {
             const y2 = y(r) + 7 + 2 * h;
             return svg(
                 "path", {
-                    d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
+                    d: curve(x, y1, y2),
                     fill: "none",
                     stroke: colorOfOverlaid(h),
                     "stroke-dasharray": strokes[h] || null,
@@ -129,10 +127,10 @@ function linesFigure() {
         const weights = unitWeights(lists[0][place], keys);
         if (!weights) return null;
         for (const r of largest(weights, place === at ? tokensView.perQuery : each)) {
-            const on = place === at, y1 = y(l) + 11, y2 = y(r) + 11, middle = (x[0] + x[1]) / 2;
+            const on = place === at, y1 = y(l) + 11, y2 = y(r) + 11;
             lines[+on].push(
                 svg("path", {
-                    d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
+                    d: curve(x, y1, y2),
                     fill: "none",
                     "stroke-linecap": "round",
                     stroke: on ? accent : faint,
@@ -190,10 +188,9 @@ function linesFigure() {
         pickable(token, pick);
         figure.append(token);
     });
-    const head = (name, at2, anchor) =>
-        svg("text", {x: at2, y: 16, size: 12, anchor: anchor, fill: css("faint")}, name);
     figure.append(
-        head("query looks →", x[0] - 12, "end"), head("key is looked at", x[1] + 14, "start"));
+        written("query looks →", x[0] - 12, 16, {anchor: "end"}),
+        written("key is looked at", x[1] + 14, 16));
     side(left, 0);
     side(right, 1);
     return figure;

@@ -28,8 +28,7 @@ function dropKey() {
     if (!dropped.delete(state.key)) dropped.add(state.key);
     ask({dropped});
 }
-const resetWhatIf = () => ask(
-    {scaled: true, temperature: 1, causal: false, specials: true, dropped: new Set(), pairs: ""});
+const resetWhatIf = () => ask(nothingAsked());
 
 drawn.push(function drawWhatIf() {
     const box = byId("what-if"), key = JSON.stringify([whatIf, [...whatIf.dropped], state.key]);
@@ -52,32 +51,32 @@ drawn.push(function drawWhatIf() {
     });
     const name =
         scaleOf(thisHead()).toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
-    put(box, el("span", {class: "name"}, "What if"),
+    const parts = [
+        el("span", {class: "name"}, "What if"),
         check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
         el("label", {title: "scores are divided by it"}, "temperature", temperature,
            el("output", {id: "temperature"})),
-        modelRules.causal || !PLACED ? "" :
-                                       check(
-                                           "causal", whatIf.causal, causal => ask({causal}),
-                                           "a query sees itself and the keys before it"),
-        manifest.special ? check(
-                               "special tokens", whatIf.specials, specials => ask({specials}),
-                               "off: they are no keys, and the other weights sum to 1") :
-                           "",
-        !CROSS && manifest.segment?.includes(1) ?
+        !modelRules.causal && PLACED &&
+            check(
+                "causal", whatIf.causal, causal => ask({causal}),
+                "a query sees itself and the keys before it"),
+        manifest.special &&
+            check(
+                "special tokens", whatIf.specials, specials => ask({specials}),
+                "off: they are no keys, and the other weights sum to 1"),
+        !CROSS && manifest.segment?.includes(1) &&
             select(
                 "pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs,
                 pairs => ask({pairs}),
-                "only queries of one text and keys of one text; weights stay") :
-            "",
+                "only queries of one text and keys of one text; weights stay"),
         button(
             whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
             {title: `softmax without the selected key, ${tokenText(state.key)}`}),
-        el("span", {class: "note"},
-           "Every number below is computed again; the pair's weight is shown before → after."));
+        note("Every number below is computed again; the pair's weight is shown before → after.")
+    ];
+    put(box, ...parts.filter(Boolean));
     drawBadge(box);
-    const same = [...box.querySelectorAll("input,button,select")][focused];
-    same?.focus();
+    [...box.querySelectorAll("input,button,select")][focused]?.focus();
 });
 function drawBadge(box) {
     box.querySelector("#temperature").textContent = temperatureText();
@@ -129,8 +128,8 @@ function whyHidden(data, i, j) {
     if (maySee(data, i, j)) return "";
     if (whatIf.dropped.has(j)) return "dropped by What if";
     if (isGone(j)) return "special, hidden by What if";
-    return j >= first && j < end && sees(data, i, j) ? "after the query, hidden by What if" :
-                                                       "hidden by the mask";
+    if (j >= first && j < end && sees(data, i, j)) return "after the query, hidden by What if";
+    return "hidden by the mask";
 }
 
 /* A weight of the row of query i. */

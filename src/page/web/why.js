@@ -17,11 +17,7 @@ tabs.why = {
             el("div", {class: "tools"},
                select(
                    "Components", [["", "in order"], ["sorted", "by product"]],
-                   why.sorted ? "sorted" : "",
-                   sorted => {
-                       why.sorted = !!sorted;
-                       change();
-                   })),
+                   why.sorted ? "sorted" : "", sets(why, "sorted", Boolean))),
             why.body);
     },
     draw() {
@@ -71,16 +67,8 @@ function whyFigure(q, k) {
             const most = max(1e-9, ...values.map(abs)), zero = s * strip + strip / 2,
                   y = v => zero - v / most * (strip / 2 - 8);
             figure.append(
-                svg("text", {x: 0, y: zero + 5, size: 14, "font-weight": 600, fill: css("strong")},
-                    name),
-                svg("text", {
-                    x: left - 8,
-                    y: zero - strip / 2 + 16,
-                    size: 11,
-                    anchor: "end",
-                    fill: css("faint")
-                },
-                    fixed(most, 2)),
+                headed(name, 0, zero + 5),
+                written(fixed(most, 2), left - 8, zero - strip / 2 + 16, {size: 11, anchor: "end"}),
                 svg("line", {x1: left, x2: width, y1: zero, y2: zero, stroke: css("line")}));
             order.forEach(
                 (c, at) => figure.append(
@@ -108,11 +96,12 @@ function whyFigure(q, k) {
                                 (2.5 * strip - v / reach * (strip / 2 - 8)).toFixed(1)}`)
                         .join(" ")
         }),
-        svg("text", {x: left, y: 3 * strip + 18, size: 12, fill: css("faint")},
+        written(
             why.sorted ? "components, largest product first; line: running sum" :
-                         "components 0 to d − 1; line: running sum"),
-        svg("text", {x: width, y: 3 * strip + 36, size: 12, anchor: "end", fill: css("strong")},
-            `sum ${fixed(sum, 3)}`));
+                         "components 0 to d − 1; line: running sum",
+            left, 3 * strip + 18),
+        written(
+            `sum ${fixed(sum, 3)}`, width, 3 * strip + 36, {anchor: "end", fill: css("strong")}));
     return figure;
 }
 
