@@ -132,7 +132,7 @@ drawn.push(function drawRail() {
     if (key !== rail.key) {
         rail.key = key;
         byId("rail-note").textContent = ofCells +
-            (isLinear() ? "Colours of each head end at a weight of its own: Model has one scale." :
+            (isLinear() ? "Colours of a head end at a weight of its own: Model has one scale." :
                           "");
         put(byId("grid"), ...order.map(headButton));
         const made = [...byId("grid").children];

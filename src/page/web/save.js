@@ -47,7 +47,7 @@ function paragraph(words, width, x, y) {
     return lines.map((line, l) => written(line, x, y + 16 * l));
 }
 
-/* The figures of a view below each other, with names and captions. */
+/* The figures of a view, with names and captions. */
 function figuresOfView() {
     const all = [...byId("panel").querySelectorAll("figure")], page = sheet(panelWidth(), 0);
     let y = 0;
