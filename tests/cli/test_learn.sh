@@ -64,12 +64,15 @@ usage learn "STEP: 'x' is neither a number from 1 to 12 nor 'all'" learn x
 usage learn "--answer goes with a STEP" learn --answer
 usage learn "--pictures: '$d/none' is no folder" learn 1 --pictures "$d/none"
 # A tool that is neither installed nor in its source has no files of examples: steps go on, and say what they lack.
+# The folder of this test may lie in a source, so these lie elsewhere.
+apart=$(mktemp -d)
+trap 'rm -rf "$apart"' EXIT
 cd "$d" || exit 1
-mkdir -p apart/bin source/build/release source/include/qkv
-cp "$qkv" apart/bin
-cp "$qkv" source/build/release
+mkdir -p "$apart/bin" "$apart/source/build/release" "$apart/source/include/qkv"
+cp "$qkv" "$apart/bin"
+cp "$qkv" "$apart/source/build/release"
 tool=$qkv
-qkv=$d/apart/bin/qkv
+qkv=$apart/bin/qkv
 run learn all --quiet
 code 0
 no_err
@@ -80,12 +83,12 @@ lacks models/writer
 lacks models/translator
 out_like '^\$ qkv explain --positions$'
 # One that was built in its source finds them there, wherever it is run.
-qkv=$d/source/build/release/qkv
+qkv=$apart/source/build/release/qkv
 run learn 1
 code 0
 lacks examples/tables/prices.csv
-: >source/include/qkv/qkv.h
-ln -s "$root/examples" "$root/models" source
+: >"$apart/source/include/qkv/qkv.h"
+ln -s "$root/examples" "$root/models" "$apart/source"
 run learn 1
 code 0
 no_err
@@ -97,7 +100,7 @@ check "not run" sh -c '! grep -q "Not run" "$1"' - "$folder/out"
 run lookup tables/prices.csv apricot
 code 1
 # The embedded model by the name of its folder; other names are of the folder that is there.
-qkv=$d/apart/bin/qkv
+qkv=$apart/bin/qkv
 run fill "a [MASK]" --json
 cp "$folder/out" default.json
 for name in models/default models/default/; do
