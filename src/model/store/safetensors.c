@@ -152,6 +152,7 @@ void qkvi_safetensors_close(qkvi_safetensors *file) {
     free(file->shards);
     qkvi_source_close(&file->source);
     json_decref(file->metadata);
+    free(file->reader.user);
     free(file->tensors);
     free(file->names);
     free(file);
@@ -187,6 +188,9 @@ qkv_status qkvi_safetensors_read_raw(const qkvi_safetensors *file, const qkvi_st
 qkv_status qkvi_safetensors_read_part(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                       size_t first, size_t n, float *destination,
                                       qkv_error *error) {
+    if (file->reader.read)
+        return file->reader.read(file->reader.user, tensor, tensor - file->tensors, first, n,
+                                 destination, error);
     const size_t width = qkvi_elem_bytes(tensor->type), chunk = CONVERT_BYTES / width;
     const qkvi_source *const source = &qkvi_safetensors_home(file, tensor)->source;
     const uint64_t begin = tensor->begin + first * width;

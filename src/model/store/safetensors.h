@@ -28,6 +28,16 @@ typedef struct qkvi_stored {
     int64_t shard;       /* … which is this one of a set (shards.h), or the only one */
 } qkvi_stored;
 
+/**
+ * Tensors of another container, behind the same calls: how n elements of the index-th tensor, from
+ * element first on, become floats. By several threads at once.
+ */
+typedef struct qkvi_stored_reader {
+    qkv_status (*read)(const void *user, const qkvi_stored *tensor, int64_t index, size_t first,
+                       size_t n, float *destination, qkv_error *error);
+    void *user; /* freed with the file */
+} qkvi_stored_reader;
+
 typedef struct qkvi_safetensors {
     qkvi_source source;
     qkvi_stored *tensors; /* in byte order of their names */
@@ -36,6 +46,7 @@ typedef struct qkvi_safetensors {
     json_t *metadata;                 /* "__metadata__": an object of strings, or NULL */
     struct qkvi_safetensors **shards; /* of a set: where its tensors lie */
     int64_t n_shards;
+    qkvi_stored_reader reader; /* zeros: bytes of the source are the elements */
 } qkvi_safetensors;
 
 /** FORMAT, LIMIT, UNSUPPORTED (a type that we cannot hold), IO, MEMORY. *file is NULL on error. */
