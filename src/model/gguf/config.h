@@ -1,0 +1,28 @@
+/**
+ * config.json of a GGUF file's keys, with the fields that transformers has, so that one reader
+ * (store/config.h) decides for both. A key of the architecture that is not known is refused by its
+ * name: it could change what the model computes.
+ */
+#ifndef QKVI_GGUF_CONFIG_H
+#define QKVI_GGUF_CONFIG_H
+
+#include <jansson.h>
+
+#include "model/gguf/families.h"
+#include "model/gguf/keys.h"
+#include "qkv/model.h"
+
+typedef struct qkvi_gguf_config {
+    const qkvi_gguf_family *family;
+    qkvi_gguf_sizes sizes;
+    qkv_pooling pooling; /* QKV_POOLING_DEFAULT: the file says nothing */
+    bool may_slide;      /* sizes of a Mistral whose window the format cannot say */
+    json_t *json;        /* config.json */
+} qkvi_gguf_config;
+
+/** FORMAT, SHAPE, UNSUPPORTED, MEMORY; config may be freed also then. */
+qkv_status qkvi_gguf_config_make(const qkvi_gguf_keys *keys, const qkvi_gguf_parts *parts,
+                                 qkvi_gguf_config *config);
+void qkvi_gguf_config_free(qkvi_gguf_config *config);
+
+#endif
