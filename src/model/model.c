@@ -1,7 +1,8 @@
 /*
  * Opening a model: config.json promises sizes, the architecture makes its table of parameters from
  * them, the resolver finds and checks each one in the weights file, and only then is memory of
- * their size allocated and filled, with weights of layers at once in the form that they run with.
+ * their size allocated and filled, with weights of layers at once in the form that they run with. A
+ * GGUF file comes as the texts and tensors of such a folder (gguf/gguf.h).
  */
 
 #include "attn/ctx.h"
@@ -10,13 +11,14 @@
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/arch/net_params.h"
+#include "model/gguf/gguf.h"
 #include "model/model_impl.h"
 #include "model/store/config.h"
 #include "model/store/file.h"
 #include "model/store/hub.h"
 #include "model/store/resolver.h"
 #include "model/store/shards.h"
-#include "model/text/tokenizer.h"
+#include "model/text/tokenizer_json.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 
@@ -132,17 +134,17 @@ static qkv_status put_off(qkv_model *model, qkv_status status, const qkv_error *
 /*
  * What generation_config.json says about tokens goes before config.json, for other uses than
  * generating. Not about padding: the row of embeddings that learns nothing is config.json's. folder
- * NULL: there is only the config.
+ * NULL: there are only these bytes.
  */
-static qkv_status read_generation(const char *folder, const void *bytes, size_t n_bytes,
-                                  qkv_model *model, qkv_error *error) {
+static qkv_status read_generation(const char *folder, const char *name, const void *bytes,
+                                  size_t n_bytes, qkv_model *model, qkv_error *error) {
     qkv_model_info *const info = &model->info;
     qkvi_generation_config *const config = &model->generation;
     qkv_error cause = { 0 };
     if (!info->has_lm) return QKV_OK;
     const qkv_status status =
         folder ? qkvi_generation_config_read(folder, info, config, &cause)
-               : qkvi_generation_config_parse("config.json", bytes, n_bytes, info, config, &cause);
+               : qkvi_generation_config_parse(name, bytes, n_bytes, info, config, &cause);
     QKV_TRY(put_off(model, status, &cause, error));
     if (config->bos >= 0) info->bos_id = config->bos;
     model->config_start = info->start_id;
@@ -206,7 +208,7 @@ static qkv_status open_files(const char *folder, const char *weights, const want
     (*model)->info.weights = asked->weights;
     (*model)->is_to_train = asked->is_to_train;
     QKV_TRY(look_beside(folder, weights, asked->is_named, *model, error));
-    QKV_TRY(read_generation(folder, NULL, 0, *model, error));
+    QKV_TRY(read_generation(folder, NULL, NULL, 0, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
     if ((*model)->info.kind == QKV_MODEL_PAIR)
         QKV_TRY(qkv_tokenizer_open(folder, QKV_TARGET, &(*model)->target_tokenizer, error));
@@ -217,6 +219,50 @@ static qkv_status open_files(const char *folder, const char *weights, const want
     qkvi_safetensors_close(file);
     return status;
 }
+
+/* ---- GGUF -------------------------------------------------------------------------------------- */
+
+/* The vector of a sentence is what the file says of it, and else the mean. */
+static qkv_status read_gguf_sentence(const qkvi_gguf *gguf, qkv_model *model, qkv_error *error) {
+    QKV_TRY(read_sentence(NULL, model, error));
+    if (gguf->pooling == QKV_POOLING_DEFAULT) return QKV_OK;
+    model->recipe.poolings[0] = model->info.pooling = gguf->pooling;
+    return QKV_OK;
+}
+
+static void keep_gguf_warnings(qkvi_gguf *gguf, qkv_model *model) {
+    for (int w = 0; w < QKVI_GGUF_WARNINGS && gguf->warnings[w]; w++) {
+        model->warnings[model->n_warnings++] = gguf->warnings[w];
+        gguf->warnings[w] = NULL;
+    }
+}
+
+static qkv_status read_gguf(qkvi_gguf *gguf, const char *source, const wanted *asked,
+                            qkv_model **model, qkv_error *error) {
+    const qkvi_text_file *const config = &gguf->config, *const generation = &gguf->generation;
+    QKV_TRY(start(source, config->name, config->bytes, config->n_bytes, model, error));
+    (*model)->info.weights = asked->weights;
+    (*model)->is_to_train = asked->is_to_train;
+    keep_gguf_warnings(gguf, *model);
+    QKV_TRY(read_generation(NULL, generation->name, generation->bytes, generation->n_bytes, *model,
+                            error));
+    QKV_TRY(qkvi_tokenizer_read_json(&gguf->tokenizer, &(*model)->tokenizer, error));
+    QKV_TRY(read_gguf_sentence(gguf, *model, error));
+    QKV_TRY(load_weights(*model, gguf->weights, asked->pool, error));
+    if ((*model)->n_unused > 0) return qkvi_gguf_refuse_unused(gguf, (*model)->unused[0], error);
+    return note_files(*model, gguf->weights, error);
+}
+
+static qkv_status open_gguf(const char *path, const char *source, const wanted *asked,
+                            qkv_model **model, qkv_error *error) {
+    qkvi_gguf *gguf;
+    QKV_TRY(qkvi_gguf_open(path, &gguf, error));
+    const qkv_status status = read_gguf(gguf, source, asked, model, error);
+    qkvi_gguf_close(gguf);
+    return status;
+}
+
+/* ---- Callers ----------------------------------------------------------------------------------- */
 
 static qkv_status read_options(const qkv_model_open_options *given, wanted *asked,
                                qkv_error *error) {
@@ -230,15 +276,25 @@ static qkv_status read_options(const qkv_model_open_options *given, wanted *aske
                           (int)options.weights);
 }
 
-static qkv_status open_found(const char *path_or_name, wanted asked, qkv_model **model,
-                             qkv_error *error) {
+static qkv_status open_folder(const char *path_or_name, wanted asked, qkv_model **model,
+                              qkv_error *error) {
     char *folder, *weights;
-    *model = NULL;
     QKV_TRY(qkvi_hub_find(path_or_name, &folder, &weights, error));
     asked.is_named = strcmp(path_or_name, weights) == 0;
     const qkv_status status = open_files(folder, weights, &asked, model, error);
     free(folder);
     free(weights);
+    return status;
+}
+
+static qkv_status open_found(const char *path_or_name, wanted asked, qkv_model **model,
+                             qkv_error *error) {
+    char *gguf;
+    *model = NULL;
+    QKV_TRY(qkvi_gguf_find(path_or_name, &gguf, error));
+    const qkv_status status = gguf ? open_gguf(gguf, path_or_name, &asked, model, error)
+                                   : open_folder(path_or_name, asked, model, error);
+    free(gguf);
     if (status != QKV_OK) {
         qkv_model_free(*model);
         *model = NULL;
@@ -267,7 +323,7 @@ static qkv_status open_bytes(const void *config, size_t config_bytes, const void
     qkvi_safetensors *file;
     QKV_TRY(start("embedded", "embedded config.json", config, config_bytes, model, error));
     (*model)->info.weights = kind;
-    QKV_TRY(read_generation(NULL, config, config_bytes, *model, error));
+    QKV_TRY(read_generation(NULL, "config.json", config, config_bytes, *model, error));
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &(*model)->tokenizer, error));
     QKV_TRY(read_sentence(NULL, *model, error));
     QKV_TRY(qkvi_safetensors_open_memory("embedded model.safetensors", weights, weights_bytes,

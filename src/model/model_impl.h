@@ -11,7 +11,7 @@
 #include "model/store/recipe.h"
 #include "qkv/model.h"
 
-enum { QKVI_MODEL_WARNINGS = 14 };
+enum { QKVI_MODEL_WARNINGS = 17 }; /* three of them of GGUF files */
 
 struct qkv_model {
     qkv_model_info info; /* its strings are those below */
