@@ -1,0 +1,158 @@
+/*
+ * GGUF files against what PyPI gguf makes of them (tools/gguf_cases.py): blocks of each type, with
+ * odd factors among them, and all weights of a tiny Llama, bit for bit, however its tensors are cut.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/gguf/gguf.h"
+#include "model/gguf/types.h"
+#include "qkv/model.h"
+
+#define DATA QKV_TEST_DATA "/golden/gguf/"
+
+static qkvi_safetensors *open_golden(const char *path) {
+    qkvi_safetensors *file;
+    qkv_error error;
+    if (qkvi_safetensors_open(path, &file, &error) != QKV_OK) fail_msg("%s", error.message);
+    return file;
+}
+
+/* The same bits, or both NaN, whose payload no formula has. */
+static bool same(float a, float b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
+
+static float *floats(const qkvi_safetensors *file, const qkvi_stored *tensor) {
+    float *const values = malloc(tensor->n_elems * sizeof *values);
+    qkv_error error;
+    if (qkvi_safetensors_read_f32(file, tensor, values, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+    return values;
+}
+
+/* ---- Blocks ----------------------------------------------------------------------------------- */
+
+static void check_type(const qkvi_safetensors *file, const qkvi_gguf_type *type) {
+    char name[40];
+    qkv_error error;
+    snprintf(name, sizeof name, "%s.blocks", type->name);
+    const qkvi_stored *const blocks = qkvi_safetensors_find(file, name);
+    snprintf(name, sizeof name, "%s.values", type->name);
+    const qkvi_stored *const values = qkvi_safetensors_find(file, name);
+    if (!blocks || !values) fail_msg("no blocks of %s", type->name);
+    assert_int_equal(blocks->shape[1], type->n_bytes);
+    assert_int_equal(values->shape[1], type->n_elems);
+    uint8_t *const bytes = malloc(blocks->n_elems);
+    float *const wanted = floats(file, values), *const made =
+                                                    malloc(values->n_elems * sizeof *made);
+    assert_int_equal(qkvi_safetensors_read_raw(file, blocks, bytes, &error), QKV_OK);
+    qkvi_gguf_to_f32(type, bytes, (size_t)blocks->shape[0], made);
+    for (size_t i = 0; i < values->n_elems; i++)
+        if (!same(made[i], wanted[i]))
+            fail_msg("%s[%zu] is %a, not %a", type->name, i, (double)made[i], (double)wanted[i]);
+    free(bytes);
+    free(wanted);
+    free(made);
+}
+
+static void every_type_has_its_values(void **state) {
+    (void)state;
+    qkvi_safetensors *const file = open_golden(DATA "blocks.safetensors");
+    int n = 0;
+    for (uint32_t id = 0; id < 64; id++) {
+        const qkvi_gguf_type *const type = qkvi_gguf_type_of(id);
+        if (!type || !type->to_f32) continue;
+        check_type(file, type);
+        n++;
+    }
+    assert_int_equal(n, 17);
+    assert_int_equal(2 * n, file->n_tensors);
+    qkvi_safetensors_close(file);
+}
+
+/* ---- Weights ---------------------------------------------------------------------------------- */
+
+static qkvi_gguf *open_gguf(const char *path) {
+    qkvi_gguf *gguf;
+    qkv_error error;
+    if (qkvi_gguf_open(path, &gguf, &error) != QKV_OK) fail_msg("%s", error.message);
+    return gguf;
+}
+
+static void weights_are_those_of_the_folder(void **state) {
+    (void)state;
+    qkvi_safetensors *const wanted = open_golden(DATA "tiny.safetensors");
+    qkvi_gguf *const gguf = open_gguf(DATA "tiny.gguf");
+    assert_int_equal(gguf->weights->n_tensors, wanted->n_tensors);
+    for (int64_t t = 0; t < wanted->n_tensors; t++) {
+        const qkvi_stored *const a = &wanted->tensors[t], *const b = &gguf->weights->tensors[t];
+        assert_string_equal(a->name, b->name);
+        assert_int_equal(a->rank, b->rank);
+        assert_memory_equal(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
+        float *const left = floats(wanted, a), *const right = floats(gguf->weights, b);
+        if (memcmp(left, right, a->n_elems * sizeof *left) != 0) fail_msg("%s differs", a->name);
+        free(left);
+        free(right);
+    }
+    qkvi_gguf_close(gguf);
+    qkvi_safetensors_close(wanted);
+}
+
+/* Parts that begin and end within blocks and within rows of a tensor whose rows are in another order. */
+static void parts_are_those_of_the_whole(void **state) {
+    (void)state;
+    qkvi_gguf *const gguf = open_gguf(DATA "tiny.gguf");
+    qkv_error error;
+    for (int64_t t = 0; t < gguf->weights->n_tensors; t++) {
+        const qkvi_stored *const tensor = &gguf->weights->tensors[t];
+        float *const whole = floats(gguf->weights, tensor), part[41];
+        for (size_t at = 0; at < tensor->n_elems; at += 41) {
+            const size_t left = tensor->n_elems - at, n = left < 41 ? left : 41;
+            assert_int_equal(qkvi_safetensors_read_part(gguf->weights, tensor, at, n, part, &error),
+                             QKV_OK);
+            assert_memory_equal(part, whole + at, n * sizeof *part);
+        }
+        free(whole);
+    }
+    qkvi_gguf_close(gguf);
+}
+
+static void model_opens(void **state) {
+    (void)state;
+    qkv_model *model;
+    qkv_encoding *input;
+    qkv_error error;
+    static const int32_t ids[] = { 256, 32, 115, 97, 105, 100 };
+    if (qkv_model_open(DATA "tiny.gguf", NULL, &model, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    assert_string_equal(info->architecture, "llama");
+    assert_int_equal(info->n_kv_heads, 1);
+    assert_int_equal(info->eos_id, 257);
+    assert_string_equal(qkv_model_file(model, 0), "tiny.gguf");
+    assert_null(qkv_model_file(model, 1));
+    assert_null(qkv_model_unused(model, 0));
+    assert_null(qkv_model_warning(model, 0));
+    assert_int_equal(qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), "he said", 7,
+                                          NULL, 0, &input, &error),
+                     QKV_OK);
+    assert_int_equal(input->n, 6);
+    assert_memory_equal(input->ids, ids, sizeof ids);
+    qkv_encoding_free(input);
+    qkv_model_free(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_has_its_values),
+        cmocka_unit_test(weights_are_those_of_the_folder),
+        cmocka_unit_test(parts_are_those_of_the_whole),
+        cmocka_unit_test(model_opens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
