@@ -221,17 +221,25 @@ static bool lists_tensors(const char *path) {
            text_ends(path, ".safetensors.index.json");
 }
 
+/* Files of other names are opened as models, and may turn out to be GGUF files. */
+static bool lists_keys(const char *name) {
+    return text_ends(name, ".gguf") || strncmp(name, "ollama:", 7) == 0;
+}
+
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
     if (n_words > 0) {
         if (options->strict) return info_strict(command, words[0], &options->common);
         const bool is_array = strcmp(words[0], "-") == 0 || text_ends(words[0], ".npy") ||
                               strstr(words[0], ".safetensors:") || strstr(words[0], ".npz:");
+        const bool is_gguf = lists_keys(words[0]);
         char room[SHARED_ROOM];
-        if (!is_array && !lists_tensors(words[0]))
+        if (!is_array && !is_gguf && !lists_tensors(words[0]))
             return tell_model(shared_path(words[0], room), &options->common);
         if (options->common.check_finite)
-            return cli_usage(command, "--check-finite looks at models, not at arrays");
+            return cli_usage(command, "--check-finite looks at models, not at %s",
+                             is_gguf ? "GGUF files" : "arrays");
+        if (is_gguf) return info_gguf(words[0], &options->common);
         return is_array ? info_array(words[0], &options->common)
                         : info_tensors(words[0], &options->common);
     }
@@ -254,7 +262,7 @@ const struct cli_command cmd_info = {
     .summary = "about a model, an array, or this binary and machine",
     .words = "[MODEL|FILE]",
     .max_words = 1,
-    .suggest = "/ .safetensors .npy .npz",
+    .suggest = "/ .safetensors .gguf .npy .npz",
     .takes = TAKES_FINITE | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     COMMAND_OPTIONS(info_table),
     .run = info,

@@ -68,9 +68,10 @@ const char *info_weights(const qkv_model_info *info);
 const char *info_rope(qkv_rope_type type);
 bool info_has_prompts(const qkv_model *model);
 
-/* `qkv info` of an array, and of a file of tensors. Return an exit code. */
+/* `qkv info` of an array, of a file of tensors, and of a GGUF file. Return an exit code. */
 int info_array(const char *name, const struct cli_common *common);
 int info_tensors(const char *path, const struct cli_common *common);
+int info_gguf(const char *name, const struct cli_common *common);
 
 /* `qkv info --strict`: the findings of an audit. Returns an exit code. */
 int info_strict(const struct cli_command *command, const char *path,

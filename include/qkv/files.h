@@ -153,25 +153,49 @@ QKV_API QKV_NODISCARD qkv_status qkv_file_writable(const char *path, qkv_error *
 
 /* ---- What is in a file ----------------------------------------------------------------------- */
 
-/** A tensor of a .safetensors or .npz file as it is stored. It may grow at its end. */
+/** A tensor of a .safetensors, .npz or .gguf file as it is stored. It may grow at its end. */
 typedef struct qkv_tensor_entry {
     /** Escaped for printing, cut at 400 bytes. */
     const char *name;
-    /** "F32", "BF16", "I64" … Types of .npz without a name here are "V2": two bytes each. */
+    /**
+     * "F32", "BF16", "I64" …; of .gguf also "Q4_K" and its like. Types of .npz without a name here are "V2": two
+     * bytes each.
+     */
     const char *type;
     int rank;
     int64_t shape[8];
 } qkv_tensor_entry;
 
 /**
- * Lists the tensors of a .safetensors file, of all files that a .safetensors.index.json names, or
- * of a .npz. Headers are checked first. visit is called in byte order of the names, and an entry
- * lives until it returns.
+ * Lists the tensors of a .safetensors file, of all files that a .safetensors.index.json names, of a
+ * .npz, or of a GGUF file (a path that ends in .gguf, or ollama:NAME[:TAG]) and those that follow
+ * it. Headers are checked first. visit is called in byte order of the names, and an entry lives until
+ * it returns.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
                                                  void (*visit)(void *user,
                                                                const qkv_tensor_entry *entry),
                                                  void *user, qkv_error *error);
+
+/** A key of a GGUF file. It may grow at its end. */
+typedef struct qkv_key_entry {
+    /** Escaped for printing, cut at 400 bytes. */
+    const char *name;
+    /** "u32", "string", "array of f32" … */
+    const char *type;
+    /** Elements of an array; 1. */
+    int64_t n;
+    /** The value, escaped for printing; of long arrays and strings the beginning. */
+    const char *text;
+} qkv_key_entry;
+
+/**
+ * Lists the keys of a GGUF file, as qkv_tensor_list lists its tensors.
+ * @return QKV_OK; the errors of the file; QKV_ERR_ARGUMENT if the path is of no GGUF file; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_key_list(const char *path,
+                                              void (*visit)(void *user, const qkv_key_entry *entry),
+                                              void *user, qkv_error *error);
 
 /**
  * A fault that a strict reader finds in a .safetensors file, though other readers may load it. The

@@ -9,6 +9,7 @@
 
 #define ARRAY QKV_TEST_DATA "/cli/data/q.npy"
 #define MODEL QKV_TEST_ROOT "/models/default/model.safetensors"
+#define GGUF  QKV_TEST_DATA "/golden/gguf/tiny.gguf"
 
 char *null_load(const char *path, size_t *n_bytes) {
     FILE *const file = fopen(path, "rb");
@@ -80,9 +81,13 @@ static qkv_status file_writable(void) {
 }
 static void visit_tensor(void *user, const qkv_tensor_entry *entry) { (void)user, (void)entry; }
 static void visit_finding(void *user, const qkv_finding *finding) { (void)user, (void)finding; }
+static void visit_key(void *user, const qkv_key_entry *entry) { (void)user, (void)entry; }
 static int user;
 static qkv_status tensor_list(void) {
     return qkv_tensor_list(P(0, MODEL), P(1, visit_tensor), P(2, &user), P(3, &null_error));
+}
+static qkv_status key_list(void) {
+    return qkv_key_list(P(0, GGUF), P(1, visit_key), P(2, &user), P(3, &null_error));
 }
 static qkv_status tensor_audit(void) {
     qkv_audit audit = qkv_audit_init();
@@ -104,6 +109,7 @@ const null_call null_files[] = {
     { "qkv_file_write", file_write, "rrn" },
     { "qkv_file_writable", file_writable, "rn" },
     { "qkv_tensor_list", tensor_list, "rrnn" },
+    { "qkv_key_list", key_list, "rrnn" },
     { "qkv_tensor_audit", tensor_audit, "rrnrn" },
     { 0 },
 };

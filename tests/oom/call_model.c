@@ -66,6 +66,10 @@ static qkv_status open_gemma(qkv_error *error) {
 }
 static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
 
+static qkv_status open_gguf(qkv_error *error) {
+    return open_model(QKV_TEST_DATA "/golden/gguf/tiny.gguf", error);
+}
+
 static qkv_status open_half(qkv_error *error) {
     qkv_model_open_options options = qkv_model_open_options_init();
     options.weights = QKV_WEIGHTS_BF16;
@@ -480,6 +484,7 @@ static const oom_call calls[] = {
       drop_opened, 0, 0 },
     { "qkv_model_open", "a file", new_ctx, open_file, take_model, drop_opened, OOM_IO, 0 },
     { "qkv_model_open", "shards", NULL, open_shards, take_files, drop_model, OOM_IO, 0 },
+    { "qkv_model_open", "a GGUF file", NULL, open_gguf, take_files, drop_model, OOM_IO, 0 },
     { "qkv_model_open", "a name of the cache", new_ctx, open_cached, take_model, drop_opened,
       OOM_IO, 0 },
     { "qkv_model_open", "a name that is nowhere", new_ctx, open_nothing, take_model, drop_opened, 0,

@@ -183,6 +183,25 @@ static qkv_status list_shards(qkv_error *error) {
                            visit, &listed, error);
 }
 
+#define GGUF QKV_TEST_DATA "/golden/gguf/tiny.gguf"
+
+static qkv_status list_gguf(qkv_error *error) {
+    listed = 0;
+    return qkv_tensor_list(GGUF, visit, &listed, error);
+}
+
+static void visit_key(void *user, const qkv_key_entry *entry) {
+    uint64_t *const hash = user;
+    *hash = oom_hash_text(*hash, entry->name);
+    *hash = oom_hash_text(*hash, entry->type);
+    *hash = oom_hash_text(*hash, entry->text);
+}
+
+static qkv_status list_keys(qkv_error *error) {
+    listed = 0;
+    return qkv_key_list(GGUF, visit_key, &listed, error);
+}
+
 static uint64_t take_list(void) { return listed; }
 
 /* Names that are compared in normal form, a key that is there twice, values that are read. */
@@ -279,6 +298,8 @@ static const oom_call calls[] = {
     { "qkv_tensor_list", "mixed", NULL, list, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_list", "npz", NULL, list_npz, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_list", "shards", NULL, list_shards, take_list, NULL, OOM_IO, 0 },
+    { "qkv_tensor_list", "GGUF", NULL, list_gguf, take_list, NULL, OOM_IO, 0 },
+    { "qkv_key_list", "GGUF", NULL, list_keys, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_audit", "mixed", NULL, audit_clean, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_audit", "odd names", put_odd, audit_odd, take_list, drop_file, OOM_IO, 0 },
 };

@@ -2,6 +2,7 @@
 #include "model/gguf/gguf.h"
 
 #include "model/gguf/config.h"
+#include "model/gguf/list.h"
 #include "model/gguf/ollama.h"
 #include "model/gguf/tokenizer.h"
 
@@ -30,6 +31,10 @@ static qkv_status has_magic(const char *path, bool *has, qkv_error *error) {
     *has = memcmp(magic, "GGUF", sizeof magic) == 0;
     qkvi_source_close(&source);
     return status;
+}
+
+bool qkvi_is_gguf_name(const char *name) {
+    return qkvi_has_stem(name, ".gguf") || qkvi_is_ollama(name);
 }
 
 qkv_status qkvi_gguf_find(const char *path_or_name, char **path, qkv_error *error) {

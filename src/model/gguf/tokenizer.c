@@ -253,6 +253,7 @@ static const char bpe_rest[] = "\"dropout\":null,\"continuing_subword_prefix\":n
 static qkv_status put_byte_level(const writing *w) {
     const struct pre *pre;
     QKV_TRY(find_pre(w, &pre));
+    qkvi_gguf_ask(w->keys, "tokenizer.ggml.add_space_prefix"); /* says nothing of this kind */
     qkvi_bytes_text(w->out, ",\"normalizer\":");
     qkvi_bytes_text(w->out, pre->composes ? "{\"type\":\"NFC\"}" : "null");
     qkvi_bytes_text(w->out, ",\"pre_tokenizer\":");
@@ -390,6 +391,8 @@ static qkv_status put_bert(writing *w) {
     qkvi_gguf_ask(w->keys, "tokenizer.ggml.pre"); /* a BERT has one way to cut words */
     qkvi_gguf_ask(w->keys, "tokenizer.ggml.scores");
     set(w, "tokenizer_class", json_string("BertTokenizer"));
+    set(w, "pad_token", json_null()); /* unless the file has them: the class would add its own */
+    set(w, "mask_token", json_null());
     set(w, "do_lower_case", json_boolean(lowers));
     set(w, "strip_accents", has_strip ? json_boolean(strips) : json_null());
     qkvi_bytes_text(w->out, ",\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\","

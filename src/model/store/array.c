@@ -3,6 +3,7 @@
  * are asked for, integers i64, booleans bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
  * times what the file holds.
  */
+#include "model/gguf/list.h"
 #include "model/store/csv_array.h"
 #include "model/store/npy.h"
 #include "model/store/safetensors.h"
@@ -264,7 +265,7 @@ void qkv_array_free(qkv_array *array) {
 
 /* ---- What files hold ------------------------------------------------------------------------- */
 
-/* qkv_tensor_list: what .safetensors and .npz files hold, from their checked headers alone. */
+/* qkv_tensor_list: what .safetensors, .npz and .gguf files hold, from their checked headers alone. */
 
 static qkv_status list_weights(const char *path, qkvi_visit_entry *visit, void *user,
                                qkv_error *error) {
@@ -287,5 +288,7 @@ qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv
                            void *user, qkv_error *error) {
     if (!path || !visit)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "visit" : "path");
-    return (qkvi_has_stem(path, ".npz") ? qkvi_npz_list : list_weights)(path, visit, user, error);
+    if (qkvi_has_stem(path, ".npz")) return qkvi_npz_list(path, visit, user, error);
+    if (!qkvi_is_gguf_name(path)) return list_weights(path, visit, user, error);
+    return qkvi_gguf_list_tensors(path, visit, user, error);
 }
