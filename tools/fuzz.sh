@@ -15,7 +15,7 @@ longest() {
     case $1 in
     attention) echo 160 ;;
     attend) echo 1024 ;;
-    spm) echo 8192 ;;
+    gguf | spm) echo 8192 ;;
     *) echo 4096 ;;
     esac
 }
