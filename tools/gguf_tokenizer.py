@@ -78,13 +78,13 @@ def byte_level(fields, tokens, types):
             "model": bpe(vocabulary(tokens, types), merges, ignore_merges=ignore_merges)}
 
 
-def merges_of_scores(tokens, types, scores):
+def merges_of_scores(tokens, types, scores, whole=(NORMAL,)):
     """SentencePiece merges the pair whose joined piece has the best score. So each piece gives a merge of every two pieces that make it, in
     the order of scores; of equal scores longer left halves come first, then longer right halves, as in converted files."""
-    ids = {t: i for i, t in enumerate(tokens) if types[i] in (NORMAL, BYTE)}
+    ids = {t: i for i, t in enumerate(tokens) if types[i] in (*whole, BYTE)}
     merges = []
     for token, i in ids.items():
-        if types[i] == NORMAL:
+        if types[i] in whole:
             halves = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
             pairs = [(left, right) for left, right in halves if left in ids and right in ids]
             merges += [(scores[i], left, right) for left, right in sorted(pairs, key=lambda pair: (ids[pair[0]], ids[pair[1]]))]
@@ -92,10 +92,25 @@ def merges_of_scores(tokens, types, scores):
     return [[left, right] for _, left, right in merges]
 
 
+def is_gemma(fields):
+    return fields.get("general.architecture", "").startswith("gemma")
+
+
+def gemma_tokens(tokens, types):
+    """Runs of spaces as texts have them, which merges make: tokens of the user are found before there are any marks."""
+    marked = {i for i, t in enumerate(tokens) if len(t) > 1 and not t.strip(" ")}
+    return (["▁" * len(t) if i in marked else t for i, t in enumerate(tokens)],
+            [NORMAL if i in marked and kind == USER_DEFINED else kind for i, kind in enumerate(types)])
+
+
 def sentencepiece(fields, tokens, types):
     scores = fields.get("tokenizer.ggml.scores")
     if scores is None or len(scores) != len(tokens):
         raise Refused("tokenizer.ggml.scores is missing or has another length than tokenizer.ggml.tokens")
+    if is_gemma(fields):  # its scores do not follow the order of its merges; ids do, and tokens of the user are merged, too
+        merges = merges_of_scores(tokens, types, [-i for i in range(len(tokens))], (NORMAL, USER_DEFINED))
+    else:
+        merges = merges_of_scores(tokens, types, scores)
     prefix = fields.get("tokenizer.ggml.add_space_prefix", True)
     unknown = fields.get("tokenizer.ggml.unknown_token_id")
     space = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
@@ -105,7 +120,7 @@ def sentencepiece(fields, tokens, types):
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     return {"normalizer": {"type": "Sequence", "normalizers": normalizers}, "pre_tokenizer": None,
             "post_processor": around(tokens, fields, True), "decoder": {"type": "Sequence", "decoders": decoders},
-            "model": bpe(vocabulary(tokens, types), merges_of_scores(tokens, types, scores), fuse_unk=True, byte_fallback=True,
+            "model": bpe(vocabulary(tokens, types), merges, fuse_unk=True, byte_fallback=True,
                          unk_token=None if unknown is None else tokens[unknown])}
 
 
@@ -115,6 +130,8 @@ def tokenizer(fields):
     if tokens is None:
         raise Refused("tokenizer.ggml.tokens is missing: the file has no vocabulary")
     types = fields.get("tokenizer.ggml.token_type") or [NORMAL] * len(tokens)
+    if is_gemma(fields):
+        tokens, types = gemma_tokens(tokens, types)
     makers = {"gpt2": byte_level, "llama": sentencepiece}
     model = fields.get("tokenizer.ggml.model")
     if model not in makers:

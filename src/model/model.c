@@ -11,6 +11,7 @@
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/arch/net_params.h"
+#include "model/gguf/find.h"
 #include "model/gguf/gguf.h"
 #include "model/model_impl.h"
 #include "model/store/config.h"

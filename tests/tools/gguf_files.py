@@ -29,8 +29,10 @@ class Made:
         self.out.add_head_count_kv(n_kv)
         self.out.add_key_length(dim or DIM)
         self.out.add_value_length(dim or DIM)
-        (self.out.add_layer_norm_eps if arch == "modern-bert" else self.out.add_layer_norm_rms_eps)(1e-5)
-        self.out.add_rope_freq_base(theta)
+        if arch != "bert":
+            (self.out.add_layer_norm_eps if arch in ("modern-bert", "gpt2") else self.out.add_layer_norm_rms_eps)(1e-5)
+        if arch not in ("bert", "gpt2"):
+            self.out.add_rope_freq_base(theta)
         self.tensor("token_embd.weight", "model.embed_tokens.weight", WORDS, WIDTH)
 
     def tensor(self, name, theirs, *shape, change=None):
@@ -78,12 +80,14 @@ class Made:
         self.out.add_eos_token_id(257)
 
     def sentencepiece(self, prefix):
-        pieces = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "h", "e", "he", "▁he"]
+        """Of Gemma the scores tell another order of merges than the ids, and a token of the user is two spaces."""
+        is_gemma = self.arch.startswith("gemma")
+        pieces = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "h", "e", "he", "▁he", *(["  "] if is_gemma else [])]
         self.out.add_tokenizer_model("llama")
         self.out.add_tokenizer_pre("default")
         self.out.add_token_list([*pieces, *(f"[PAD{i}]" for i in range(len(pieces), WORDS))])
-        self.out.add_token_scores([0.0] * 259 + [-9.0, -8.0, -7.0, -2.0, -1.0] + [-10000.0] * (WORDS - len(pieces)))
-        self.out.add_token_types([2, 3, 3] + [6] * 256 + [1] * 5 + [5] * (WORDS - len(pieces)))
+        self.out.add_token_scores([0.0] * 259 + [-9.0, -8.0, -7.0, -2.0, -1.0] + [-10000.0] * (WORDS - 264))
+        self.out.add_token_types([2, 3, 3] + [6] * 256 + [1] * 5 + [4] * is_gemma + [5] * (WORDS - len(pieces)))
         self.out.add_add_space_prefix(prefix)
         self.out.add_bos_token_id(1)
         self.out.add_eos_token_id(2)
@@ -196,4 +200,57 @@ def modern_bert():
     made.out.add_rope_scaling_type(gguf.RopeScalingType.NONE)
     made.byte_level("modern-bert")
     made.out.add_bos_token_id(258)
+    return made
+
+
+def gpt2():
+    """Linear layers as they are multiplied, [out][in], which transformers has as [in][out]."""
+    made = Made("gpt2", n_kv=HEADS, dim=WIDTH // HEADS)
+    made.weights["transformer.wte.weight"] = made.weights.pop("model.embed_tokens.weight")
+    made.tensor("position_embd.weight", "transformer.wpe.weight", 64, WIDTH)
+    for n in range(LAYERS):
+        for inner, theirs, rows, columns in (("attn_qkv", "attn.c_attn", 3 * WIDTH, WIDTH), ("attn_output", "attn.c_proj", WIDTH, WIDTH),
+                                             ("ffn_up", "mlp.c_fc", FFN, WIDTH), ("ffn_down", "mlp.c_proj", WIDTH, FFN)):
+            made.tensor(f"blk.{n}.{inner}.weight", f"transformer.h.{n}.{theirs}.weight", columns, rows, change=lambda w: np.ascontiguousarray(w.T))
+            made.tensor(f"blk.{n}.{inner}.bias", f"transformer.h.{n}.{theirs}.bias", rows)
+        for inner, theirs in (("attn_norm", "ln_1"), ("ffn_norm", "ln_2")):
+            for part in ("weight", "bias"):
+                made.tensor(f"blk.{n}.{inner}.{part}", f"transformer.h.{n}.{theirs}.{part}", WIDTH)
+    for part in ("weight", "bias"):
+        made.tensor(f"output_norm.{part}", f"transformer.ln_f.{part}", WIDTH)
+    made.byte_level("gpt-2")
+    return made
+
+
+BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "##s", "said", "."]
+
+
+def bert(distilled=False):
+    """Tokens that begin a word have the mark of a space, the others lack their ##."""
+    made, prefix = Made("bert", n_kv=HEADS, dim=WIDTH // HEADS), "distilbert." if distilled else "bert."
+    made.out.add_layer_norm_eps(1e-12)
+    made.weights[prefix + "embeddings.word_embeddings.weight"] = made.weights.pop("model.embed_tokens.weight")
+    made.tensor("position_embd.weight", prefix + "embeddings.position_embeddings.weight", 64, WIDTH)
+    if not distilled:
+        made.tensor("token_types.weight", prefix + "embeddings.token_type_embeddings.weight", 2, WIDTH)
+    layer = prefix + ("transformer.layer" if distilled else "encoder.layer")
+    names = (("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "ffn.lin1", "ffn.lin2", "sa_layer_norm",
+              "output_layer_norm") if distilled else
+             ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense", "intermediate.dense", "output.dense",
+              "attention.output.LayerNorm", "output.LayerNorm"))
+    shapes = [(WIDTH, WIDTH)] * 4 + [(FFN, WIDTH), (WIDTH, FFN), (WIDTH,), (WIDTH,)]
+    stored = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down", "attn_output_norm", "layer_output_norm")
+    for n in range(LAYERS):
+        for inner, theirs, shape in zip(stored, names, shapes):
+            made.tensor(f"blk.{n}.{inner}.weight", f"{layer}.{n}.{theirs}.weight", *shape)
+            made.tensor(f"blk.{n}.{inner}.bias", f"{layer}.{n}.{theirs}.bias", shape[0])
+    for part in ("weight", "bias"):
+        made.tensor(f"token_embd_norm.{part}", f"{prefix}embeddings.LayerNorm.{part}", WIDTH)
+    made.out.add_causal_attention(False)
+    made.out.add_tokenizer_model("bert")
+    made.out.add_token_list([t if t[0] == "[" else t[2:] if t[:2] == "##" else "▁" + t for t in BERT_WORDS]
+                            + [f"[unused{i}]" for i in range(WORDS - len(BERT_WORDS))])
+    made.out.add_token_types([3] * 5 + [1] * (WORDS - 5))
+    for name, token in (("padding", 0), ("unknown", 1), ("cls", 2), ("seperator", 3), ("mask", 4)):
+        made.out.add_uint32(f"tokenizer.ggml.{name}_token_id", token)
     return made

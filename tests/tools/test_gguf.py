@@ -2,7 +2,8 @@
 """gguf2safetensors.py on tiny files that this test writes with PyPI gguf as llama.cpp writes them: python3 test_gguf.py [QKV]
 
 Weights come back bit for bit, config.json and tokenizer.json are what the family needs, and what a folder cannot say is refused by name.
-With the tool QKV each folder is opened and tokenizes a text. Exit status 77: gguf or numpy is not installed.
+With the tool QKV each folder is opened and tokenizes a text, and the GGUF file itself gives the same sizes, ids and numbers as its folder.
+Exit status 77: gguf or numpy is not installed.
 """
 import json
 import pathlib
@@ -19,7 +20,7 @@ except ImportError as missing:
     print(missing)
     sys.exit(77)
 
-from gguf_files import DIM, FFN, KV, LAYERS, WIDTH, WORDS, gemma, llama, modern_bert, olmo2, phi3, qwen
+from gguf_files import DIM, FFN, HEADS, KV, LAYERS, WIDTH, WORDS, bert, gemma, gpt2, llama, modern_bert, olmo2, phi3, qwen
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = None
@@ -61,7 +62,30 @@ class Files(unittest.TestCase):
             want = (data + np.float32(1)) - np.float32(1) if shifted else data
             np.testing.assert_array_equal(weights[name], want, name)
         self.open(out)
+        self.read_directly(self.folder / f"{made.arch}.gguf", out)
         return out
+
+    def tool(self, *words):
+        done = subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def read_directly(self, path, out):
+        """The file, also by a name that does not tell what it is, beside a folder."""
+        if TOOL is None:
+            return
+        bare = path.with_suffix("")
+        bare.symlink_to(path.name)
+        infos = [json.loads(self.tool("info", name, "--json")) for name in (bare, out)]
+        for info in infos:
+            del info["source"], info["files"]
+        self.assertEqual(*infos)
+        for text in ("he said: hehe 12 <user>", "  he   said\n", ""):
+            self.assertEqual(self.tool("tokenize", text, "--json", "--model", path), self.tool("tokenize", text, "--json", "--model", out))
+        for name in (path, bare):
+            for words in (("embed", "he said: hehe 12"), ("look", "he said", "--json")):
+                found, want = (self.tool(*words, "--model", model).replace(str(model), "MODEL") for model in (name, out))
+                self.assertEqual(found, want)
 
     def open(self, out, text="he said: hehe 12"):
         if TOOL is None:
@@ -78,6 +102,10 @@ class Files(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
         self.assertFalse((self.folder / "out/model.safetensors").exists())
+        if TOOL:
+            done = subprocess.run([TOOL, "tokenize", "he", "--model", self.folder / f"{made.arch}.gguf"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words[0].split(" ")[0].strip("'"), done.stderr)
 
 
 class Families(Files):
@@ -125,7 +153,8 @@ class Families(Files):
                 self.setUp()
                 out = self.converted(gemma(arch), **fields)
                 made = json.loads((out / "tokenizer.json").read_text())["model"]
-                self.assertEqual(made["merges"], [["▁", "he"], ["h", "e"]])
+                self.assertEqual(made["merges"], [["h", "e"], ["▁", "he"], ["▁", "▁"]])
+                self.assertEqual(made["vocab"]["▁▁"], 264)
 
     def test_olmo2(self):
         self.converted(olmo2(), model_type="olmo2", tie_word_embeddings=False)
@@ -157,6 +186,137 @@ class Families(Files):
         self.assertEqual({n: (w.dtype, w.tobytes()) for n, w in weights.items()},
                          {n: (w.dtype, w.tobytes()) for n, w in made.weights.items()})
         self.open(self.folder / "out")
+
+
+def merges_of(tokens, scores):
+    """generate_merges of transformers 5, convert_slow_tokenizer.py."""
+    ids, merges = {t: i for i, t in enumerate(tokens)}, []
+    for token, score in zip(tokens, scores):
+        local = [(token[:i], token[i:], score) for i in range(1, len(token)) if token[:i] in ids and token[i:] in ids]
+        merges += sorted(local, key=lambda x: (ids[x[0]], ids[x[1]]))
+    return [[a, b] for a, b, _ in sorted(merges, key=lambda m: (m[2], len(m[0]), len(m[1])), reverse=True)]
+
+
+class ReadAlone(Files):
+    """What the tool reads, and the converter does not."""
+
+    def setUp(self):
+        super().setUp()
+        if TOOL is None:
+            self.skipTest("no tool")
+
+    def as_folder(self, made, config, vocab=None):
+        """A folder of what the file was made of, written here."""
+        path, out = made.write(self.folder), self.folder / "out"
+        out.mkdir()
+        header, at = {}, 0
+        for name, data in made.weights.items():
+            header[name] = {"dtype": "F32", "shape": list(data.shape), "data_offsets": [at, at + data.nbytes]}
+            at += data.nbytes
+        text = json.dumps(header).encode()
+        (out / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text
+                                                + b"".join(np.ascontiguousarray(d).tobytes() for d in made.weights.values()))
+        (out / "config.json").write_text(json.dumps(config | {"vocab_size": WORDS}))
+        if vocab:
+            (out / "vocab.txt").write_text("\n".join(vocab))
+        return path, out
+
+    def same(self, path, out, *texts):
+        for text in texts:
+            self.assertEqual(json.loads(self.tool("tokenize", text, "--json", "--model", path))["ids"],
+                             json.loads(self.tool("tokenize", text, "--json", "--model", out))["ids"])
+            self.assertEqual(*(self.tool("embed", text, "--model", model).replace(str(model), "MODEL") for model in (path, out)))
+
+    def test_gpt2(self):
+        made = gpt2()
+        path, out = self.as_folder(made, {"model_type": "gpt2", "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64,
+                                          "n_inner": FFN, "layer_norm_epsilon": 1e-5})
+        from gguf_files import byte_tokens
+        tokens = [*byte_tokens(), "he", "<end>", "<user>"]
+        (out / "tokenizer.json").write_text(json.dumps({
+            "added_tokens": [{"id": 257, "content": "<end>", "special": True}, {"id": 258, "content": "<user>", "special": False}],
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens)}, "merges": ["h e"]}}))
+        (out / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+        self.same(path, out, "he said: hehe 12", " <user>he")
+
+    def test_bert(self):
+        from gguf_files import BERT_WORDS
+        vocab = BERT_WORDS + [f"[unused{i}]" for i in range(WORDS - len(BERT_WORDS))]
+        for distilled in (False, True):
+            with self.subTest(distilled=distilled):
+                self.setUp()
+                names = (("dim", "hidden_dim", "n_layers", "n_heads") if distilled else
+                         ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"))
+                config = dict(zip(names, (WIDTH, FFN, LAYERS, HEADS))) | {"model_type": "distilbert" if distilled else "bert",
+                                                                          "max_position_embeddings": 64}
+                path, out = self.as_folder(bert(distilled), config, vocab)
+                self.same(path, out, "He said hes.", "he [MASK] said")
+
+    def test_pooling(self):
+        made = bert()
+        made.out.add_pooling_type(gguf.PoolingType.CLS)
+        self.assertIn("the last hidden state of the first token", self.tool("embed", "he", "--model", made.write(self.folder)))
+
+    def test_parts(self):
+        made = llama()
+        path = made.write(self.folder)
+        whole = self.tool("look", "he said", "--json", "--model", path).replace(str(path), "MODEL")
+        self.setUp()
+        made = llama()
+        names = list(made.out.tensors[0])
+        first, second = gguf.GGUFWriter(None, "llama"), gguf.GGUFWriter(None, "llama")
+        first.kv_data, second.kv_data = [dict(made.out.kv_data[0])], [{}]
+        for i, part in enumerate((first, second)):
+            part.add_uint16("split.no", i)
+            part.add_uint16("split.count", 2)
+            part.add_int32("split.tensors.count", len(names))
+            for name in names[i::2]:
+                part.add_tensor(name, made.out.tensors[0][name].tensor)
+            part.write_header_to_file(self.folder / f"m-0000{i + 1}-of-00002.gguf")
+            part.write_kv_data_to_file()
+            part.write_tensors_to_file()
+            part.close()
+        path = self.folder / "m-00001-of-00002.gguf"
+        self.assertEqual(self.tool("look", "he said", "--json", "--model", path).replace(str(path), "MODEL"), whole)
+        (self.folder / "m-00002-of-00002.gguf").unlink()
+        done = subprocess.run([TOOL, "tokenize", "he", "--model", path], capture_output=True, text=True)
+        self.assertIn("m-00002-of-00002.gguf: cannot open", done.stderr)
+
+    def test_fused(self):
+        """llama.cpp's --fuse-qkv: rows of queries, keys and values below each other, after they were permuted."""
+        made = llama()
+        whole = made.write(self.folder)
+        want = self.tool("look", "he said", "--json", "--model", whole).replace(str(whole), "MODEL")
+        self.setUp()
+        made = llama()
+        tensors = made.out.tensors[0]
+        for n in range(LAYERS):
+            for part in ("weight", "bias"):
+                data = np.concatenate([tensors.pop(f"blk.{n}.attn_{inner}.{part}").tensor for inner in "qkv"])
+                made.out.add_tensor(f"blk.{n}.attn_qkv.{part}", data)
+        path = made.write(self.folder)
+        self.assertEqual(self.tool("look", "he said", "--json", "--model", path).replace(str(path), "MODEL"), want)
+
+    def test_merges_of_transformers(self):
+        pieces = ["<unk>", "▁", "a", "b", "c", "ab", "bc", "abc", "▁a", "▁ab", "▁abc", "aa", "aaa", "aaaa"]
+        random = np.random.default_rng(5)
+        for arch in ("llama", "gemma"):
+            scores = random.integers(-4, 0, len(pieces)).astype(float)
+            made = llama(bias=()) if arch == "llama" else gemma("gemma")
+            del made  # only the vocabulary matters: gguf_tokenizer has the same rule as src/model/gguf/vocab.c
+            sys.path.insert(0, str(ROOT / "tools"))
+            import gguf_tokenizer
+            types = [2] + [1] * (len(pieces) - 1)
+            order = scores if arch == "llama" else [-i for i in range(len(pieces))]
+            self.assertEqual(gguf_tokenizer.merges_of_scores(pieces, types, list(order)), merges_of(pieces[1:], list(order)[1:]))
+
+    def test_trained_from(self):
+        path = llama().write(self.folder)
+        done = subprocess.run([TOOL, "train", "--text", ROOT / "README.md", "--from", path, "--out", self.folder / "new", "--steps", "1"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a GGUF file is not trained from", done.stderr)
 
 
 class Refusals(Files):

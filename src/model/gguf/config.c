@@ -425,11 +425,12 @@ static qkv_status find_family(const qkvi_gguf_making *m) {
     if (!arch) return missing(m, "general.architecture");
     m->out->family = qkvi_gguf_family_of(arch, has(m, "token_types.weight"));
     const qkv_status status =
-        m->out->family ? QKV_OK
-                       : QKVI_GGUF_FAIL(m->keys, QKV_ERR_UNSUPPORTED,
-                                        "architecture '%s' is not supported; of GGUF files qkv "
-                                        "loads %s",
-                                        QKVI_PRINTABLE(96, arch), qkvi_gguf_archs);
+        m->out->family
+            ? QKV_OK
+            : QKVI_GGUF_FAIL(m->keys, QKV_ERR_UNSUPPORTED,
+                             "general.architecture '%s' is not supported; of GGUF files qkv "
+                             "loads %s",
+                             QKVI_PRINTABLE(96, arch), qkvi_gguf_archs);
     free(arch);
     return status;
 }

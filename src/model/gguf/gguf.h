@@ -22,13 +22,6 @@ typedef struct qkvi_gguf {
     struct qkvi_gguf_own *own;
 } qkvi_gguf;
 
-/**
- * The GGUF file that a name stands for: a path that ends in .gguf, or of a file that begins with
- * GGUF, or ollama:NAME[:TAG] (ollama.h). *path is NULL if the name is none of these; else free it. IO, FORMAT,
- * UNSUPPORTED, MEMORY.
- */
-qkv_status qkvi_gguf_find(const char *path_or_name, char **path, qkv_error *error);
-
 /** ARGUMENT, FORMAT, SHAPE, LIMIT, UNSUPPORTED, IO, MEMORY. *gguf is NULL on error. */
 qkv_status qkvi_gguf_open(const char *path, qkvi_gguf **gguf, qkv_error *error);
 /** The same of a whole file in memory, which must outlive it. */

@@ -1,7 +1,7 @@
 /* The tensors and keys of GGUF files: see list.h. */
 #include "model/gguf/list.h"
 
-#include "model/gguf/gguf.h"
+#include "model/gguf/find.h"
 #include "model/gguf/keys.h"
 #include "model/gguf/parts.h"
 

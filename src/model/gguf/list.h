@@ -5,9 +5,6 @@
 #include "model/base.h"
 #include "qkv/files.h"
 
-/** Whether a name is of a GGUF file whatever the file holds: it ends in .gguf, or begins with ollama:. */
-bool qkvi_is_gguf_name(const char *name);
-
 /** See qkv_tensor_list. */
 qkv_status qkvi_gguf_list_tensors(const char *name,
                                   void (*visit)(void *user, const qkv_tensor_entry *entry),

@@ -3,6 +3,7 @@
  * are asked for, integers i64, booleans bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
  * times what the file holds.
  */
+#include "model/gguf/find.h"
 #include "model/gguf/list.h"
 #include "model/store/csv_array.h"
 #include "model/store/npy.h"

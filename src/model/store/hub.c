@@ -45,9 +45,7 @@ typedef struct kind {
 #define FLAX                                                                                       \
     "which is Flax's. Convert it by transformers 4, as 5 cannot: ",                                \
         "AutoModel.from_pretrained(\"", "\", from_flax=True).save_pretrained(NEW)"
-#define GGUF                                                                                       \
-    "which is llama.cpp's (GGUF). Take the model as it was published, or convert it: ",            \
-        "python3 tools/gguf2safetensors.py ", "/FILE.gguf NEW"
+#define GGUF "a GGUF file, which may be a model: then name the file itself", NULL, NULL
 #define ONNX "which is ONNX. Take the model that it was exported from", NULL, NULL
 
 static const kind kinds[] = {
@@ -235,8 +233,8 @@ static qkv_status not_cached(const char *root, const char *name, qkv_error *erro
     struct stat status;
     qkvi_escape(printable, sizeof printable, name, strlen(name));
     if (stat(name, &status) == 0)
-        return qkvi_error_set(error, QKV_ERR_IO, "'%s' is no folder and no .safetensors file",
-                              printable);
+        return qkvi_error_set(error, QKV_ERR_IO,
+                              "'%s' is no folder and no .safetensors or .gguf file", printable);
     if (!is_model_name(name))
         return qkvi_error_set(error, QKV_ERR_IO, "'%s': no such file or folder", printable);
     qkvi_escape(printable_root, sizeof printable_root, root, strlen(root));

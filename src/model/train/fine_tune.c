@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "model/arch/net.h"
+#include "model/gguf/find.h"
 #include "model/model_impl.h"
 #include "model/store/hub.h"
 #include "model/store/recipe.h"
@@ -60,10 +61,23 @@ static qkv_status take_model(qkvi_trainer *trainer, qkv_model *model, qkv_error 
     return QKV_OK;
 }
 
+/* A run writes the files of its folder again, which a GGUF file does not have. */
+static qkv_status refuse_gguf(const char *path, qkv_error *error) {
+    char *gguf;
+    QKV_TRY(qkvi_gguf_find(path, &gguf, error));
+    if (!gguf) return QKV_OK;
+    free(gguf);
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                          "%s: a GGUF file is not trained from; make a folder of it: python3 "
+                          "tools/gguf2safetensors.py FILE.gguf NEW",
+                          QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
+}
+
 qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error) {
     const char *const path = trainer->options->from;
     char *weights;
     qkv_model *model;
+    QKV_TRY(refuse_gguf(path, error));
     QKV_TRY(qkvi_hub_find(path, &trainer->from, &weights, error));
     free(weights);
     QKV_TRY(qkvi_model_open_to_train(path, &model, error));
