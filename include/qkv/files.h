@@ -158,8 +158,8 @@ typedef struct qkv_tensor_entry {
     /** Escaped for printing, cut at 400 bytes. */
     const char *name;
     /**
-     * "F32", "BF16", "I64" …; of .gguf also "Q4_K" and its like. Types of .npz without a name here are "V2": two
-     * bytes each.
+     * "F32", "BF16", "I64" …; of .gguf also "Q4_K" and its like. Types of .npz without a name here
+     * are "V2": two bytes each.
      */
     const char *type;
     int rank;
@@ -167,10 +167,10 @@ typedef struct qkv_tensor_entry {
 } qkv_tensor_entry;
 
 /**
- * Lists the tensors of a .safetensors file, of all files that a .safetensors.index.json names, of a
- * .npz, or of a GGUF file (a path that ends in .gguf, or ollama:NAME[:TAG]) and those that follow
- * it. Headers are checked first. visit is called in byte order of the names, and an entry lives until
- * it returns.
+ * Lists the tensors of a file: a .safetensors, all files that a .safetensors.index.json names, a
+ * .npz, or a GGUF file with those that follow it. That is a path that ends in .gguf, or
+ * ollama:NAME[:TAG]. Headers are checked first. visit is called in byte order of the names, and an
+ * entry lives until it returns.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
                                                  void (*visit)(void *user,
@@ -191,7 +191,7 @@ typedef struct qkv_key_entry {
 
 /**
  * Lists the keys of a GGUF file, as qkv_tensor_list lists its tensors.
- * @return QKV_OK; the errors of the file; QKV_ERR_ARGUMENT if the path is of no GGUF file; QKV_ERR_MEMORY.
+ * @return QKV_OK; the errors of the file; QKV_ERR_ARGUMENT if it is no GGUF file; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_key_list(const char *path,
                                               void (*visit)(void *user, const qkv_key_entry *entry),

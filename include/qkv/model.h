@@ -261,10 +261,12 @@ QKV_DEFINE_INIT(qkv_model_open_options)
 
 /**
  * Opens a model: a folder with config.json, a .safetensors file or a .safetensors.index.json in
- * one, or a name in the local Hugging Face cache. Weights are in model.safetensors, or in the files
- * that model.safetensors.index.json names. The folder must also have the files of a tokenizer
- * (qkv_tokenizer_open). Nothing is downloaded. Every byte of the files is checked, and messages
- * name the file, the field, the value and the rule.
+ * one, a GGUF file, or a cached Hugging Face name. Weights of a folder are in its
+ * model.safetensors, or in the files of model.safetensors.index.json. It must also have the files
+ * of a tokenizer (qkv_tokenizer_open). A GGUF file is a path that ends in .gguf, a file that begins
+ * with GGUF, or ollama:NAME[:TAG], a model of Ollama's. It has all of a model in it, and its
+ * weights become f32 as they are read. Nothing is downloaded. Every byte of the files is checked,
+ * and messages name the file, the field, the value and the rule.
  *
  *   Memory   that of the parameters in the form in which they are kept, and 1 MiB for each thread
  *            while they are read.
