@@ -160,14 +160,6 @@ static qkv_status read_part(const void *user, const qkvi_stored *tensor, int64_t
 
 /* ---- The set ---------------------------------------------------------------------------------- */
 
-/* As a folder would have it. */
-static qkvi_elem_type stored_type(uint32_t id) {
-    return id == QKVI_GGUF_F16    ? QKVI_F16
-           : id == QKVI_GGUF_BF16 ? QKVI_BF16
-           : id == QKVI_GGUF_F64  ? QKVI_F64
-                                  : QKVI_F32;
-}
-
 static qkv_status check_view(const qkvi_gguf_parts *parts, const qkvi_gguf_view *view,
                              qkv_error *error) {
     const qkvi_gguf_tensor *const tensor = view->tensor;
@@ -186,8 +178,7 @@ static qkv_status check_view(const qkvi_gguf_parts *parts, const qkvi_gguf_view 
 static void describe(const qkvi_gguf_view *view, qkvi_stored *stored) {
     const qkvi_gguf_tensor *const tensor = view->tensor;
     stored->name = view->name;
-    stored->type = stored_type(tensor->type->id);
-    if (view->add != 0) stored->type = QKVI_F32;
+    stored->type = QKVI_F32; /* whatever it is in the file */
     stored->rank = tensor->rank;
     memcpy(stored->shape, tensor->shape, sizeof tensor->shape);
     stored->shape[0] = view->n_rows;
