@@ -13,7 +13,8 @@
 #define SIZES                                                                                      \
     ARCH("llama")                                                                                  \
     KEY("llama.embedding_length")                                                                  \
-    U32("4") KEY("llama.block_count") U32("1") KEY("llama.context_length") U32("8")                \
+    U32("4")                                                                                       \
+    KEY("llama.block_count") U32("1") KEY("llama.context_length") U32("8")                         \
         KEY("llama.feed_forward_length") U32("4") KEY("llama.attention.head_count") U32("2")
 #define LLAMA     SIZES KEY("llama.attention.layer_norm_rms_epsilon") F32("1e-5")
 #define GPT2      LLAMA KEY("tokenizer.ggml.model") TEXT("gpt2") KEY("tokenizer.ggml.pre") TEXT("gpt-2")

@@ -42,6 +42,7 @@ static qkv_status grow_header(reading *r, uint64_t end) {
     file->header = larger;
     const size_t had = file->n_header;
     file->n_header = (size_t)wanted;
+    larger[wanted] = 0; /* a copy of its last string never looks further */
     return qkvi_source_read(&file->source, had, larger + had, (size_t)wanted - had, r->error);
 }
 
