@@ -20,7 +20,7 @@ static const struct {
     unsigned takes;
     struct cli_option option;
 } common_options[] = {
-    { TAKES_MODEL, OPTION_FILE("--model", "DIR|NAME", model, "/ .safetensors") },
+    { TAKES_MODEL, OPTION_FILE("--model", "DIR|NAME", model, "/ .safetensors .gguf") },
     { TAKES_MODEL | TAKES_FINITE, OPTION_FLAG("--check-finite", check_finite) },
     { TAKES_WEIGHTS, OPTION_CHOICE("--weights", "f32|bf16|int8", weights) },
     { TAKES_HEAD, OPTION_FILE("--head", "L.H", head, "@heads") },

@@ -136,6 +136,25 @@ class Writers(unittest.TestCase):
         self.assertTrue(model.generate("the red door", max_new=20).text)
 
 
+class Gguf(unittest.TestCase):
+    path = Writers.models.parent / "tests/golden/gguf/tiny.gguf"
+
+    def test_a_gguf_file(self):
+        model = qkv.load(self.path)
+        self.assertEqual((model.kind, model.architecture, model.n_layers, model.n_heads), ("decoder", "llama", 1, 2))
+        self.assertEqual(model.tokenize("he said").ids.tolist(), [256, 32, 115, 97, 105, 100])
+        self.assertEqual(np.triu(model.look("he said").weights(0, 0), 1).max(), 0)
+
+    def test_what_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cut = pathlib.Path(folder) / "cut.gguf"
+            cut.write_bytes(self.path.read_bytes()[:3000])
+            with self.assertRaisesRegex(qkv.FormatError, "cut.gguf: .* the file ends after"):
+                qkv.load(cut)
+        with self.assertRaisesRegex(qkv.FileError, "Ollama has no model 'no-such-model'"):
+            qkv.load("ollama:no-such-model")
+
+
 class Arrays(unittest.TestCase):
     def setUp(self):
         rng = np.random.default_rng(7)
