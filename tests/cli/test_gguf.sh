@@ -41,6 +41,20 @@ code 0
 same_text() { sed 's/"seconds":[^}]*//' "$1" >"$folder/a" && sed 's/"seconds":[^}]*//' "$2" >"$folder/b" && cmp -s "$folder/a" "$folder/b"; }
 check "another text by another name" same_text "$folder/out" "$folder/by_path"
 
+# SentencePiece with a token before a text, WordPiece with one on either side, and byte-level BPE.
+ids() {
+    run tokenize "$1" --model ../../fuzz/corpus/gguf/$2 --json
+    code 0
+    out_says "{\"ids\":$3,"
+}
+ids "h h" gemma3 "[1,4,4]"
+ids "He hes" bert "[2,4,4,5,3]"
+ids "hehe<end>" gpt2 "[2,2,3]"
+run embed "he" --model ../../fuzz/corpus/gguf/bert
+code 0
+out_says "the last hidden state of the first token"
+err_like "the file does not say whether texts are put in lower case; they are"
+
 # Ollama's folder
 export OLLAMA_MODELS="$folder/ollama"
 digest=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef

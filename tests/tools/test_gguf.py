@@ -253,6 +253,69 @@ class ReadAlone(Files):
                 path, out = self.as_folder(bert(distilled), config, vocab)
                 self.same(path, out, "He said hes.", "he [MASK] said")
 
+    def test_roberta(self):
+        """<s> A </s></s> B </s>; positions begin at 0, as the rows before are cut off."""
+        made = bert()
+        for key in ("model", "tokens", "token_type", "cls_token_id", "seperator_token_id", "padding_token_id", "unknown_token_id", "mask_token_id"):
+            del made.out.kv_data[0]["tokenizer.ggml." + key]
+        from gguf_files import byte_tokens
+        tokens = [*byte_tokens(), "he", "<s>", "</s>"]
+        made.out.add_tokenizer_model("gpt2")
+        made.out.add_tokenizer_pre("roberta-bpe")
+        made.out.add_token_list([*tokens, *(f"[PAD{i}]" for i in range(len(tokens), WORDS))])
+        made.out.add_token_types([1] * 257 + [3, 3] + [5] * (WORDS - len(tokens)))
+        made.out.add_token_merges(["h e"])
+        made.out.add_bos_token_id(257)
+        made.out.add_eos_token_id(258)
+        path = made.write(self.folder)
+        self.assertEqual(json.loads(self.tool("tokenize", "hehe", "--pair", "he", "--json", "--model", path))["ids"],
+                         [257, 256, 256, 258, 258, 256, 258])
+
+    def test_types_that_are_not_computed(self):
+        made = llama(bias=())
+        made.out.add_tensor("blk.0.x.weight", np.zeros((2, 66), np.uint8), raw_dtype=gguf.GGMLQuantizationType.IQ2_XXS)
+        path = made.write(self.folder)
+        self.assertIn("IQ2_XXS blk.0.x.weight  [2,256]", self.tool("info", path))
+        made = llama(bias=())
+        del made.out.tensors[0]["blk.0.ffn_norm.weight"]
+        made.out.add_tensor("blk.0.ffn_norm.weight", np.zeros(66, np.uint8), raw_dtype=gguf.GGMLQuantizationType.IQ2_XXS)
+        done = subprocess.run([TOOL, "tokenize", "he", "--model", made.write(self.folder)], capture_output=True, text=True)
+        self.assertIn("'blk.0.ffn_norm.weight' is of type IQ2_XXS, which is not supported for weights", done.stderr)
+
+    def told(self, made):
+        """What info says of a model."""
+        bare = made.write(self.folder).with_suffix("")
+        bare.unlink(missing_ok=True)
+        bare.symlink_to(bare.with_suffix(".gguf").name)
+        return json.loads(self.tool("info", bare, "--json"))
+
+    def test_scalings_by_keys(self):
+        made = llama()
+        made.out.add_rope_scaling_factor(2.0)  # linear is what an absent type means
+        told = self.told(made)
+        self.assertEqual((told["rope_type"], told["rope_factor"]), ("linear", 2))
+        made = llama()
+        made.out.add_float32("llama.rope.scale_linear", 4.0)
+        self.assertEqual(self.told(made)["rope_factor"], 4)
+        made = llama()
+        made.out.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+        made.out.add_rope_scaling_factor(4.0)
+        self.assertEqual(self.told(made)["rope_type"], "default")
+        made = llama()
+        made.out.add_tensor("rope_freqs.weight", np.ones(DIM // 2, np.float32))
+        self.assertEqual(self.told(made)["rope_type"], "default")
+
+    def test_windows_that_are_absent(self):
+        for arch, sliding in (("gemma2", [0, 2]), ("gemma3", [])):
+            made = gemma(arch)
+            del made.out.kv_data[0][f"{arch}.attention.sliding_window"]
+            self.assertEqual(self.told(made)["sliding_layers"], sliding)
+
+    def test_warnings(self):
+        made = llama()
+        made.out.add_uint32("other.key", 1)
+        self.assertIn("1 key of the file is not used; the first is 'other.key'", self.told(made)["warnings"])
+
     def test_pooling(self):
         made = bert()
         made.out.add_pooling_type(gguf.PoolingType.CLS)
