@@ -26,9 +26,8 @@ static qkv_status open_file(const char *path, qkvi_gguf_parts *parts, qkv_error 
     return QKV_OK;
 }
 
-/* "-00001-of-00003.gguf" */
-static const char pattern[] = "-#####-of-#####.gguf";
-enum { PATTERN = sizeof pattern - 1, NUMBER_AT = 1 };
+/* How the name of a part ends, and where its number is in that. */
+enum { PATTERN = sizeof "-00001-of-00003.gguf" - 1, NUMBER_AT = 1 };
 
 /* Whether a path ends so, with the number of the first file and that count. */
 static bool is_first(const char *path, int64_t count) {

@@ -1,11 +1,12 @@
 /*
- * Blocks of a GGUF file as floats: see types.h. e is the number of an element in its block. Layouts
- * are those of ggml's ggml-common.h, formulas those of ggml-quants.c. memcpy reads what is not
+ * Blocks of a GGUF file as floats: see types.h. e is the number of an element in its block, i in its
+ * group g of 16 or 32, which have a scale of their own. Layouts are those of ggml's ggml-common.h, formulas those of ggml-quants.c. memcpy reads what is not
  * aligned.
  */
 #include "model/gguf/types.h"
 
 #include "core/half.h"
+#include "model/store/elems.h"
 
 static uint16_t u16_at(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
 static uint32_t u32_at(const uint8_t *at) { return u16_at(at) | (uint32_t)u16_at(at + 2) << 16; }
@@ -13,41 +14,58 @@ static float half_at(const uint8_t *at) { return qkvi_f32_of_f16(u16_at(at)); }
 
 /* ---- Plain numbers ---------------------------------------------------------------------------- */
 
-static void f32(const uint8_t *b, float *y) { memcpy(y, b, sizeof *y); }
-static void f16(const uint8_t *b, float *y) { *y = half_at(b); }
-static void bf16(const uint8_t *b, float *y) { *y = qkvi_f32_of_bf16(u16_at(b)); }
-static void f64(const uint8_t *b, float *y) {
-    double value;
-    memcpy(&value, b, sizeof value);
-    *y = (float)value;
-}
+static void f32(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_F32, b, 1, y); }
+static void f16(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_F16, b, 1, y); }
+static void bf16(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_BF16, b, 1, y); }
+static void f64(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_F64, b, 1, y); }
 
 /* ---- Blocks of 32 ----------------------------------------------------------------------------- */
 
-/* Element e of 16 bytes: the low halves are the first 16. */
-static int nibble(const uint8_t *qs, int e) { return qs[e % 16] >> (e / 16 * 4) & 15; }
-static int bit(uint32_t bits, int e) { return (int)(bits >> e & 1); }
+/* 16 bytes: the low halves are the first 16 numbers. */
+static void nibbles(const uint8_t *qs, int8_t q[32]) {
+    for (int i = 0; i < 16; i++) {
+        q[i] = (int8_t)(qs[i] & 15);
+        q[16 + i] = (int8_t)(qs[i] >> 4);
+    }
+}
+
+/* A fifth bit for each. */
+static void add_high(uint32_t bits, int8_t q[32]) {
+    for (int e = 0; e < 32; e++) q[e] = (int8_t)(q[e] | (int)(bits >> e & 1) << 4);
+}
+
+static void scaled(float d, const int8_t q[32], int from, float *y) {
+    for (int e = 0; e < 32; e++) y[e] = d * (float)(q[e] - from);
+}
+
+static void shifted(float d, const int8_t q[32], float m, float *y) {
+    for (int e = 0; e < 32; e++) y[e] = d * (float)q[e] + m;
+}
 
 static void q4_0(const uint8_t *b, float *y) {
-    const float d = half_at(b);
-    for (int e = 0; e < 32; e++) y[e] = d * (float)(nibble(b + 2, e) - 8);
+    int8_t q[32];
+    nibbles(b + 2, q);
+    scaled(half_at(b), q, 8, y);
 }
 
 static void q4_1(const uint8_t *b, float *y) {
-    const float d = half_at(b), m = half_at(b + 2);
-    for (int e = 0; e < 32; e++) y[e] = d * (float)nibble(b + 4, e) + m;
+    int8_t q[32];
+    nibbles(b + 4, q);
+    shifted(half_at(b), q, half_at(b + 2), y);
 }
 
 static void q5_0(const uint8_t *b, float *y) {
-    const float d = half_at(b);
-    const uint32_t high = u32_at(b + 2);
-    for (int e = 0; e < 32; e++) y[e] = d * (float)(nibble(b + 6, e) + 16 * bit(high, e) - 16);
+    int8_t q[32];
+    nibbles(b + 6, q);
+    add_high(u32_at(b + 2), q);
+    scaled(half_at(b), q, 16, y);
 }
 
 static void q5_1(const uint8_t *b, float *y) {
-    const float d = half_at(b), m = half_at(b + 2);
-    const uint32_t high = u32_at(b + 4);
-    for (int e = 0; e < 32; e++) y[e] = d * (float)(nibble(b + 8, e) + 16 * bit(high, e)) + m;
+    int8_t q[32];
+    nibbles(b + 8, q);
+    add_high(u32_at(b + 4), q);
+    shifted(half_at(b), q, half_at(b + 2), y);
 }
 
 static void q8_0(const uint8_t *b, float *y) {
@@ -55,13 +73,18 @@ static void q8_0(const uint8_t *b, float *y) {
     for (int e = 0; e < 32; e++) y[e] = d * (float)(int8_t)b[2 + e];
 }
 
+/* A table of 16 numbers in place of nibbles. */
+static void looked_up(float d, const uint8_t *qs, const int8_t values[16], float *y) {
+    for (int i = 0; i < 16; i++) {
+        y[i] = d * (float)values[qs[i] & 15];
+        y[16 + i] = d * (float)values[qs[i] >> 4];
+    }
+}
+
 static const int8_t iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
                                        1,    13,   25,  38,  53,  69,  89,  113 };
 
-static void iq4_nl(const uint8_t *b, float *y) {
-    const float d = half_at(b);
-    for (int e = 0; e < 32; e++) y[e] = d * (float)iq4_values[nibble(b + 2, e)];
-}
+static void iq4_nl(const uint8_t *b, float *y) { looked_up(half_at(b), b + 2, iq4_values, y); }
 
 /* 2^(exponent - 128), the half of what the byte stands for, as the numbers are doubled. */
 static float mxfp4_scale(uint8_t exponent) {
@@ -71,34 +94,42 @@ static float mxfp4_scale(uint8_t exponent) {
 
 static void mxfp4(const uint8_t *b, float *y) {
     static const int8_t values[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
-    const float d = mxfp4_scale(b[0]);
-    for (int e = 0; e < 32; e++) y[e] = d * (float)values[nibble(b + 1, e)];
+    looked_up(mxfp4_scale(b[0]), b + 1, values, y);
 }
 
 /* ---- Blocks of 256 ---------------------------------------------------------------------------- */
 
-/* Two bits of element e: those of a half lie in its 32 bytes, a quarter of it above the other. */
-static int two_bits(const uint8_t *qs, int e) {
-    return qs[e / 128 * 32 + e % 32] >> (e % 128 / 32 * 2) & 3;
+/* Two bits of each of the 16 numbers of group g: those of a half of the block lie in its 32 bytes, a
+ * quarter of it above the other. */
+static void two_bits(const uint8_t *qs, int g, int8_t q[16]) {
+    const uint8_t *const from = qs + g / 8 * 32 + g % 2 * 16;
+    const int shift = g % 8 / 2 * 2;
+    for (int i = 0; i < 16; i++) q[i] = from[i] >> shift & 3;
 }
 
 static void q2_k(const uint8_t *b, float *y) {
     const uint8_t *const scales = b, *const qs = b + 16;
     const float d = half_at(b + 80), m = half_at(b + 82);
-    for (int e = 0; e < 256; e++) {
-        const int s = scales[e / 16];
-        y[e] = d * (float)(s & 15) * (float)two_bits(qs, e) - m * (float)(s >> 4);
+    for (int g = 0; g < 16; g++) {
+        const float step = d * (float)(scales[g] & 15), from = m * (float)(scales[g] >> 4);
+        int8_t q[16];
+        two_bits(qs, g, q);
+        for (int i = 0; i < 16; i++) y[16 * g + i] = step * (float)q[i] - from;
     }
 }
 
 static void q3_k(const uint8_t *b, float *y) {
     const uint8_t *const high = b, *const qs = b + 32, *const s = b + 96;
     const float d = half_at(b + 108);
-    for (int e = 0; e < 256; e++) {
-        const int g = e / 16;
+    for (int g = 0; g < 16; g++) {
         const int low = s[g % 8] >> (g / 8 * 4) & 15, top = s[8 + g % 4] >> (g / 4 * 2) & 3;
-        const int q = two_bits(qs, e) - (bit(high[e % 32], e / 32) ? 0 : 4);
-        y[e] = d * (float)((low | top << 4) - 32) * (float)q;
+        const float step = d * (float)((low | top << 4) - 32);
+        int8_t q[16];
+        two_bits(qs, g, q);
+        for (int i = 0; i < 16; i++) {
+            const int less = (high[g % 2 * 16 + i] >> (g / 2) & 1) ? 0 : 4;
+            y[16 * g + i] = step * (float)(q[i] - less);
+        }
     }
 }
 
@@ -117,7 +148,7 @@ static void q45_k(const uint8_t *b, const uint8_t *high, const uint8_t *qs, floa
         const float step = d * (float)scale, from = m * (float)least;
         for (int i = 0; i < 32; i++) {
             const int q = qs[32 * (g / 2) + i] >> (g % 2 * 4) & 15;
-            y[32 * g + i] = step * (float)(q + (high ? 16 * bit(high[i], g) : 0)) - from;
+            y[32 * g + i] = step * (float)(q | (high ? (high[i] >> g & 1) << 4 : 0)) - from;
         }
     }
 }
@@ -126,24 +157,26 @@ static void q4_k(const uint8_t *b, float *y) { q45_k(b, NULL, b + 16, y); }
 static void q5_k(const uint8_t *b, float *y) { q45_k(b, b + 16, b + 48, y); }
 
 static void q6_k(const uint8_t *b, float *y) {
-    const uint8_t *const low = b, *const high = b + 128, *const scales = b + 192;
+    const uint8_t *const scales = b + 192;
     const float d = half_at(b + 208);
-    for (int e = 0; e < 256; e++) {
-        const int half = e / 128, l = e / 32 % 4, i = e % 32;
-        const int nib = low[64 * half + 32 * (l & 1) + i] >> (l / 2 * 4) & 15;
-        const int q = (nib | (high[32 * half + i] >> (2 * l) & 3) << 4) - 32;
-        y[e] = d * (float)(int8_t)scales[8 * half + 2 * l + i / 16] * (float)q;
+    for (int g = 0; g < 16; g++) { /* of 16 numbers, half of a quarter l of a half of the block */
+        const int half = g / 8, l = g % 8 / 2, first = g % 2 * 16;
+        const uint8_t *const low = b + 64 * half + 32 * (l & 1) + first;
+        const uint8_t *const high = b + 128 + 32 * half + first;
+        const float step = d * (float)(int8_t)scales[g];
+        for (int i = 0; i < 16; i++) {
+            const int q = (low[i] >> (l / 2 * 4) & 15) | (high[i] >> (2 * l) & 3) << 4;
+            y[16 * g + i] = step * (float)(q - 32);
+        }
     }
 }
 
 static void iq4_xs(const uint8_t *b, float *y) {
-    const uint8_t *const low = b + 4, *const qs = b + 8;
     const float d = half_at(b);
     const int high = u16_at(b + 2);
-    for (int e = 0; e < 256; e++) {
-        const int g = e / 32;
-        const int scale = ((low[g / 2] >> (g % 2 * 4) & 15) | (high >> (2 * g) & 3) << 4) - 32;
-        y[e] = d * (float)scale * (float)iq4_values[nibble(qs + 16 * g, e % 32)];
+    for (int g = 0; g < 8; g++) {
+        const int scale = ((b[4 + g / 2] >> (g % 2 * 4) & 15) | (high >> (2 * g) & 3) << 4) - 32;
+        looked_up(d * (float)scale, b + 8 + 16 * g, iq4_values, y + 32 * g);
     }
 }
 
@@ -194,8 +227,22 @@ const qkvi_gguf_type *qkvi_gguf_type_of(uint32_t id) {
     return NULL;
 }
 
+/* Numbers that are no blocks all at once. */
+static bool plain_type(uint32_t id, qkvi_elem_type *type) {
+    *type = id == QKVI_GGUF_F16    ? QKVI_F16
+            : id == QKVI_GGUF_BF16 ? QKVI_BF16
+            : id == QKVI_GGUF_F64  ? QKVI_F64
+                                   : QKVI_F32;
+    return id == QKVI_GGUF_F32 || *type != QKVI_F32;
+}
+
 void qkvi_gguf_to_f32(const qkvi_gguf_type *type, const uint8_t *blocks, size_t n_blocks,
                       float *values) {
+    qkvi_elem_type plain;
+    if (plain_type(type->id, &plain)) {
+        qkvi_elems_to_f32(plain, blocks, n_blocks, values);
+        return;
+    }
     for (size_t b = 0; b < n_blocks; b++)
         type->to_f32(blocks + b * (size_t)type->n_bytes, values + b * (size_t)type->n_elems);
 }

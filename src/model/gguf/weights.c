@@ -45,33 +45,40 @@ typedef struct reading {
     qkv_error *error;
 } reading;
 
-/* Elements [first, first + n) of the stored tensor, in their order there. */
+/* n elements of a block from element `from` on. */
+static void take_of_block(const qkvi_gguf_type *type, const uint8_t *block, size_t from, size_t n,
+                          float *to) {
+    float values[QKVI_GGUF_MAX_BLOCK];
+    type->to_f32(block, values);
+    memcpy(to, values + from, n * sizeof *to);
+}
+
+/* Elements [first, first + n) of the stored tensor, in their order there: whole blocks at once, and parts of the
+ * first and of the last. */
 static qkv_status read_run(const reading *r, uint64_t first, size_t n, float *to) {
     const qkvi_gguf_tensor *const tensor = r->view->tensor;
     const qkvi_gguf_type *const type = tensor->type;
-    const uint64_t width = (uint64_t)type->n_elems, bytes = (uint64_t)type->n_bytes;
+    const size_t width = (size_t)type->n_elems, bytes = (size_t)type->n_bytes;
     const size_t most = CHUNK_BYTES / bytes;
-    float block[QKVI_GGUF_MAX_BLOCK];
     while (n > 0) {
-        const uint64_t begin = first / width, skip = first % width;
-        const size_t wanted = (size_t)((skip + n + width - 1) / width);
+        const uint64_t begin = first / width;
+        const size_t skip = (size_t)(first % width), wanted = (skip + n + width - 1) / width;
         const size_t n_blocks = wanted < most ? wanted : most;
         QKV_TRY(qkvi_source_read(r->source, tensor->begin + begin * bytes, r->bytes,
                                  n_blocks * bytes, r->error));
-        for (size_t b = 0; b < n_blocks && n > 0; b++) {
-            const size_t from = b == 0 ? (size_t)skip : 0;
-            const size_t left = (size_t)width - from, some = left < n ? left : n;
-            const uint8_t *const at = r->bytes + b * bytes;
-            if (some == width) {
-                type->to_f32(at, to);
-            } else {
-                type->to_f32(at, block);
-                memcpy(to, block + from, some * sizeof *to);
-            }
-            to += some;
-            n -= some;
-            first += some;
+        const size_t head = skip == 0 ? 0 : width - skip < n ? width - skip : n;
+        if (head > 0) take_of_block(type, r->bytes, skip, head, to);
+        const size_t used = head > 0, left = n - head, room = n_blocks - used;
+        const size_t whole = left / width < room ? left / width : room;
+        qkvi_gguf_to_f32(type, r->bytes + used * bytes, whole, to + head);
+        size_t done = head + whole * width;
+        if (used + whole < n_blocks) { /* the last block, of which less is wanted */
+            take_of_block(type, r->bytes + (used + whole) * bytes, 0, n - done, to + done);
+            done = n;
         }
+        to += done;
+        first += done;
+        n -= done;
     }
     return QKV_OK;
 }
