@@ -532,7 +532,7 @@ static void test_cache(void **state) {
     expect_none("unit_store_config_owner/name", QKV_ERR_IO, "to download it: hf download unit_");
     make_file(cache, "plain", "");
     join(path, cache, "plain");
-    expect_none(path, QKV_ERR_IO, "plain' is no folder and no .safetensors file");
+    expect_none(path, QKV_ERR_IO, "plain' is no folder and no .safetensors or .gguf file");
     remove(path);
     make_directory(cache, "models--org--name");
     join(repository, cache, "models--org--name");
