@@ -5,23 +5,21 @@
 
 /* ---- Models ----------------------------------------------------------------------------------- */
 
-#define TEXT(text) " 4:8 s:" text
-#define F32(x)     " 4:6 f:" x
-#define WORDS_INFO " T s:token_embd.weight 4:2 8:4 8:2 4:0 8:0"
-#define WORDS_DATA " a:32 z:32"
-#define ARCH(name) "G" KEY("general.architecture") TEXT(name)
-#define SIZES                                                                                      \
-    ARCH("llama")                                                                                  \
-    KEY("llama.embedding_length")                                                                  \
-    U32("4")                                                                                       \
-    KEY("llama.block_count") U32("1") KEY("llama.context_length") U32("8")                         \
-        KEY("llama.feed_forward_length") U32("4") KEY("llama.attention.head_count") U32("2")
-#define LLAMA     SIZES KEY("llama.attention.layer_norm_rms_epsilon") F32("1e-5")
-#define GPT2      LLAMA KEY("tokenizer.ggml.model") TEXT("gpt2") KEY("tokenizer.ggml.pre") TEXT("gpt-2")
-#define SPM       LLAMA KEY("tokenizer.ggml.model") TEXT("llama")
-#define TOKENS(n) KEY("tokenizer.ggml.tokens") " 4:9 4:8 8:" n
-#define AB        TOKENS("2") " s:a s:b"
-#define REFUSED   WORDS_INFO WORDS_DATA
+#define TEXT(text)   " 4:8 s:" text
+#define F32(x)       " 4:6 f:" x
+#define WORDS_INFO   " T s:token_embd.weight 4:2 8:4 8:2 4:0 8:0"
+#define WORDS_DATA   " a:32 z:32"
+#define ARCH(name)   "G" KEY("general.architecture") TEXT(name)
+#define SIZE(key, n) KEY("llama." key) U32(n)
+#define WIDTH        ARCH("llama") SIZE("embedding_length", "4") SIZE("block_count", "1")
+#define LENGTHS      WIDTH SIZE("context_length", "8") SIZE("feed_forward_length", "4")
+#define SIZES        LENGTHS SIZE("attention.head_count", "2")
+#define LLAMA        SIZES KEY("llama.attention.layer_norm_rms_epsilon") F32("1e-5")
+#define GPT2         LLAMA KEY("tokenizer.ggml.model") TEXT("gpt2") KEY("tokenizer.ggml.pre") TEXT("gpt-2")
+#define SPM          LLAMA KEY("tokenizer.ggml.model") TEXT("llama")
+#define TOKENS(n)    KEY("tokenizer.ggml.tokens") " 4:9 4:8 8:" n
+#define AB           TOKENS("2") " s:a s:b"
+#define REFUSED      WORDS_INFO WORDS_DATA
 
 static const hostile_file models[] = {
     { "GG06", "no architecture", QKV_ERR_FORMAT, "key 'general.architecture' is missing",
@@ -46,14 +44,10 @@ static const hostile_file models[] = {
     { "GG06", "a size that is a float", QKV_ERR_FORMAT, "is of type f32, not an integer",
       WORDS(ARCH("llama") KEY("llama.embedding_length") F32("4") REFUSED) },
     { "GG06", "heads that differ", QKV_ERR_UNSUPPORTED, "differs from layer to layer",
-      WORDS(ARCH("llama") KEY("llama.embedding_length") U32("4") KEY("llama.block_count") U32("1")
-                KEY("llama.context_length") U32("8") KEY("llama.feed_forward_length") U32("4")
-                    KEY("llama.attention.head_count") " 4:9 4:5 8:2 4:2 4:1" REFUSED) },
+      WORDS(LENGTHS KEY("llama.attention.head_count") " 4:9 4:5 8:2 4:2 4:1" REFUSED) },
     { "GG06", "heads that are strings", QKV_ERR_FORMAT,
       "is of type array of string, not of integers",
-      WORDS(ARCH("llama") KEY("llama.embedding_length") U32("4") KEY("llama.block_count") U32("1")
-                KEY("llama.context_length") U32("8") KEY("llama.feed_forward_length") U32("4")
-                    KEY("llama.attention.head_count") " 4:9 4:8 8:1 s:a" REFUSED) },
+      WORDS(LENGTHS KEY("llama.attention.head_count") " 4:9 4:8 8:1 s:a" REFUSED) },
     { "GG06", "no epsilon", QKV_ERR_FORMAT,
       "key 'llama.attention.layer_norm_rms_epsilon' is missing", WORDS(SIZES REFUSED) },
     { "GG06", "an epsilon that is NaN", QKV_ERR_FORMAT, "is not finite",
