@@ -465,7 +465,8 @@ static void test_other_formats(void **state) {
         const char *first, *second; /* files; "/": a folder */
         const char *says;
     } cases[] = {
-        { "model-q4.gguf", "config.json", "holds only model-q4.gguf, a GGUF file, which may be a model: then name" },
+        { "model-q4.gguf", "config.json",
+          "holds only model-q4.gguf, a GGUF file, which may be a model: then name" },
         { "adapter_model.safetensors", "adapter_config.json",
           "holds only adapter_config.json, an adapter (LoRA)" },
         { "adapter_model.safetensors", "README.md",
