@@ -1,7 +1,7 @@
 /*
  * Blocks of a GGUF file as floats: see types.h. e is the number of an element in its block, i in its
- * group g of 16 or 32, which have a scale of their own. Layouts are those of ggml's ggml-common.h, formulas those of ggml-quants.c. memcpy reads what is not
- * aligned.
+ * group g of 16 or 32, which have a scale of their own. Layouts are those of ggml's ggml-common.h,
+ * formulas those of ggml-quants.c. memcpy reads what is not aligned.
  */
 #include "model/gguf/types.h"
 
