@@ -14,6 +14,7 @@ allowed() {
     cli/look/json.c | cli/look/make.c | cli/look/findings.c | cli/look/page_lens.c | cli/look/page_groups.c) return 0 ;; # probabilities and perplexity from logarithms
     cli/train/eval_*.c) return 0 ;;                            # perplexity from a loss
     cli/explain/scale.c) return 0 ;;                           # ln n, the largest entropy that a row can have
+    cli/explain/scores.c) return 0 ;;                          # lse and entropy, of sums and weights of qkv_inspect_vectors
     cli/explain/example.c) return 0 ;;                         # shows that exp(1000) overflows a float
     cli/lookup/text.c) return 0 ;;                             # e^entropy: how many rows are alike
     cli/model/translate_align.c) return 0 ;;                   # a mean over heads of qkv_run_weights

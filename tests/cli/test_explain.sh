@@ -122,7 +122,7 @@ out_like '^    2  1.000 .* 0.090 '
 for scores in "1,,2" "1,nan" "inf" "1e39" "1 2" "x" "1,2,"; do
     run explain --scores "$scores"
     code 2
-    err_like "^qkv explain: --scores: '.*', number [0-9]*, is no number that a float can hold, nor -inf"
+    err_like "^qkv explain: --scores: '.*', number [0-9]*, is no number from -1e38 to 1e38, nor -inf"
 done
 usage explain "--scores: all are -inf, so no key is seen: there are no weights" explain --scores=-inf,-inf
 usage explain "--scores: more than 100" explain --scores "$(seq -s , 101)"

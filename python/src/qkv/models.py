@@ -297,6 +297,6 @@ class Model(NoCopies):
 def load(folder: str | pathlib.Path | None = None, *, weights: Literal["f32", "bf16", "int8"] = "f32",
          context: Context | None = None) -> Model:
     """Opens a model: a folder of transformers, a GGUF file, `ollama:NAME[:TAG]`, a name in the local Hugging Face
-    cache, or None for the small English encoder of this package. Nothing is downloaded. `weights="bf16"` keeps linear layers in half the memory,
-    `weights="int8"` in about a quarter."""
+    cache, or None for the small English encoder of this package. Nothing is downloaded. `weights="bf16"` keeps linear
+    layers in half the memory, `weights="int8"` in about a quarter."""
     return Model(folder, weights=weights, context=context)
