@@ -26,30 +26,29 @@ bool shared_is_ours(const char *name) {
     return is_inside(name) && (begins(name, "examples/") || begins(name, "models/"));
 }
 
-/* A tool that was built and not installed runs within its source, which has the headers. */
-static int is_in_source(char *folder, const char *name, char room[SHARED_ROOM]) {
-    if (!shared_is_ours(name)) return 0;
-    for (char *slash; (slash = strrchr(folder, '/'));) {
+/*
+ * Up from the tool: beside PREFIX/bin/qkv; or in the source, which has the headers, where a tool that was
+ * built and not installed lies within it.
+ */
+static int is_above(char *tool, const char *name, char room[SHARED_ROOM]) {
+    char *slash;
+    for (int up = 1; (slash = strrchr(tool, '/')); up++) {
         *slash = '\0';
-        if (is_at(folder, "include/qkv/", "qkv.h", room) && is_at(folder, "", name, room)) return 1;
+        if (up == 2 && is_at(tool, "share/qkv/", name, room)) return 1;
+        if (shared_is_ours(name) && is_at(tool, "include/qkv/", "qkv.h", room) &&
+            is_at(tool, "", name, room))
+            return 1;
     }
     return 0;
 }
 
 const char *shared_path(const char *name, char room[SHARED_ROOM]) {
-    char tool[SHARED_ROOM], prefix[SHARED_ROOM];
+    char tool[SHARED_ROOM];
     if (!is_inside(name) || access(name, F_OK) == 0) return name;
     const ssize_t n = readlink("/proc/self/exe", tool, sizeof tool - 1);
     if (n <= 0) return name;
     tool[n] = '\0';
-    strcpy(prefix, tool);
-    for (int up = 0; up < 2; up++) { /* PREFIX/bin/qkv */
-        char *const slash = strrchr(prefix, '/');
-        if (!slash) return name;
-        *slash = '\0';
-    }
-    if (is_at(prefix, "share/qkv/", name, room) || is_in_source(tool, name, room)) return room;
-    return name;
+    return is_above(tool, name, room) ? room : name;
 }
 
 const char *shared_copy(const char *name) {
