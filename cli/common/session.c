@@ -74,11 +74,11 @@ static const char *model_name(const struct cli_common *common) {
 }
 
 /* The embedded model's folder in the source: an installation has no such folder. */
+#define EMBEDDED "models/default"
+
 bool session_names_embedded(const char *name) {
-    static const char folder[] = "models/default";
-    const size_t n = sizeof folder - 1;
-    if (strncmp(name, folder, n) != 0 || (name[n] && strcmp(name + n, "/") != 0)) return false;
-    return access("models/default/config.json", F_OK) != 0;
+    const bool is = strcmp(name, EMBEDDED) == 0 || strcmp(name, EMBEDDED "/") == 0;
+    return is && access(EMBEDDED "/config.json", F_OK) != 0;
 }
 
 static int open_model(struct session *session) {

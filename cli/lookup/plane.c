@@ -49,8 +49,8 @@ static void describe(const struct lookup *l, const double explained[2], struct c
                     "which explain %.1f %% + %.1f %% of the variance.",
                     l->dim, 100 * explained[0], 100 * explained[1]);
     char *const shown = term_escape(l->queries[0], strlen(l->queries[0]));
-    caption_add(caption, " Lines go from %.60s to its largest weights, 0.01 and more.",
-                shown ? shown : "the first query");
+    caption_add(caption, " Lines go from %.60s to its largest weights, %g and more.",
+                shown ? shown : "the first query", QKV_LEAST_LINE);
     free(shown);
 }
 

@@ -126,7 +126,7 @@ static void add_lines(const struct map *map, struct caption *text) {
     if (map->query < 0) return;
     const int64_t nearest = map_nearest_key(map, map->query);
     int64_t n_drawn = 0; /* they fall; of smaller ones pictures have no line */
-    while (n_drawn < map->n_lines && map->weights[n_drawn] >= 0.01) n_drawn++;
+    while (n_drawn < map->n_lines && map->weights[n_drawn] >= QKV_LEAST_LINE) n_drawn++;
     if (n_drawn > 0) {
         char many[40] = " A line: the key";
         if (n_drawn > 1) snprintf(many, sizeof many, " Lines: the %" PRId64 " keys", n_drawn);

@@ -76,49 +76,48 @@ int info_tensors(const char *path, const struct cli_common *common) {
 
 /* ---- A GGUF file ------------------------------------------------------------------------------ */
 
-struct key_listing {
-    json_t *keys; /* NULL: print */
-};
-
+/* user: a list of JSON; NULL: print. */
 static void tell_key(void *user, const qkv_key_entry *entry) {
-    struct key_listing *listing = user;
-    if (listing->keys)
-        json_array_append_new(listing->keys,
-                              json_pack("{s:o,s:s,s:I,s:o}", "name", json_text(entry->name), "type",
-                                        entry->type, "n", (json_int_t)entry->n, "value",
-                                        json_text(entry->text)));
+    if (user)
+        json_array_append_new(user, json_pack("{s:o,s:s,s:I,s:o}", "name", json_text(entry->name),
+                                              "type", entry->type, "n", (json_int_t)entry->n,
+                                              "value", json_text(entry->text)));
     else if (strncmp(entry->type, "array", 5) == 0)
         printf("%s = %s  (%s, %" PRId64 ")\n", entry->name, entry->text, entry->type, entry->n);
     else
         printf("%s = %s\n", entry->name, entry->text);
 }
 
-/* Numbers of all tensors: as floats they are what opening needs. */
-static void add_numbers(void *user, const qkv_tensor_entry *entry) {
-    int64_t *const n = user, product = 1;
-    for (int d = 0; d < entry->rank; d++) product *= entry->shape[d];
-    *n += product;
+struct weight_listing {
+    struct tensor_listing tensors;
+    int64_t n_numbers; /* of all: as floats they are what opening needs */
+};
+
+static void tell_weight(void *user, const qkv_tensor_entry *entry) {
+    struct weight_listing *listing = user;
+    int64_t n = 1;
+    for (int d = 0; d < entry->rank; d++) n *= entry->shape[d];
+    listing->n_numbers += n;
+    tell_entry(&listing->tensors, entry);
 }
 
 int info_gguf(const char *name, const struct cli_common *common) {
-    struct tensor_listing tensors = { .list = common->json ? json_array() : NULL };
-    struct key_listing keys = { .keys = common->json ? json_array() : NULL };
+    json_t *const keys = common->json ? json_array() : NULL;
+    struct weight_listing weights = { .tensors.list = common->json ? json_array() : NULL };
     qkv_error error;
-    int64_t n_numbers = 0;
-    qkv_status status = qkv_key_list(name, tell_key, &keys, &error);
+    qkv_status status = qkv_key_list(name, tell_key, keys, &error);
     if (status == QKV_OK && !common->json) putchar('\n');
-    if (status == QKV_OK) status = qkv_tensor_list(name, tell_entry, &tensors, &error);
-    if (status == QKV_OK) status = qkv_tensor_list(name, add_numbers, &n_numbers, &error);
+    if (status == QKV_OK) status = qkv_tensor_list(name, tell_weight, &weights, &error);
     if (status != QKV_OK) {
-        json_decref(keys.keys);
-        json_decref(tensors.list);
+        json_decref(keys);
+        json_decref(weights.tensors.list);
         return cli_fail("%s", error.message);
     }
-    const int64_t bytes = n_numbers * (int64_t)sizeof(float);
+    const int64_t bytes = weights.n_numbers * (int64_t)sizeof(float);
     if (common->json)
-        return json_emit(json_pack("{s:o,s:o,s:I}", "keys", keys.keys, "tensors", tensors.list,
+        return json_emit(json_pack("{s:o,s:o,s:I}", "keys", keys, "tensors", weights.tensors.list,
                                    "opened_bytes", (json_int_t)bytes));
     printf("%" PRId64 " tensors of %" PRId64 " numbers; opened as f32 they take %.1f MB\n",
-           tensors.n_tensors, n_numbers, (double)bytes / 1e6);
+           weights.tensors.n_tensors, weights.n_numbers, (double)bytes / 1e6);
     return EXIT_OK;
 }

@@ -3,6 +3,7 @@
  * so that what it still sends does not take the answer away. Each step has a time limit.
  */
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,7 @@ static void answer_whole(struct connection *connection, struct server *server,
         connection_answer(connection, &answer);
     } else {
         connection->phase = CONNECTION_WAITS;
+        connection->until = INFINITY;
         connection->number = server->n_waited++;
     }
 }
@@ -207,13 +209,11 @@ bool connection_waits(struct connection *connection) {
 }
 
 void connection_step(struct connection *connection, struct server *server) {
-    if (connection_waits(connection)) return; /* without a limit of time */
+    if (connection_waits(connection)) return;
     if (connection->phase == CONNECTION_READS) read_some(connection, server);
     if (connection->phase == CONNECTION_WRITES) write_some(connection);
     if (connection->phase == CONNECTION_ENDS) drop_some(connection);
-    if (connection->phase == CONNECTION_FREE || connection->phase == CONNECTION_WAITS ||
-        cli_seconds() < connection->until)
-        return;
+    if (connection->phase == CONNECTION_FREE || cli_seconds() < connection->until) return;
     /* a request that stopped in its middle is told so */
     if (connection->phase == CONNECTION_READS && connection->n_in > 0)
         refuse(connection, 408);

@@ -276,6 +276,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_view_received_write(const qkv_head_profile 
 QKV_API QKV_NODISCARD qkv_status qkv_view_offsets_write(const qkv_head_profile *profile,
                                                         const char *path, qkv_error *error);
 
+/** Of a map of points: lines of a smaller weight are not drawn. */
+#define QKV_LEAST_LINE 0.01
+
 /**
  * Points in the plane: queries are discs, keys are triangles, and both axes have one scale.
  *
@@ -299,7 +302,7 @@ typedef struct qkv_point_map {
     int64_t from;
     /* [n_lines]: keys. */
     const int64_t *to;
-    /* [n_lines]: 0 to 1. Lines are as wide as their weights; below 0.01 there is none. */
+    /* [n_lines]: 0 to 1. Lines are as wide as their weights, from QKV_LEAST_LINE on. */
     const double *weights;
     const char *title, *caption;
     qkv_theme theme;

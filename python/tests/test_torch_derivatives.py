@@ -99,7 +99,7 @@ ENTRIES = {
 
 if importlib.util.find_spec("transformers") is not None:
     import qkv.transformers
-    from qkv.rules import RuleMask, Rules
+    from qkv.rules import RuleMask, Visibility
 
     class Module(torch.nn.Module):
         is_causal = True
@@ -107,7 +107,7 @@ if importlib.util.find_spec("transformers") is not None:
     def of_transformers(q, k, v, mask=None, **more):
         return qkv.transformers.attention(Module(), q, k, v, mask, **more)[0].transpose(1, 2)
 
-    RULES = Rules(1, LEN_Q, LEN_K, causal=True, q_offset=2, window=(3, -1))
+    RULES = Visibility(1, LEN_Q, LEN_K, causal=True, q_offset=2, window=(3, -1))
     ENTRIES.update({
         "transformers": (of_transformers, lambda q, k, v: textbook(q, k, v, seen=LOWER), False),
         "transformers rules": (lambda q, k, v: of_transformers(q, k, v, RuleMask(RULES), s_aux=SINKS),

@@ -277,7 +277,7 @@ qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const void *q, cons
                              const float *lse, const qkvi_rectangle *r,
                              const qkv_call_options *call, qkvi_columns_problem *x, qkv_error *e) {
     qkvi_arrays all = { .count = 0 };
-    *x = (qkvi_columns_problem){ .all = true };
+    *x = (qkvi_columns_problem){ .all = false };
     QKV_TRY(read_desc(desc, x, e));
     QKV_TRY(check_rectangle(&x->p, r, e));
     QKV_TRY(qkvi_add_workspace(&all, call, e));

@@ -6,8 +6,8 @@
  *     scores of 32 keys (attend_scores.h)   x = s c - lse log2 e   p = 2^min(x, 0)   sums over queries
  *
  * Keys are in lanes, so that sums over queries need no shuffles: a chain over the rows in floats, and
- * these into doubles. What needs p in another direction (diagonals, tiles, the caller himself) finds
- * the block in scratch->s.
+ * these into doubles. What needs p in another direction (diagonals, tiles) finds the block in
+ * scratch->s. Weights that are shown have sums of their own (tmpl/columns_weights.h).
  */
 #ifndef QKVI_KERNELS_COLUMNS_H
 #define QKVI_KERNELS_COLUMNS_H

@@ -84,7 +84,9 @@ static double radius_of(const struct drawing *d, int64_t i) {
 }
 
 /* A line is as wide as its weight says; one of nearly no weight would look like one of some. */
-static int is_drawn(const qkv_point_map *map, int64_t line) { return map->weights[line] >= 0.01; }
+static int is_drawn(const qkv_point_map *map, int64_t line) {
+    return map->weights[line] >= QKV_LEAST_LINE;
+}
 static double line_width(double weight) { return 0.5 + 9 * weight; }
 
 /* ---- Where labels find room ------------------------------------------------------------------ */

@@ -156,13 +156,14 @@ def no_such(what: str, name: Any, known: Sequence[str]) -> str:
     return f"{what} has no {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; it has {', '.join(known)}"
 
 
-def refuse_unknown(call: str, given: Mapping[str, Any], known: Iterable[str] = RULES, more: Iterable[str] = (),
+def refuse_unknown(call: str, given: Mapping[str, Any], known: frozenset[str] = RULES, more: Iterable[str] = (),
                    others: Mapping[str, str] = OTHERS) -> None:
-    """Refuses a keyword that is neither in `known` nor in `more`."""
-    if not given.keys() <= (all_known := {*known, *more}):
-        name = next(name for name in given if name not in all_known)
-        hints = {other: hint for other, hint in others.items() if _is_there(hint, all_known)}
-        raise unknown(call, name, given[name], all_known, hints)
+    """Refuses a keyword that is not in `known`. `more` has those of the call itself, which are never given here."""
+    if given.keys() <= known:
+        return
+    name, all_known = next(name for name in given if name not in known), {*known, *more}
+    hints = {other: hint for other, hint in others.items() if _is_there(hint, all_known)}
+    raise unknown(call, name, given[name], all_known, hints)
 
 
 def _is_there(hint: str, known: set[str]) -> bool:
@@ -178,9 +179,7 @@ def keywords(call: str, others: Mapping[str, str] = OTHERS) -> Callable[[Functio
 
         @functools.wraps(function)
         def checked(*arguments: Any, **given: Any) -> Any:
-            for name in given:
-                if name not in known:
-                    refuse_unknown(call, given, known, (), others)
+            refuse_unknown(call, given, known, (), others)
             return function(*arguments, **given)
 
         made: Any = checked

@@ -17,6 +17,7 @@ from .checked import integer, text, texts
 from .checked import places as places_of
 from .errors import ArgumentError, ErrorText, UnsupportedError
 from .overview import height_of
+from .picture import visible
 
 if TYPE_CHECKING:
     from .heads import Heads
@@ -169,26 +170,14 @@ def _confidence(part: Heads, index: int) -> float:
     return float(lib.qkv_heads_value(lib.qkv_heads_numbers(part._handle, index), b"confidence"))
 
 
-def _keys_seen(part: Heads, index: int) -> np.ndarray[Any, Any]:
-    """How many keys each query of a head may see, [queries]."""
-    desc = _c.qkv_attention_desc.from_address(part._view(index).desc)
-    i = np.arange(part.n_queries) + part._q_offset
-    first, last = np.zeros(part.n_queries, np.int64), np.full(part.n_queries, part.n_keys - 1)
-    if part.causal:
-        last = np.minimum(last, i)
-    if desc.flags & _c.QKV_SET_WINDOW:
-        first = np.maximum(first, i - desc.window_left) if desc.window_left >= 0 else first
-        last = np.minimum(last, i + desc.window_right) if desc.window_right >= 0 else last
-    return np.maximum(last - first + 1, 0)
-
-
 def _first_query(part: Heads, index: int) -> int:
     """The query that a page shows first; -1: the page's own choice, the first one that is not special.
 
     Where that one sees a single key, all its weight is there, and says nothing: then it is the query that looks most
     sharply at another token.
     """
-    n_keys = _keys_seen(part, index)
+    first, end = visible(part, index)
+    n_keys = end - first
     ordinary = np.ones(part.n_queries, np.bool_)
     if part._special is not None and part.one_text:
         ordinary = part._special[part._q_offset:part._q_offset + part.n_queries] == 0

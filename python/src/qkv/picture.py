@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _c
-from ._library import init
+from ._library import init, lib
 from .checked import integer, texts
 from .checked import path as path_of
 from .checked import places as places_of
@@ -41,17 +41,19 @@ def _view(name_of: str) -> Any:
     return _loaded[name_of]
 
 
+def visible(heads: Heads, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Where the keys that each query of a head may see begin and end, [queries] each."""
+    desc, bounds, error = heads._view(index).desc, np.zeros((heads.n_queries, 2), np.int64), ErrorText()
+    for i, row in enumerate(bounds.ctypes.data + 16 * np.arange(heads.n_queries)):
+        error.check(lib.qkv_attention_visible_keys(desc, 0, i, 0, int(row), int(row) + 8, error.pointer))
+    return bounds[:, 0], bounds[:, 1]
+
+
 def sees(heads: Heads, index: int = 0) -> np.ndarray[Any, Any]:
     """[queries, keys] of bools: which keys a query of a head may see."""
-    desc = _c.qkv_attention_desc.from_address(heads._view(index).desc)
-    i, j = np.arange(heads.n_queries)[:, None] + heads._q_offset, np.arange(heads.n_keys)[None]
-    made = np.ones((heads.n_queries, heads.n_keys), dtype=np.bool_)
-    if heads.causal:
-        made &= j <= i
-    if desc.flags & _c.QKV_SET_WINDOW:
-        made &= (j >= i - desc.window_left) if desc.window_left >= 0 else True
-        made &= (j <= i + desc.window_right) if desc.window_right >= 0 else True
-    return made
+    first, end = visible(heads, index)
+    j = np.arange(heads.n_keys)
+    return (j >= first[:, None]) & (j < end[:, None])
 
 
 PALETTES = ("qkv", "viridis", "cividis", "greys")

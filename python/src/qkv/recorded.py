@@ -16,7 +16,7 @@ from ._library import lib
 from .arrays import apart
 from .checked import texts
 from .errors import UnsupportedError
-from .rules import Rules
+from .rules import Visibility
 
 Array = np.ndarray[Any, Any]
 ROWS = ("entropy", "largest", "effective_keys")
@@ -94,7 +94,7 @@ def _shown(name: str) -> str:
 class Layer:
     """What one attention module did in one run. Arrays have the whole batch."""
 
-    def __init__(self, which: str, index: int, name: str, rules: Rules, query: Any, key: Any,
+    def __init__(self, which: str, index: int, name: str, rules: Visibility, query: Any, key: Any,
                  scores: dict[str, Any]) -> None:
         self.which, self.index, self.name = which, index, name
         self.causal, self.window = rules.causal, rules.window
@@ -119,7 +119,7 @@ class Layer:
     def n_keys(self) -> int:
         return self.first + self.n_rows if self.one_text else int(self._seen[0].shape[1])
 
-    def continues(self, rules: Rules, key: Any) -> None:
+    def continues(self, rules: Visibility, key: Any) -> None:
         """Says an error if a call does not go on where the last one ended."""
         rows = self.last_key
         if not self.one_text or rows is None:
@@ -135,7 +135,7 @@ class Layer:
             raise UnsupportedError("the cache's rows are in another order than before, as beam search leaves them: "
                                    "qkv.inspect joins greedy search and sampling only, so pass num_beams=1")
 
-    def add_seen(self, rules: Rules, query: Any, key: Any) -> None:
+    def add_seen(self, rules: Visibility, query: Any, key: Any) -> None:
         """Which keys are tokens, and which are padding."""
         first, n = rules.q_offset, query.shape[2]
         if not self.one_text:
@@ -157,7 +157,7 @@ class Layer:
 
     # ---- Queries and keys ----
 
-    def add_arrays(self, rules: Rules, query: Any, key: Any, scores: dict[str, Any]) -> None:
+    def add_arrays(self, rules: Visibility, query: Any, key: Any, scores: dict[str, Any]) -> None:
         first, n = rules.q_offset, query.shape[2]
         self._q.append(query.detach().float().clone())
         begin = 0 if not self._k or not self.one_text else first
@@ -209,7 +209,7 @@ class Layer:
             if name in stats:
                 self._stats.setdefault(name, []).append(apart(stats[name]))
 
-    def add_received(self, rules: Rules, columns: dict[str, Array]) -> None:
+    def add_received(self, rules: Visibility, columns: dict[str, Array]) -> None:
         """What keys receive of the rows of a call; key j of the call is key j + begin of the run."""
         n = self.first + self.n_rows if self.one_text else columns["received"].shape[2]
         begin = n - (rules.q_offset + rules.len_q) if self.one_text else 0

@@ -17,7 +17,7 @@ from ._library import lib
 from .errors import ArgumentError, UnsupportedError
 from .problem import Problem
 from .recorded import ROWS, Array, Layer, Run
-from .rules import Rules
+from .rules import Visibility
 
 _CROSS = re.compile(r"cross|encdec|encoder_attn", re.IGNORECASE)
 
@@ -126,7 +126,7 @@ class Recorder:
         self._most[which] = max(self._most.get(which, 0), index + 1)
         return (which, index) if self._layers is None or index in self._layers else None
 
-    def wants(self, module: Any, query: Any, key: Any, rules: Rules) -> Any:
+    def wants(self, module: Any, query: Any, key: Any, rules: Visibility) -> Any:
         """Statistics that the forward pass is to make."""
         place = self._now = self._place(module)
         if place is None or self._keep != "stats":
@@ -146,12 +146,12 @@ class Recorder:
             wanted["tokens"] = np.ascontiguousarray(ids[:, rules.q_offset:rules.q_offset + rules.len_q]), ids
         return wanted
 
-    def _begins_at(self, place: tuple[str, int], rules: Rules) -> int:
+    def _begins_at(self, place: tuple[str, int], rules: Visibility) -> int:
         """The place in the run of the first key of a call."""
         layer = self.runs[-1].layers.get(place)
         return 0 if layer is None else layer.n_keys - rules.q_offset
 
-    def _tokens(self, place: tuple[str, int], rules: Rules) -> tuple[Array, Array] | None:
+    def _tokens(self, place: tuple[str, int], rules: Visibility) -> tuple[Array, Array] | None:
         """Numbers and kinds of the keys of a call, [batch, len_k]; 0 where a static cache is not filled."""
         if not self.runs:
             return None
@@ -172,7 +172,7 @@ class Recorder:
             made[0][~rules.seen] = -1  # padding is no token that another one follows
         return made[0], made[1]
 
-    def saw(self, module: Any, problem: Problem, query: Any, key: Any, lse: Any, stats: Any, rules: Rules,
+    def saw(self, module: Any, problem: Problem, query: Any, key: Any, lse: Any, stats: Any, rules: Visibility,
             scores: dict[str, Any]) -> None:
         place = self._now
         if place is None:
@@ -197,7 +197,7 @@ class Recorder:
         if self._keep == "stats" and self._received:
             layer.add_received(rules, self._columns(run, layer, rules, scores, problem, query, key, lse))
 
-    def _columns(self, run: Run, layer: Layer, rules: Rules, scores: dict[str, Any], problem: Problem, query: Any,
+    def _columns(self, run: Run, layer: Layer, rules: Visibility, scores: dict[str, Any], problem: Problem, query: Any,
                  key: Any, lse: Any) -> dict[str, Array]:
         """What keys receive of the queries that are no padding."""
         seen = run.query_seen(layer)[:, layer.n_rows - rules.len_q:]
@@ -209,7 +209,7 @@ class Recorder:
             lse = torch.where(torch.from_numpy(seen)[:, None], lse, -torch.inf)
         return problem.columns(lse, want=("received", "n_queries"))
 
-    def _run_of(self, place: tuple[str, int], rules: Rules) -> Run:
+    def _run_of(self, place: tuple[str, int], rules: Visibility) -> Run:
         """The run that a call of a layer belongs to, also where a part of a model is called by itself."""
         if not self.runs:
             return self._new_run()
@@ -230,7 +230,7 @@ class Recorder:
               f"in {len(same)} layers of {layer.which} attention", file=sys.stderr)
 
 
-def _refuse(name: str, rules: Rules, scores: dict[str, Any]) -> None:
+def _refuse(name: str, rules: Visibility, scores: dict[str, Any]) -> None:
     added = scores["added"]
     if rules.packed or rules.chunk is not None:
         raise UnsupportedError(f"{name} has packed sequences or chunks: qkv.inspect knows causal order, windows and "

@@ -20,7 +20,7 @@ _NO_MORE = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class Visibility:
     """Which keys a query sees, as keywords of qkv.Problem. Query i stands at key i + q_offset.
 
     kv_len [batch]; seg_q [batch, len_q] and seg_k [batch, len_k]; all None: no such rule. A window bound of -1 is none.
@@ -71,12 +71,12 @@ class Rules:
             sees &= self.seg_q[:, :, None] == self.seg_k[:, None, :]
         return torch.from_numpy(sees)[:, None]
 
-    def queries(self, first: int, end: int) -> Rules:
+    def queries(self, first: int, end: int) -> Visibility:
         """Those of some queries."""
         seg_q = None if self.seg_q is None else np.ascontiguousarray(self.seg_q[:, first:end])
         return dataclasses.replace(self, len_q=end - first, q_offset=self.q_offset + first, seg_q=seg_q)
 
-    def keys(self, first: int, end: int) -> Rules | None:
+    def keys(self, first: int, end: int) -> Visibility | None:
         """Those of some keys; None where chunks do not begin at them."""
         if self.chunk is not None and first % self.chunk:
             return None
@@ -86,7 +86,7 @@ class Rules:
             seg_k=None if self.seg_k is None else np.ascontiguousarray(self.seg_k[:, first:end]),
             seen=None if self.seen is None else self.seen[:, first:end])
 
-    def batches(self, first: int, end: int) -> Rules:
+    def batches(self, first: int, end: int) -> Visibility:
         """Those of some rows of the batch."""
         def some(part: Ints | None) -> Ints | None:
             return None if part is None else np.ascontiguousarray(part[first:end])
@@ -94,7 +94,7 @@ class Rules:
         return dataclasses.replace(self, batch=end - first, kv_len=some(self.kv_len), seg_q=some(self.seg_q),
                                    seg_k=some(self.seg_k), seen=some(self.seen))
 
-    def also(self, seg_q: Ints, seg_k: Ints) -> Rules:
+    def also(self, seg_q: Ints, seg_k: Ints) -> Visibility:
         """With segments that must be the same, too."""
         if self.seg_q is None or self.seg_k is None:
             return dataclasses.replace(self, seg_q=seg_q, seg_k=seg_k, packed=True)
@@ -170,14 +170,14 @@ def _read(function: Any, found: _Found) -> bool:
 
 
 def rules_of(batch_size: int, q_length: int, kv_length: int, q_offset: Any, kv_offset: Any,
-             mask_function: Callable[..., Any], attention_mask: torch.Tensor | None) -> Rules | None:
+             mask_function: Callable[..., Any], attention_mask: torch.Tensor | None) -> Visibility | None:
     """What a mask function and a list of padding [batch, len] say, as rules; None if the function is not known."""
     found = _Found()
     if not _read(mask_function, found) or (found.moved and found.packed is None):
         return None
     kv_offset, q_offset = int(kv_offset), int(q_offset)
     seen = None if attention_mask is None else _seen(attention_mask, batch_size, kv_length, kv_offset)
-    rules = Rules(batch_size, q_length, kv_length, causal=found.causal, q_offset=q_offset - kv_offset,
+    rules = Visibility(batch_size, q_length, kv_length, causal=found.causal, q_offset=q_offset - kv_offset,
                   window=(found.left, found.right))
     if found.packed is not None:
         ids = found.packed.expand(batch_size, -1).to(torch.int32).numpy()
@@ -199,7 +199,7 @@ def _seen(mask: torch.Tensor, batch_size: int, kv_length: int, kv_offset: int) -
     return made
 
 
-def _padded(rules: Rules, seen: Ints) -> Rules:
+def _padded(rules: Visibility, seen: Ints) -> Visibility:
     """Padding at the end is a length. Elsewhere it is a segment of its own."""
     last = np.where(seen.any(axis=1), rules.len_k - np.argmax(seen[:, ::-1], axis=1), 0).astype(np.int64)
     rules = dataclasses.replace(rules, kv_len=last, seen=seen)
@@ -210,7 +210,7 @@ def _padded(rules: Rules, seen: Ints) -> Rules:
     return rules
 
 
-def _chunked(rules: Rules, size: int, left: Ints, q_offset: int, kv_offset: int) -> Rules:
+def _chunked(rules: Visibility, size: int, left: Ints, q_offset: int, kv_offset: int) -> Visibility:
     """Chunks that begin behind the padding of each row."""
     if not left.any() and kv_offset % size == 0:
         return dataclasses.replace(rules, chunk=size)
@@ -228,11 +228,11 @@ _any: Any = torch  # what follows is below torch's types
 class RuleMask(torch.Tensor):  # type: ignore[misc,unused-ignore]  # torch may not be there
     """A bool mask [batch, 1, len_q, len_k] that holds rules in place of its cells."""
 
-    rules: Rules
+    rules: Visibility
     __torch_function__ = _any._C._disabled_torch_function_impl
 
     @staticmethod
-    def __new__(cls, rules: Rules) -> RuleMask:
+    def __new__(cls, rules: Visibility) -> RuleMask:
         shape = rules.batch, 1, rules.len_q, rules.len_k
         made: RuleMask = _any.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device="cpu")
         made.rules = rules
@@ -256,7 +256,7 @@ _aten: Any = torch.ops.aten
 _SAME = {_aten.detach.default, _aten.alias.default, _aten.clone.default}
 
 
-def _keep(function: Any, arguments: Any, keywords: Any) -> Rules | None:
+def _keep(function: Any, arguments: Any, keywords: Any) -> Visibility | None:
     """The rules of the result, if it is a mask by the same rules; else None."""
     if not arguments or not isinstance(arguments[0], RuleMask):
         return None
@@ -269,8 +269,8 @@ def _keep(function: Any, arguments: Any, keywords: Any) -> Rules | None:
     return _sliced(rules, *arguments[1:]) if function is _aten.slice.Tensor else None
 
 
-def _sliced(rules: Rules, dim: int = 0, first: int | None = None, end: int | None = None,
-            step: int = 1) -> Rules | None:
+def _sliced(rules: Visibility, dim: int = 0, first: int | None = None, end: int | None = None,
+            step: int = 1) -> Visibility | None:
     dim %= 4
     size = (rules.batch, 1, rules.len_q, rules.len_k)[dim]
     i, j, _ = slice(first, end).indices(size)

@@ -23,7 +23,7 @@ from . import tensors
 from . import torch as ours
 from .errors import ArgumentError, ShapeError, UnsupportedError
 from .problem import Problem
-from .rules import RuleMask, Rules, rules_of
+from .rules import RuleMask, Visibility, rules_of
 from .torch import bridge, formula, operators
 
 NAME = "qkv"
@@ -40,10 +40,10 @@ IGNORED = frozenset({
 class Recorder(Protocol):
     """Who wants to see attention calls: qkv.inspect."""
 
-    def wants(self, module: Any, query: Tensor, key: Tensor, rules: Rules) -> Any:
+    def wants(self, module: Any, query: Tensor, key: Tensor, rules: Visibility) -> Any:
         """Statistics for Problem.forward, or None."""
 
-    def saw(self, module: Any, problem: Problem, query: Tensor, key: Tensor, lse: Tensor, stats: Any, rules: Rules,
+    def saw(self, module: Any, problem: Problem, query: Tensor, key: Tensor, lse: Tensor, stats: Any, rules: Visibility,
             scores: dict[str, Any]) -> None:
         """One call."""
 
@@ -178,10 +178,10 @@ def _same_batch(*given: Tensor) -> list[Tensor]:
 
 
 def _rules(module: Any, query: Tensor, key: Tensor, given: Tensor | None, is_causal: bool | None,
-           sliding_window: int | None) -> tuple[Tensor | None, Rules]:
+           sliding_window: int | None) -> tuple[Tensor | None, Visibility]:
     """The mask of cells, if there is one, and the rules."""
     batch, len_q, len_k = query.shape[0], query.shape[2], key.shape[2]
-    plain = Rules(batch, len_q, len_k)
+    plain = Visibility(batch, len_q, len_k)
     if isinstance(given, RuleMask):
         rules = given.rules
         if (rules.len_q, rules.len_k) != (len_q, len_k):
@@ -201,11 +201,11 @@ def _rules(module: Any, query: Tensor, key: Tensor, given: Tensor | None, is_cau
         raise UnsupportedError(f"{type(module).__name__} has sliding_window = {sliding_window} and no mask, and is not "
                                "causal: pass a mask, which says where the window lies")
     if len_q == 1:  # the newest token, which sees all before it
-        return None, Rules(batch, len_q, len_k, q_offset=len_k - 1, window=(window[0], -1))
-    return None, Rules(batch, len_q, len_k, causal=causal, window=(window[0], -1))
+        return None, Visibility(batch, len_q, len_k, q_offset=len_k - 1, window=(window[0], -1))
+    return None, Visibility(batch, len_q, len_k, causal=causal, window=(window[0], -1))
 
 
-def _packed(rules: Rules, of_queries: Tensor | None, of_keys: Tensor | None) -> Rules:
+def _packed(rules: Visibility, of_queries: Tensor | None, of_keys: Tensor | None) -> Visibility:
     """With sequences that lie one after another, of cu_seq_lens [sequences + 1]."""
     if rules.batch != 1:
         raise UnsupportedError(f"cu_seq_lens are given for a batch of {rules.batch}, and sequences are packed into one")
@@ -228,7 +228,7 @@ def _biased(bias: Tensor, mask: Tensor | None) -> Tensor:
     return bias.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else bias + mask
 
 
-def _traced(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None, rules: Rules,
+def _traced(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None, rules: Visibility,
             dropout: float, scaling: float | None, softcap: float | None) -> Tensor:
     """For torch.compile and torch.jit.trace: the operator, which takes a mask of cells and no lists."""
     if rules.seg_q is not None:
@@ -244,7 +244,7 @@ def _of_torch(*given: Tensor | None) -> bool:
                for x in given)
 
 
-def _by_cells(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None, rules: Rules,
+def _by_cells(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None, rules: Visibility,
               dropout: float, scaling: float | None, softcap: float | None) -> Tensor:
     """The operator, with all rules as a mask of cells."""
     cells = rules.dense()
@@ -257,7 +257,7 @@ def _by_cells(query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, s
 class _Call:
     """One attention call: its rules, what it adds to scores, and after forward() its lse."""
 
-    def __init__(self, module: Any, rules: Rules, scores: dict[str, Any]) -> None:
+    def __init__(self, module: Any, rules: Visibility, scores: dict[str, Any]) -> None:
         self.module, self.rules, self.scores = module, rules, scores
 
     def problem(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None) -> Problem:

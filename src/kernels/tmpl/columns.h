@@ -60,6 +60,15 @@ static void columns_saw(const qkvi_columns *c) {
     }
 }
 
+/* Rows [i, i + rows) of the panel from key0 + t on. */
+static void columns_fill(const qkvi_columns *c, int i, int rows, int t, vf x) {
+    float *s = c->a->scratch->s + i * QKVI_SCORE_ROW + t;
+    for (int r = 0; r < rows; r++, s += QKVI_SCORE_ROW) {
+        vf_store(s, x);
+        vf_store(s + 16, x);
+    }
+}
+
 /* The panel from key j on; rows that take no part see nothing. */
 static void columns_scores(const qkvi_columns *c, int64_t j) {
     qkvi_attend_scratch *s = c->a->scratch;
@@ -72,10 +81,8 @@ static void columns_scores(const qkvi_columns *c, int64_t j) {
     for (int g = 0; 32 * g < c->a->n_queries; g++)
         for (uint32_t left = c->own->left_out[g]; left; left &= left - 1) {
             const int i = 32 * g + __builtin_ctz(left);
-            float *row = s->s + i * QKVI_SCORE_ROW + (j - c->key0);
             if (i >= c->a->n_queries) break;
-            vf_store(row, vf_set1(-INFINITY));
-            vf_store(row + 16, vf_set1(-INFINITY));
+            columns_fill(c, i, 1, (int)(j - c->key0), vf_set1(-INFINITY));
         }
 }
 
@@ -129,11 +136,9 @@ V_INLINE vf columns_received(const bool edits, const qkvi_columns *c, int i, int
 
 /* Rows of a tile that were not computed, if they will be read. */
 static void columns_blank(const qkvi_columns *c, int i, int rows, int t) {
-    for (int r = i; r < i + rows; r++) {
-        vf_store(c->a->scratch->s + r * QKVI_SCORE_ROW + t, vf_set1(0));
-        vf_store(c->a->scratch->s + r * QKVI_SCORE_ROW + t + 16, vf_set1(0));
+    columns_fill(c, i, rows, t, vf_set1(0));
+    for (int r = i; r < i + rows; r++)
         c->own->sees[r][1 + t / 16] = c->own->sees[r][2 + t / 16] = 0;
-    }
 }
 
 /* The panel of 32 keys from key0 + t on. */

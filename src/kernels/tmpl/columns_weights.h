@@ -14,11 +14,8 @@
 static void weights_hide(const qkvi_columns *c, int t) {
     const qkvi_attend *a = c->a;
     for (int i = 0; i < a->n_queries; i += V_MR)
-        for (int r = 0; !a->scratch->tile[i / V_MR].panels && r < attend_rows(a, i); r++) {
-            float *s = a->scratch->s + (i + r) * QKVI_SCORE_ROW + t;
-            vf_store(s, vf_set1(-INFINITY));
-            vf_store(s + 16, vf_set1(-INFINITY));
-        }
+        if (!a->scratch->tile[i / V_MR].panels)
+            columns_fill(c, i, attend_rows(a, i), t, vf_set1(-INFINITY));
 }
 
 static float weights_max(const float *s, int n) {

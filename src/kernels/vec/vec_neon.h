@@ -342,8 +342,8 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
                          dst_stride);
 }
 /*
- * Products announce nothing (kernels/ahead.h): it was never measured on such a processor, and clang then
- * keeps sums of tiles on the stack.
+ * tile_product_ahead announces nothing: what that is worth was never measured on such a processor, and
+ * clang then keeps sums of tiles on the stack.
  */
 #define V_SILENT 1
 V_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }

@@ -10,7 +10,7 @@
 
 #include "model/gguf/config_rope.h"
 
-enum { MAX_NAME = 160, MAX_LAYERS = QKV_MAX_LAYERS };
+enum { MAX_LAYERS = QKV_MAX_LAYERS };
 
 /* ---- Fields ----------------------------------------------------------------------------------- */
 
@@ -146,13 +146,12 @@ static qkv_status take_pooling(qkvi_gguf_making *m) {
 /* ---- Sizes ------------------------------------------------------------------------------------ */
 
 /* Heads are as wide as key_length says, else as the part that is turned, else width / heads. */
-static qkv_status take_head_dim(const qkvi_gguf_making *m, int64_t *rope_dim) {
+static qkv_status take_head_dim(const qkvi_gguf_making *m) {
     static const char *const names[] = { "attention.value_length", "rope.dimension_count" };
     qkvi_gguf_sizes *const s = &m->out->sizes;
     int64_t key_length = 0, found[2] = { 0 };
     QKV_TRY(qkvi_gguf_own_int(m, "attention.key_length", &key_length));
     for (int i = 0; i < 2; i++) QKV_TRY(qkvi_gguf_own_int(m, names[i], &found[i]));
-    *rope_dim = found[1];
     s->head_dim = key_length > 0 ? key_length : found[1] > 0 ? found[1] : m->hidden / s->n_heads;
     for (int i = 0; i < 2; i++)
         if (found[i] != 0 && found[i] != s->head_dim)
@@ -165,7 +164,7 @@ static qkv_status take_head_dim(const qkvi_gguf_making *m, int64_t *rope_dim) {
 static qkv_status take_sizes(qkvi_gguf_making *m) {
     qkvi_gguf_sizes *const s = &m->out->sizes;
     char own[QKVI_GGUF_OWN];
-    int64_t rope_dim;
+    int64_t n_words;
     QKV_TRY(need_int(m, "embedding_length", &m->hidden));
     QKV_TRY(need_int(m, "block_count", &s->n_layers));
     QKV_TRY(need_int(m, "context_length", &m->max_len));
@@ -174,8 +173,8 @@ static qkv_status take_sizes(qkvi_gguf_making *m) {
     s->n_kv_heads = s->n_heads;
     if (qkvi_gguf_key_of(m->keys->file, qkvi_gguf_own(m, "attention.head_count_kv", own)))
         QKV_TRY(need_count(m, "attention.head_count_kv", &s->n_kv_heads));
-    QKV_TRY(qkvi_gguf_own_int(m, "vocab_size", &rope_dim)); /* rows of token_embd.weight say it */
-    return take_head_dim(m, &rope_dim);
+    QKV_TRY(qkvi_gguf_own_int(m, "vocab_size", &n_words)); /* rows of token_embd.weight say it */
+    return take_head_dim(m);
 }
 
 /* Rows of a tensor that must be there. */

@@ -315,7 +315,6 @@ static qkv_status check_start(reading *r) {
         return FAIL(r, QKV_ERR_UNSUPPORTED, "is a big-endian file, which is not supported");
     if (version != 2 && version != 3)
         return FAIL(r, QKV_ERR_UNSUPPORTED, "version %" PRIu64 " is neither 2 nor 3", version);
-    r->file->version = (uint32_t)version;
     return QKV_OK;
 }
 

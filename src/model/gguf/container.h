@@ -57,8 +57,7 @@ typedef struct qkvi_gguf_tensor {
 typedef struct qkvi_gguf_file {
     qkvi_source source;
     uint8_t *header; /* all before the data */
-    size_t n_header, capacity;
-    uint32_t version;
+    size_t n_header;
     qkvi_gguf_key *keys; /* in byte order of their names */
     int64_t n_keys;
     qkvi_gguf_tensor *tensors; /* in byte order of their names */

@@ -3,6 +3,7 @@
 
 #include "model/gguf/ollama.h"
 #include "model/store/file.h"
+#include "model/store/shards.h"
 
 /* A file of another name is opened only to see how it begins. */
 static qkv_status has_magic(const char *path, bool *has, qkv_error *error) {
@@ -27,8 +28,8 @@ qkv_status qkvi_gguf_find(const char *path_or_name, char **path, qkv_error *erro
     bool is_gguf = qkvi_has_stem(path_or_name, ".gguf");
     *path = NULL;
     if (qkvi_is_ollama(path_or_name)) return qkvi_ollama_find(path_or_name, path, error);
-    const bool is_known = qkvi_has_stem(path_or_name, ".safetensors") ||
-                          qkvi_has_stem(path_or_name, ".safetensors.index.json");
+    const bool is_known =
+        qkvi_has_stem(path_or_name, ".safetensors") || qkvi_is_index(path_or_name);
     if (!is_gguf && !is_known) QKV_TRY(has_magic(path_or_name, &is_gguf, error));
     if (!is_gguf) return QKV_OK;
     *path = strdup(path_or_name);

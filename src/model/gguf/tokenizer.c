@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "model/store/encode.h"
 #include "model/text/words.h"
 
 #define META "\xE2\x96\x81" /* U+2581 */
@@ -94,7 +95,7 @@ static void put_pre_tokenizer(qkvi_bytes *out, word_rule words) {
     if (words == DIGITS) qkvi_bytes_text(out, "{\"type\":\"Digits\",\"individual_digits\":true},");
     if (splits) {
         qkvi_bytes_text(out, "{\"type\":\"Split\",\"pattern\":{\"Regex\":");
-        qkvi_gguf_put_string(out, pattern, strlen(pattern));
+        qkvi_json_string(out, pattern, strlen(pattern));
         qkvi_bytes_text(out, "},\"behavior\":\"Isolated\",\"invert\":false},");
     }
     qkvi_bytes_text(out, byte_level);
@@ -104,7 +105,7 @@ static void put_pre_tokenizer(qkvi_bytes *out, word_rule words) {
 /* ---- Tokens ----------------------------------------------------------------------------------- */
 
 static void put_token(qkvi_bytes *out, const qkvi_gguf_vocab *v, int64_t id) {
-    qkvi_gguf_put_string(out, v->tokens[id].bytes, v->tokens[id].n);
+    qkvi_json_string(out, v->tokens[id].bytes, v->tokens[id].n);
 }
 
 static void put_number(qkvi_bytes *out, int64_t number) {
@@ -137,7 +138,7 @@ static void put_added(const writing *w) {
 typedef void put_word(qkvi_bytes *out, qkvi_gguf_text token);
 
 static void put_as_is(qkvi_bytes *out, qkvi_gguf_text token) {
-    qkvi_gguf_put_string(out, token.bytes, token.n);
+    qkvi_json_string(out, token.bytes, token.n);
 }
 
 /* {"token": id, …} of all tokens but those that only fill the table. */
@@ -245,12 +246,26 @@ static qkv_status put_roberta(const writing *w) {
     return QKV_OK;
 }
 
+/* ---- Roles of tokens ---------------------------------------------------------------------------- */
+
+typedef struct role_id {
+    qkvi_gguf_role role;
+    int64_t id;
+} role_id;
+
+/* The ids that llama.cpp has where the file has none. */
+static void default_roles(qkvi_gguf_vocab *v, const role_id *absent, int n) {
+    for (int i = 0; i < n; i++)
+        if (v->roles[absent[i].role] < 0 && absent[i].id < v->n)
+            v->roles[absent[i].role] = absent[i].id;
+}
+
 /* ---- Kinds of models --------------------------------------------------------------------------- */
 
 static const char bpe_rest[] = "\"dropout\":null,\"continuing_subword_prefix\":null,"
                                "\"end_of_word_suffix\":null,";
 
-static qkv_status put_byte_level(const writing *w) {
+static qkv_status put_byte_level(writing *w) {
     const struct pre *pre;
     QKV_TRY(find_pre(w, &pre));
     qkvi_gguf_ask(w->keys, "tokenizer.ggml.add_space_prefix"); /* says nothing of this kind */
@@ -286,23 +301,15 @@ static qkv_status refuse_normalising(const writing *w) {
                           removes ? spaces : charsmap);
 }
 
-/* The ids that llama.cpp has where the file has none. */
-static void default_roles(qkvi_gguf_vocab *v) {
-    static const struct {
-        qkvi_gguf_role role;
-        int64_t id;
-    } absent[] = { { QKVI_GGUF_UNK, 0 }, { QKVI_GGUF_BOS, 1 }, { QKVI_GGUF_EOS, 2 } };
-    for (int i = 0; i < 3; i++)
-        if (v->roles[absent[i].role] < 0 && absent[i].id < v->n)
-            v->roles[absent[i].role] = absent[i].id;
-}
-
 static bool is_gemma(const writing *w) { return strncmp(w->arch, "gemma", 5) == 0; }
 
 static qkv_status put_sentencepiece(writing *w) {
+    static const role_id absent[] = { { QKVI_GGUF_UNK, 0 },
+                                      { QKVI_GGUF_BOS, 1 },
+                                      { QKVI_GGUF_EOS, 2 } };
     bool prefix = true;
     const bool has_merges = qkvi_gguf_key_of(w->keys->file, "tokenizer.ggml.merges") != NULL;
-    default_roles(&w->vocab);
+    default_roles(&w->vocab, absent, 3);
     QKV_TRY(refuse_normalising(w));
     QKV_TRY(qkvi_gguf_take_bool(w->keys, "tokenizer.ggml.add_space_prefix", &prefix));
     qkvi_bytes_text(w->out, ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
@@ -344,12 +351,12 @@ static void put_wordpiece(qkvi_bytes *out, qkvi_gguf_text token) {
     const bool is_special = token.n > 2 && token.bytes[0] == '[' && token.bytes[token.n - 1] == ']';
     const size_t mark = strlen(META);
     if (begins(token, META)) {
-        qkvi_gguf_put_string(out, token.bytes + mark, token.n - mark);
+        qkvi_json_string(out, token.bytes + mark, token.n - mark);
     } else if (is_special || token.n + 2 > sizeof text) {
-        qkvi_gguf_put_string(out, token.bytes, token.n);
+        qkvi_json_string(out, token.bytes, token.n);
     } else {
         memcpy(text + 2, token.bytes, token.n);
-        qkvi_gguf_put_string(out, text, token.n + 2);
+        qkvi_json_string(out, text, token.n + 2);
     }
 }
 
@@ -371,18 +378,13 @@ static void set(writing *w, const char *field, json_t *value) {
 static qkv_status put_bert(writing *w) {
     static const char lowercase[] = "tokenizer.ggml.normalizer.lowercase";
     static const char strip[] = "tokenizer.ggml.normalizer.strip_accents";
-    static const struct {
-        qkvi_gguf_role role;
-        int64_t id;
-    } absent[] = { { QKVI_GGUF_CLS, 101 },
-                   { QKVI_GGUF_SEP, 102 },
-                   { QKVI_GGUF_PAD, 0 },
-                   { QKVI_GGUF_UNK, 100 },
-                   { QKVI_GGUF_MASK, 103 } };
+    static const role_id absent[] = { { QKVI_GGUF_CLS, 101 },
+                                      { QKVI_GGUF_SEP, 102 },
+                                      { QKVI_GGUF_PAD, 0 },
+                                      { QKVI_GGUF_UNK, 100 },
+                                      { QKVI_GGUF_MASK, 103 } };
     qkvi_gguf_vocab *const v = &w->vocab;
-    for (int i = 0; i < 5; i++)
-        if (v->roles[absent[i].role] < 0 && absent[i].id < v->n)
-            v->roles[absent[i].role] = absent[i].id;
+    default_roles(v, absent, 5);
     bool lowers = is_lower(v), strips = false;
     w->texts->guesses_case = lowers && !qkvi_gguf_key_of(w->keys->file, lowercase);
     const bool has_strip = qkvi_gguf_key_of(w->keys->file, strip) != NULL;
@@ -456,13 +458,14 @@ static void put_generation(writing *w) {
 /* ---- All -------------------------------------------------------------------------------------- */
 
 typedef qkv_status put_kind(writing *w);
-static qkv_status put_gpt2(writing *w) { return put_byte_level(w); }
 
 static qkv_status find_kind(const writing *w, put_kind **kind) {
     static const struct {
         const char *name;
         put_kind *put;
-    } kinds[] = { { "gpt2", put_gpt2 }, { "llama", put_sentencepiece }, { "bert", put_bert } };
+    } kinds[] = { { "gpt2", put_byte_level },
+                  { "llama", put_sentencepiece },
+                  { "bert", put_bert } };
     char *name;
     *kind = NULL;
     QKV_TRY(qkvi_gguf_take_text(w->keys, "tokenizer.ggml.model", &name));

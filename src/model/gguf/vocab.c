@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "model/store/encode.h"
 #include "model/text/tokenizer_words.h"
 #include "model/text/unicode.h"
 
@@ -167,27 +168,11 @@ void qkvi_gguf_vocab_free(qkvi_gguf_vocab *vocab) {
 
 /* ---- JSON ------------------------------------------------------------------------------------- */
 
-void qkvi_gguf_put_string(qkvi_bytes *out, const char *bytes, size_t n) {
-    size_t from = 0;
-    qkvi_bytes_text(out, "\"");
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)bytes[i];
-        char escaped[8];
-        if (c >= ' ' && c != '"' && c != '\\') continue;
-        qkvi_bytes_add(out, bytes + from, i - from);
-        snprintf(escaped, sizeof escaped, c < ' ' ? "\\u%04x" : "\\%c", c);
-        qkvi_bytes_text(out, escaped);
-        from = i + 1;
-    }
-    qkvi_bytes_add(out, bytes + from, n - from);
-    qkvi_bytes_text(out, "\"");
-}
-
 static void put_pair(qkvi_bytes *out, size_t index, qkvi_gguf_text left, qkvi_gguf_text right) {
     qkvi_bytes_text(out, index ? ",[" : "[");
-    qkvi_gguf_put_string(out, left.bytes, left.n);
+    qkvi_json_string(out, left.bytes, left.n);
     qkvi_bytes_text(out, ",");
-    qkvi_gguf_put_string(out, right.bytes, right.n);
+    qkvi_json_string(out, right.bytes, right.n);
     qkvi_bytes_text(out, "]");
 }
 

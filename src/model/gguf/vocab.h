@@ -49,9 +49,6 @@ void qkvi_gguf_vocab_free(qkvi_gguf_vocab *vocab);
 /** The id of a token that is not unused, or -1. */
 int32_t qkvi_gguf_token(const qkvi_gguf_vocab *vocab, const char *bytes, size_t n);
 
-/** A string of JSON, with its quotes. */
-void qkvi_gguf_put_string(qkvi_bytes *out, const char *bytes, size_t n);
-
 /** "[…]" of tokenizer.ggml.merges, as it is. FORMAT: missing, or an entry is no pair of tokens. */
 qkv_status qkvi_gguf_put_merges(const qkvi_gguf_vocab *vocab, qkvi_bytes *out);
 

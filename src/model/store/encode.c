@@ -82,6 +82,28 @@ void qkvi_json_text(qkvi_bytes *bytes, const char *text) {
     free(shown);
 }
 
+void qkvi_json_string(qkvi_bytes *bytes, const char *text, size_t n) {
+    static const char short_names[] = "btn.fr"; /* 8 … 13; 11 has none */
+    size_t from = 0;
+    qkvi_bytes_text(bytes, "\"");
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        char escape[8];
+        if (c >= ' ' && c != '"' && c != '\\') continue;
+        if (c >= ' ')
+            snprintf(escape, sizeof escape, "\\%c", c);
+        else if (c >= 8 && c <= 13 && c != 11)
+            snprintf(escape, sizeof escape, "\\%c", short_names[c - 8]);
+        else
+            snprintf(escape, sizeof escape, "\\u%04x", c);
+        qkvi_bytes_add(bytes, text + from, i - from);
+        qkvi_bytes_text(bytes, escape);
+        from = i + 1;
+    }
+    qkvi_bytes_add(bytes, text + from, n - from);
+    qkvi_bytes_text(bytes, "\"");
+}
+
 void qkvi_json_real(qkvi_bytes *bytes, double x) {
     char number[40], plain[40];
     size_t n = 0;

@@ -31,6 +31,12 @@ void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n);
 
 #pragma GCC visibility pop
 
+/**
+ * A JSON string, with its quotes, of n bytes of valid UTF-8, as files have it: only '"', '\' and control
+ * characters are escaped, those that have a short name by it.
+ */
+void qkvi_json_string(qkvi_bytes *bytes, const char *text, size_t n);
+
 /** The bytes of such text, which take at most n / 4 · 3. Returns how many, or -1: it is none. */
 int64_t qkvi_base64_take(const char *text, size_t n, char *bytes);
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "model/base.h"
+#include "model/store/encode.h"
 #include "model/store/safetensors.h"
 
 /* The reference writer's order of types: U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL. */
@@ -39,20 +40,7 @@ QKVI_PRINTF(2, 3) static void put(qkvi_bytes *out, const char *format, ...) {
 }
 
 static void put_string(qkvi_bytes *out, const char *string) {
-    static const char short_names[] = "btn.fr"; /* 8 … 13; 11 has none */
-    put_char(out, '"');
-    for (; *string; string++) {
-        const unsigned char c = (unsigned char)*string;
-        if (c == '"' || c == '\\')
-            put(out, "\\%c", c);
-        else if (c >= 8 && c <= 13 && c != 11)
-            put(out, "\\%c", short_names[c - 8]);
-        else if (c < 32)
-            put(out, "\\u%04x", c);
-        else
-            put_char(out, (char)c);
-    }
-    put_char(out, '"');
+    qkvi_json_string(out, string, strlen(string));
 }
 
 static size_t data_bytes(const qkvi_stored_out *tensor) {
