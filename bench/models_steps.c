@@ -9,7 +9,7 @@
 #include "core/alloc.h"
 #include "model/arch/decoder.h"
 #include "model/model_impl.h"
-#include "model/train/adamw.h"
+#include "train/adamw.h"
 
 struct train {
     qkv_ctx *ctx;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "model/text/tokenizer_json.h"
+#include "text/tokenizer_json.h"
 
 enum { N_PARTS = 6 };
 

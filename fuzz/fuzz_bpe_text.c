@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/utf8.h"
 #include "fuzz/fuzz.h"
-#include "model/text/bpe.h"
-#include "model/text/byte_level.h"
-#include "model/text/unicode.h"
+#include "text/bpe.h"
+#include "text/byte_level.h"
 
 enum { PREFIX = 1, TRIM = 2, ADDED = 4, MODERN = 8, NFC = 16, N_KINDS = 32 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "model/train/run_fields.h"
+#include "train/run_fields.h"
 
 static void check(const char *text) {
     qkvi_run_fields fields, again, other = { 0 };

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "fuzz/fuzz.h"
-#include "model/store/config.h"
+#include "model/config/config.h"
 
 static void check_rope(const qkv_rope *rope) {
     FUZZ_CHECK(rope->type >= QKV_ROPE_DEFAULT && rope->type <= QKV_ROPE_YARN);

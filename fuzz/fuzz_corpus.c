@@ -3,7 +3,7 @@
  * first half is never empty.
  */
 #include "fuzz/fuzz.h"
-#include "model/train/corpus.h"
+#include "train/corpus.h"
 
 static void check_pair(const qkvi_pair *pair) {
     volatile char sum = 0; /* touches every byte */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/csv_array.h"
 #include "fuzz/fuzz.h"
-#include "model/store/csv_array.h"
 
 static double value_of(const qkv_array *a, int64_t i) {
     return a->type == QKV_ARRAY_BOOL  ? (double)((const uint8_t *)a->data)[i]

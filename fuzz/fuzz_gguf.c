@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/gguf_keys.h"
+#include "files/gguf_parts.h"
 #include "fuzz/fuzz.h"
 #include "model/gguf/gguf.h"
-#include "model/gguf/keys.h"
-#include "model/gguf/parts.h"
-#include "model/text/tokenizer_json.h"
+#include "text/tokenizer_json.h"
 
 /* What opens as a container has tensors within its bytes, and keys that can be shown. */
 static bool list(const uint8_t *bytes, size_t n_bytes) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fuzz/fuzz.h"
-#include "model/grammar/grammar.h"
+#include "train/grammar/grammar.h"
 
 static bool has_word(const int32_t *set, int32_t n, int32_t word) {
     for (int32_t i = 0; i < n; i++)

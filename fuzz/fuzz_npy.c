@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
+#include "files/npy.h"
 #include "fuzz/fuzz.h"
-#include "model/store/npy.h"
 
 static size_t width_of(qkv_array_type type) {
     static const size_t width[] = { 4, 1, 8, 2, 2 }; /* by qkv_array_type */

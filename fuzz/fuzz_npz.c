@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/npy.h"
 #include "fuzz/fuzz.h"
-#include "model/store/npy.h"
 
 enum { MOST_READ = 1 << 22 };
 

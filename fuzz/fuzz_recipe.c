@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/safetensors.h"
 #include "fuzz/fuzz.h"
-#include "model/store/recipe.h"
-#include "model/store/safetensors.h"
-#include "model/text/settings.h"
+#include "model/config/recipe.h"
+#include "text/settings.h"
 
 enum { HIDDEN = 4, LONGEST = 16, N_WRITTEN = 5 };
 

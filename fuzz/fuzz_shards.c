@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files/shards.h"
 #include "fuzz/fuzz.h"
-#include "model/store/shards.h"
 
 static char folder[] = "/tmp/qkv-fuzz-XXXXXX";
 static const char *const names[] = { "a", "b", "c" };

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/utf8.h"
 #include "fuzz/fuzz.h"
-#include "model/text/spm.h"
-#include "model/text/unicode.h"
+#include "text/spm.h"
 
 enum { MAX_TEXT = 2048 };
 

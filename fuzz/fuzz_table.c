@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/utf8.h"
 #include "fuzz/fuzz.h"
-#include "model/text/unicode.h"
 #include "qkv/files.h"
 
 static void put_field(FILE *out, const char *text) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "model/text/tokenizer_json.h"
+#include "text/tokenizer_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     static const char sample[] = "I saw the [MASK]. \xc3\x89t\xc3\xa9\xe4\xb8\xad "

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "model/text/settings.h"
+#include "text/settings.h"
 
 void fuzz_failed(const char *file, int line, const char *condition) {
     fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);

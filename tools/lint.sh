@@ -33,7 +33,8 @@ check_pictures() {
 check_headers() { ctest --preset release -R '^header_' --no-tests=error >build/headers.log || ! cat build/headers.log; }
 
 step format check_format
-step layers tools/check_layers.sh
+step layers python3 tools/check_layers.py
+
 step pictures check_pictures
 step structs python3 tools/check_structs.py
 step prose python3 tools/check_prose.py

@@ -51,14 +51,14 @@ int ranks_agree_on(int code, const struct ranks_fact *fact);
 void ranks_end(void);
 
 /* What qkv_train takes; NULL of one rank. */
-const qkv_train_ranks *ranks_of_training(void);
+const qkv_ranks *ranks_of_training(void);
 
 /*
  * What heads of arrays take (qkv/heads.h); NULL of one rank. A rank that fails on its own calls ranks_leave:
  * then the exchanges of the others fail, too. All call it at the end; it returns the code for ranks_agree,
  * which of those who were only left alone is none.
  */
-const qkv_train_ranks *ranks_of_heads(void);
+const qkv_ranks *ranks_of_heads(void);
 int ranks_leave(int code);
 
 /* ---- Between ranks, after ranks_begin ----------------------------------------------------------- */

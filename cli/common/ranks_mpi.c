@@ -11,7 +11,7 @@
 enum { TAG = 1 };
 
 static qkvmpi_group *group, *alone; /* of all ranks; of this one, once it is asked for */
-static qkv_train_ranks training;
+static qkv_ranks training;
 static bool is_training, is_lost;     /* is_lost: a call has lost other ranks */
 static MPI_Comm comm = MPI_COMM_NULL; /* of the tool's own messages */
 
@@ -39,7 +39,7 @@ int ranks_begin(bool always) {
     if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* whose errors end the job */
-    training = qkvmpi_train_ranks(group);
+    training = qkvmpi_ranks(group);
     cli_keeps = ranks_rank() > 0;
     return agree_on_command();
 }
@@ -47,7 +47,7 @@ int ranks_begin(bool always) {
 int ranks_rank(void) { return group ? qkvmpi_group_rank(group) : 0; }
 int ranks_size(void) { return group ? qkvmpi_group_size(group) : 1; }
 
-const qkv_train_ranks *ranks_of_training(void) {
+const qkv_ranks *ranks_of_training(void) {
     is_training = ranks_size() > 1;
     return is_training ? &training : NULL;
 }
@@ -79,8 +79,8 @@ static int exchange(void *user, const void *send, const size_t *send_at, const s
     return failed;
 }
 
-const qkv_train_ranks *ranks_of_heads(void) {
-    static qkv_train_ranks heads;
+const qkv_ranks *ranks_of_heads(void) {
+    static qkv_ranks heads;
     heads = training;
     heads.exchange = exchange;
     return ranks_size() > 1 ? &heads : NULL;

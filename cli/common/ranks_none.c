@@ -27,8 +27,8 @@ int ranks_begin(bool always) {
 int ranks_rank(void) { return 0; }
 int ranks_size(void) { return 1; }
 void ranks_end(void) {}
-const qkv_train_ranks *ranks_of_training(void) { return NULL; }
-const qkv_train_ranks *ranks_of_heads(void) { return NULL; }
+const qkv_ranks *ranks_of_training(void) { return NULL; }
+const qkv_ranks *ranks_of_heads(void) { return NULL; }
 int ranks_leave(int code) { return code; }
 
 /* ---- Without other ranks ------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 #include "qkv/model.h"
 #include "qkv/patterns.h"
-#include "qkv/train.h"
+#include "qkv/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -243,12 +243,12 @@ typedef struct qkv_heads_arrays {
      */
     const qkv_heads_rows *rows;
     /*
-     * NULL: this process alone. Otherwise ranks, as qkvmpi_train_ranks makes them, that share the
+     * NULL: this process alone. Otherwise ranks, as qkvmpi_ranks makes them, that share the
      * passes over queries and keys. All have the same arrays, and make the same calls on these
      * heads in the same order. Results are the same on all, with the bits of one process. A failure
      * within a pass is that of all. Not together with rows. It is copied; its user stays.
      */
-    const qkv_train_ranks *ranks;
+    const qkv_ranks *ranks;
     /*
      * With ranks: 1: q and k hold this rank's rows alone, [n_heads][own_queries][head_dim] and
      * [n_kv_heads][own_keys][head_dim], which are those behind the rows of lower ranks. A rank may

@@ -27,7 +27,7 @@
 #include "qkv/columns.h"
 #include "qkv/kv.h"
 #include "qkv/qkv.h"
-#include "qkv/train.h"
+#include "qkv/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -152,7 +152,7 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_measure(qkvmpi_group *group, qkv_ctx *ct
  * group share. The group must stay until qkv_train returns. qkv_train refuses that of NULL. It is
  * also `ranks` of qkv_heads_arrays; the group must then stay until qkv_heads_free.
  */
-QKV_API qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group);
+QKV_API qkv_ranks qkvmpi_ranks(qkvmpi_group *group);
 
 /**
  * qkv_attention_forward of the whole sequence, in pieces. Each rank passes its piece, and gets the

@@ -10,6 +10,7 @@
 #define QKV_TRAIN_H
 
 #include "qkv/model.h"
+#include "qkv/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,26 +38,6 @@ typedef struct qkv_train_report {
     double held_out_loss;
     double learning_rate, tokens_per_second, seconds, seconds_left;
 } qkv_train_report;
-
-/**
- * The processes that share a training run, and what carries bytes between them. Made by
- * qkv_train_ranks_init(); over MPI, qkvmpi_train_ranks fills it.
- */
-typedef struct qkv_train_ranks {
-    size_t struct_size;
-    /** This process, and how many there are: ranks are 0 … n_ranks - 1. */
-    int rank, n_ranks;
-    void *user;
-    /**
-     * Called by all ranks together, and blocking. Rank q gets the send_bytes[q] bytes at send +
-     * send_at[q]; what rank r sends goes to receive + receive_at[r], and has receive_bytes[r].
-     * Nothing goes from a rank to itself: both sizes are 0 there. What is sent and what is received
-     * do not overlap. Returns 0; anything else ends the run with QKV_ERR_IO.
-     */
-    int (*exchange)(void *user, const void *send, const size_t *send_at, const size_t *send_bytes,
-                    void *receive, const size_t *receive_at, const size_t *receive_bytes);
-} qkv_train_ranks;
-QKV_DEFINE_INIT(qkv_train_ranks)
 
 /** Made by qkv_train_options_init(), which sets the defaults. */
 typedef struct qkv_train_options {
@@ -128,7 +109,7 @@ typedef struct qkv_train_options {
     /** Slices of each part of a step, at most batch; 0: 1. */
     int64_t n_slices;
     /** NULL: this process alone. Otherwise at most n_slices ranks, which all call qkv_train. */
-    const qkv_train_ranks *ranks;
+    const qkv_ranks *ranks;
     /** 1: ranks share out the moments of AdamW. 0: each has all of them. */
     int share_moments;
 } qkv_train_options;

@@ -6,7 +6,7 @@
 
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "model/base.h"
+#include "files/base.h"
 #include "qkv/inspect.h"
 
 struct work {

@@ -2,7 +2,7 @@
 #ifndef QKVI_INSPECT_COLORS_H
 #define QKVI_INSPECT_COLORS_H
 
-#include "model/base.h"
+#include "files/base.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 

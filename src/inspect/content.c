@@ -6,11 +6,12 @@
  * function_words.h.
  */
 
+#include "files/utf8.h"
 #include "inspect/function_words.h"
 #include "inspect/tokens.h"
-#include "model/text/tokenizer.h"
-#include "model/text/unicode.h"
 #include "qkv/inspect.h"
+#include "text/tokenizer.h"
+#include "text/unicode.h"
 
 enum { LONGEST_FUNCTION_WORD = 16 };
 

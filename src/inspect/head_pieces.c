@@ -2,7 +2,7 @@
 #include "inspect/head_pieces.h"
 
 #include "core/ints.h"
-#include "model/base.h"
+#include "files/base.h"
 
 /* ---- Whose rows they are --------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #define QKVI_INSPECT_HEAD_PIECES_H
 
 #include "attn/mask.h"
-#include "model/train/peers.h"
+#include "core/peers.h"
 #include "qkv/heads.h"
 
 /** Index 0: queries; 1: keys. */

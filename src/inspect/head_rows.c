@@ -5,8 +5,8 @@
  */
 #include "inspect/head_rows.h"
 
+#include "files/base.h"
 #include "inspect/share.h"
-#include "model/base.h"
 
 /* ---- Matches --------------------------------------------------------------------------------- */
 

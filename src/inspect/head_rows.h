@@ -3,10 +3,10 @@
 #define QKVI_INSPECT_HEAD_ROWS_H
 
 #include "attn/mask.h"
+#include "core/peers.h"
+#include "files/base.h"
 #include "inspect/head_pieces.h"
 #include "inspect/tokens.h"
-#include "model/base.h"
-#include "model/train/peers.h"
 #include "qkv/heads.h"
 
 /** Keys are near a query if they are at most so far away. */

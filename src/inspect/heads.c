@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "attn/ctx.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "inspect/head_rows.h"
@@ -25,7 +26,7 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
     h->info = *info;
     h->n_all = info->n_layers * info->n_heads;
     h->info.n_inputs = 1;
-    h->peers = qkvi_peers_of(NULL, ctx);
+    h->peers = qkvi_peers_of(NULL, ctx->pool);
     const size_t n = (size_t)h->n_all;
     h->sources = qkvi_calloc_array(n, sizeof *h->sources);
     h->descs = qkvi_calloc_array(n, sizeof *h->descs);

@@ -1,6 +1,7 @@
 /** Heads of arrays: queries and keys of any model. lse is computed when it is needed. */
 #include <math.h>
 
+#include "attn/ctx.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
@@ -218,7 +219,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
     take_rules(a, *heads);
     if (a->ranks) {
         (*heads)->ranks = *a->ranks;
-        (*heads)->peers = qkvi_peers_of(&(*heads)->ranks, ctx);
+        (*heads)->peers = qkvi_peers_of(&(*heads)->ranks, ctx->pool);
         QKV_TRY(qkvi_peers_begin(&(*heads)->peers, error));
     }
     if (a->rows) return take_tokens(a, *heads, error);
@@ -235,7 +236,7 @@ qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qk
                                  qkv_error *error) {
     qkv_heads_arrays a = qkv_heads_arrays_init();
     qkv_heads_rows rows = qkv_heads_rows_init();
-    qkv_train_ranks ranks = qkv_train_ranks_init();
+    qkv_ranks ranks = qkv_ranks_init();
     if (heads) *heads = NULL;
     if (!ctx || !given || !heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",

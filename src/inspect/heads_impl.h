@@ -50,7 +50,7 @@ struct qkv_heads {
     const qkv_heads_rows *given; /* statistics, no queries and keys; NULL: there are these */
     qkv_attention_desc *descs;   /* [n_all] of the views */
     struct qkvi_heads_mean *mean;
-    qkv_train_ranks ranks;
+    qkv_ranks ranks;
     qkvi_peers peers;        /* of ranks, that share passes over arrays; else one */
     qkvi_head_pieces pieces; /* of these, if each has its rows alone */
     float *

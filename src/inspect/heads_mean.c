@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "core/ints.h"
+#include "files/base.h"
 #include "inspect/heads_impl.h"
-#include "model/base.h"
 #include "qkv/heads.h"
 
 /* ---- Labels ---------------------------------------------------------------------------------- */

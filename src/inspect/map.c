@@ -7,9 +7,9 @@
 #include "attn/ctx.h"
 #include "core/ints.h"
 #include "core/options.h"
+#include "files/base.h"
 #include "inspect/map.h"
 #include "inspect/points.h"
-#include "model/base.h"
 
 /* ---- Balance --------------------------------------------------------------------------------- */
 

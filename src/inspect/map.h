@@ -3,10 +3,10 @@
 #define QKVI_INSPECT_MAP_RUNS_H
 
 #include "core/pool.h"
+#include "files/base.h"
 #include "inspect/points.h"
 #include "inspect/tsne.h"
 #include "kernels/table.h"
-#include "model/base.h"
 #include "qkv/inspect.h"
 
 /* A call of qkv_inspect_map. */

@@ -4,8 +4,8 @@
  */
 #include <math.h>
 
+#include "files/base.h"
 #include "inspect/map.h"
-#include "model/base.h"
 
 enum { DIGIT_BITS = 10, DIGITS = 7, VALUES = 1 << DIGIT_BITS };
 

@@ -9,8 +9,8 @@
 
 #include "core/cancel.h"
 #include "core/ints.h"
+#include "files/base.h"
 #include "inspect/map.h"
-#include "model/base.h"
 
 /* ---- Options --------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "files/base.h"
 #include "inspect/points.h"
-#include "model/base.h"
 
 enum { SWEEPS = 40 }; /* convergence is quadratic: seven are usual */
 

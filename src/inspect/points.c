@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "core/ints.h"
-#include "model/base.h"
+#include "files/base.h"
 
 static qkv_status check_finite(const char *name, int64_t n, int64_t dim, const float *x,
                                qkv_error *error) {

@@ -1,6 +1,6 @@
 /*
  * What heads do on inputs made to find it out: random tokens said twice, and the pronoun probes of a
- * grammar (model/train/eval_probes.c).
+ * grammar (train/eval_probes.c).
  *
  * Different tokens within a period make what a query looks for unique: its token stands once in the
  * first time, T places before. Weights are computed at these two keys only, from q, k and lse.
@@ -12,8 +12,8 @@
 #include "core/options.h"
 #include "core/rng.h"
 #include "inspect/tokens.h"
-#include "model/train/eval.h"
 #include "qkv/inspect.h"
+#include "train/eval.h"
 
 enum {
     N_TEXTS = 32,

@@ -7,8 +7,8 @@
 
 #include "core/fpstate.h"
 #include "core/ints.h"
+#include "files/base.h"
 #include "inspect/rows.h"
-#include "model/base.h"
 #include "qkv/inspect.h"
 
 /* ---- One layer ------------------------------------------------------------------------------- */

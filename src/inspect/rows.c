@@ -4,7 +4,7 @@
 #include "core/cancel.h"
 #include "core/ints.h"
 #include "core/options.h"
-#include "model/base.h"
+#include "files/base.h"
 
 enum { LEAST_ROWS = 16, MOST_ROWS = 512, BLOCK_WEIGHTS = 1 << 20 };
 

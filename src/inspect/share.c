@@ -2,8 +2,8 @@
 #include "inspect/share.h"
 
 #include "core/ints.h"
+#include "files/base.h"
 #include "inspect/rows.h"
-#include "model/base.h"
 
 /* Rows and keys of a block of passes: cuts stand where blocks begin. */
 enum { ROWS = 96, KEYS = 256 };

@@ -10,8 +10,8 @@
 #define QKVI_INSPECT_SHARE_H
 
 #include "attn/mask.h"
+#include "core/peers.h"
 #include "inspect/head_pieces.h"
-#include "model/train/peers.h"
 #include "qkv/columns.h"
 #include "qkv/heads.h"
 #include "qkv/stats.h"

@@ -2,10 +2,10 @@
 #include <math.h>
 
 #include "core/fpstate.h"
+#include "files/base.h"
 #include "inspect/rows.h"
 #include "inspect/steps.h"
 #include "model/arch/net.h"
-#include "model/base.h"
 #include "model/model_impl.h"
 #include "qkv/inspect.h"
 

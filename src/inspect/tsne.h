@@ -9,9 +9,9 @@
 #define QKVI_INSPECT_TSNE_H
 
 #include "core/pool.h"
+#include "files/base.h"
 #include "inspect/points.h"
 #include "kernels/tsne.h"
-#include "model/base.h"
 
 /**
  * A quadtree over the points of a map, for forces by Barnes and Hut.

@@ -7,8 +7,8 @@
 #include "attn/ctx.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
+#include "files/base.h"
 #include "inspect/rows.h"
-#include "model/base.h"
 #include "qkv/patterns.h"
 
 /* A block of rows, and where the lists of its first one go. */

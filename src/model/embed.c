@@ -6,7 +6,7 @@
 
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "model/text/tokenizer.h"
+#include "text/tokenizer.h"
 
 /* ---- Texts that become vectors --------------------------------------------------------------- */
 

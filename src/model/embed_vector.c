@@ -1,6 +1,6 @@
 /*
  * One vector: pooling (model.h has the formulas), and what the modules behind it make of that
- * (store/recipe.h). Sums are in double; an activation or a layer norm works on floats.
+ * (config/recipe.h). Sums are in double; an activation or a layer norm works on floats.
  */
 #include <math.h>
 

@@ -6,9 +6,9 @@
 #define QKVI_MODEL_IMPL_H
 
 #include "model/arch/family.h"
-#include "model/params.h"
-#include "model/store/generation_config.h"
-#include "model/store/recipe.h"
+#include "model/config/generation_config.h"
+#include "model/config/recipe.h"
+#include "model/weights/params.h"
 #include "qkv/model.h"
 
 enum { QKVI_MODEL_WARNINGS = 17 }; /* three of them of GGUF files */

@@ -6,7 +6,7 @@
 
 #include "core/half.h"
 #include "model/model_impl.h"
-#include "model/text/tokenizer.h"
+#include "text/tokenizer.h"
 
 static qkv_status add(qkv_model *model, const char *text, qkv_error *error) {
     char *const copy = strdup(text);

@@ -22,8 +22,8 @@ static int exchange(void *user, const void *send, const size_t *send_at, const s
     return status == QKV_OK ? 0 : -1;
 }
 
-qkv_train_ranks qkvmpi_train_ranks(qkvmpi_group *group) {
-    qkv_train_ranks ranks = qkv_train_ranks_init();
+qkv_ranks qkvmpi_ranks(qkvmpi_group *group) {
+    qkv_ranks ranks = qkv_ranks_init();
     ranks.rank = qkvmpi_group_rank(group);
     ranks.n_ranks = qkvmpi_group_size(group);
     ranks.user = group;

@@ -2,7 +2,7 @@
 #ifndef QKVI_PAGE_BASE85_H
 #define QKVI_PAGE_BASE85_H
 
-#include "model/base.h"
+#include "files/base.h"
 
 /**
  * Each four bytes, a little-endian number, as five digits to the base of 85, the highest first. Zeros

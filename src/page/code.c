@@ -1,7 +1,7 @@
 /** The page's own script, which a page has in one piece, and what allows it. See parts.h. */
 #include "page/parts.h"
 
-#include "model/store/encode.h"
+#include "files/encode.h"
 #include "page/sha256.h"
 
 void qkvi_page_add_hash(qkvi_bytes *file, const char *what, const void *data, size_t n) {

@@ -7,8 +7,8 @@
 
 #include "attn/ctx.h"
 #include "core/fpstate.h"
+#include "files/encode.h"
 #include "kernels/table.h"
-#include "model/store/encode.h"
 #include "page/base85.h"
 #include "page/mask.h"
 

@@ -2,7 +2,7 @@
 #ifndef QKVI_PAGE_HEAD_H
 #define QKVI_PAGE_HEAD_H
 
-#include "model/base.h"
+#include "files/base.h"
 #include "qkv/page.h"
 
 /** Maps of more rows are measured on some of them. */

@@ -2,7 +2,7 @@
 #include "page/parts.h"
 
 #include "core/options.h"
-#include "model/base.h"
+#include "files/base.h"
 #include "page/head.h"
 
 enum { MOST = 1 << 16 /* qkv/page.h says so of heads and runs */ };

@@ -3,8 +3,8 @@
  * thumbnails, and the colours of weights, so that page and pictures have the same.
  */
 
+#include "files/encode.h"
 #include "inspect/colors.h"
-#include "model/store/encode.h"
 #include "page/base85.h"
 #include "page/mask.h"
 #include "page/parts.h"

@@ -8,8 +8,8 @@
  */
 #include "attn/ctx.h"
 #include "core/options.h"
-#include "model/store/encode.h"
-#include "model/store/file.h"
+#include "files/encode.h"
+#include "files/file.h"
 #include "page/head.h"
 #include "page/mask.h"
 #include "page/parts.h"

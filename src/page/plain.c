@@ -1,8 +1,8 @@
 /** The page for readers without scripts: for each of the first queries its three strongest keys. */
 #include <math.h>
 
+#include "files/encode.h"
 #include "inspect/colors.h"
-#include "model/store/encode.h"
 #include "page/mask.h"
 #include "page/parts.h"
 

@@ -2,7 +2,7 @@
 #ifndef QKVI_PAGE_SHA256_H
 #define QKVI_PAGE_SHA256_H
 
-#include "model/base.h"
+#include "files/base.h"
 
 void qkvi_sha256(const void *data, size_t n, uint8_t digest[32]);
 

@@ -1,7 +1,7 @@
 /** Tables of a page, beside its heads: what is wrong in them, and as JSON. See parts.h. */
 #include <math.h>
 
-#include "model/store/encode.h"
+#include "files/encode.h"
 #include "page/parts.h"
 
 enum { MOST_TABLES = 64, MOST_NAMES = 1 << 16, MOST_CELLS = 1 << 18 };

@@ -2,7 +2,7 @@
 #ifndef QKVI_VIEW_AXIS_H
 #define QKVI_VIEW_AXIS_H
 
-#include "model/base.h"
+#include "files/base.h"
 
 enum { QKVI_AXIS_MAX_TICKS = 64 };
 

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "core/options.h"
-#include "model/store/encode.h"
-#include "model/store/file.h"
+#include "files/encode.h"
+#include "files/file.h"
 #include "view/chart.h"
 #include "view/series.h"
 

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <zlib.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 
 /* ---- PNG ------------------------------------------------------------------------------------- */
 

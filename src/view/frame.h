@@ -12,7 +12,7 @@
 
 #include <cairo.h>
 
-#include "model/base.h"
+#include "files/base.h"
 #include "view/theme.h"
 #include "view/type.h"
 

@@ -2,7 +2,7 @@
 #ifndef QKVI_VIEW_LABELS_H
 #define QKVI_VIEW_LABELS_H
 
-#include "model/base.h"
+#include "files/base.h"
 
 typedef struct qkvi_raster {
     int columns, rows;

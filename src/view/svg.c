@@ -9,7 +9,7 @@
  */
 #include "view/frame.h"
 
-#include "model/store/encode.h"
+#include "files/encode.h"
 #include "view/type.h"
 
 static void add_number(qkvi_bytes *file, const char *before, double x, int decimals,

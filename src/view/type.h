@@ -4,7 +4,7 @@
 
 #include <pango/pangocairo.h>
 
-#include "model/store/encode.h"
+#include "files/encode.h"
 #include "view/theme.h"
 
 /**

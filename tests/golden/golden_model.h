@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
+#include "files/safetensors.h"
 #include "model/model_impl.h"
-#include "model/store/safetensors.h"
 
 typedef struct golden {
     const char *name;

@@ -6,7 +6,7 @@
 
 #include <zlib.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 
 enum { INFLATED_LIMIT = 16 << 20 };
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "model/text/unicode.h"
+#include "files/utf8.h"
 
 enum { MAX_TEXT = 12 * 256 };
 

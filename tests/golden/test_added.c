@@ -19,9 +19,9 @@
 #include <jansson.h>
 
 #include "inflated.h"
-#include "model/text/compose.h"
-#include "model/text/marian.h"
-#include "model/text/tokenizer_json.h"
+#include "text/compose.h"
+#include "text/marian.h"
+#include "text/tokenizer_json.h"
 
 /* How many of its folders are read. */
 struct cases {

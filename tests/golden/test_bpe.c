@@ -23,10 +23,10 @@
 #include <jansson.h>
 
 #include "inflated.h"
-#include "model/text/byte_level.h"
-#include "model/text/tokenizer_json.h"
-#include "model/text/words.h"
 #include "random_text.h"
+#include "text/byte_level.h"
+#include "text/tokenizer_json.h"
+#include "text/words.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/bpe"
 

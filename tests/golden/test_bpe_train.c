@@ -18,11 +18,12 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "files/utf8.h"
 #include "inflated.h"
-#include "model/text/bpe_train.h"
-#include "model/text/byte_level.h"
-#include "model/text/tokenizer.h"
-#include "model/text/unicode.h"
+#include "text/bpe_train.h"
+#include "text/byte_level.h"
+#include "text/tokenizer.h"
+#include "text/unicode.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/bpe_train"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "model/store/safetensors.h"
+#include "files/safetensors.h"
 #include "qkv/model.h"
 
 enum { N = 8, DIM = 20 };

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "files/gguf_types.h"
 #include "model/gguf/gguf.h"
-#include "model/gguf/types.h"
 #include "qkv/model.h"
 
 #define DATA QKV_TEST_DATA "/golden/gguf/"

@@ -15,8 +15,8 @@
 #include <jansson.h>
 
 #include "inflated.h"
-#include "model/text/spm.h"
 #include "qkv/tokenizer.h"
+#include "text/spm.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/spm/"
 

@@ -6,8 +6,8 @@
  */
 #include "golden_model.h"
 #include "model/arch/net.h"
-#include "model/store/config.h"
-#include "model/train/adamw.h"
+#include "model/config/config.h"
+#include "train/adamw.h"
 
 static const double rates[] = { 0.02, 0.01, 0.005 };
 static qkvi_safetensors *file;

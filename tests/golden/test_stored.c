@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "files/safetensors.h"
 #include "model/model_impl.h"
-#include "model/store/safetensors.h"
 #include "param_values.h"
 
 #define STORED QKV_TEST_DATA "/golden/stored/"

@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "inflated.h"
-#include "model/text/wordpiece.h"
 #include "random_text.h"
+#include "text/wordpiece.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
 

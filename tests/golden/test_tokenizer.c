@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 #include "qkv/tokenizer.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"

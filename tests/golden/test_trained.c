@@ -21,10 +21,10 @@
 
 #include <cmocka.h>
 
-#include "model/store/safetensors.h"
-#include "model/train/run_fields.h"
+#include "files/safetensors.h"
 #include "qkv/model.h"
 #include "qkv/train.h"
+#include "train/run_fields.h"
 
 #define SOURCE "the red door"
 #define TARGET "door red the"

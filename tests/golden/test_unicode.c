@@ -18,10 +18,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "files/utf8.h"
 #include "inflated.h"
-#include "model/text/tokenizer_json.h"
-#include "model/text/unicode.h"
-#include "model/text/wordpiece.h"
+#include "text/tokenizer_json.h"
+#include "text/wordpiece.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
 

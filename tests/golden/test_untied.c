@@ -14,9 +14,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "files/safetensors.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
-#include "model/store/safetensors.h"
 #include "qkv/train.h"
 
 enum { MAX_TENSORS = 100, MAX_TOKENS = 16 };

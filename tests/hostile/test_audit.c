@@ -11,8 +11,8 @@
 
 #include "core/rng.h"
 #include "core/status.h"
-#include "model/store/audit.h"
-#include "model/store/file.h"
+#include "files/audit.h"
+#include "files/file.h"
 #include "qkv/files.h"
 
 enum { N_MUTATIONS = 20000, PURPOSE = 78 };

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files/file.h"
+#include "files/safetensors.h"
 #include "model/model_impl.h"
-#include "model/store/file.h"
-#include "model/store/safetensors.h"
 
 #define GOLDEN QKV_TEST_DATA "/golden/decoder"
 

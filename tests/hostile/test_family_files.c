@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/store/file.h"
-#include "model/store/safetensors.h"
+#include "files/file.h"
+#include "files/safetensors.h"
 #include "qkv/model.h"
 
 static const char *const folders[] = {

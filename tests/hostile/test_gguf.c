@@ -4,8 +4,8 @@
  */
 #include "hostile/gguf_words.h"
 
+#include "files/file.h"
 #include "model/gguf/gguf.h"
-#include "model/store/file.h"
 #include "qkv/files.h"
 
 /* ---- Containers ------------------------------------------------------------------------------- */

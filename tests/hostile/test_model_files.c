@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "core/status.h"
+#include "files/file.h"
+#include "files/safetensors.h"
 #include "model/model_impl.h"
-#include "model/store/file.h"
-#include "model/store/safetensors.h"
 
 #define OLD QKV_TEST_DATA "/golden/bert_old"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/status.h"
-#include "model/store/safetensors.h"
+#include "files/safetensors.h"
 #include "qkv/files.h"
 
 /* ---- pread of this program, which calls a hook --------------------------------------------------

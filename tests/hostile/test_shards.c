@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/file.h"
+#include "files/shards.h"
 #include "model/model_impl.h"
-#include "model/store/file.h"
-#include "model/store/resolver.h"
-#include "model/store/shards.h"
+#include "model/weights/resolver.h"
 #include "qkv/files.h"
 
 #define OLD   QKV_TEST_DATA "/golden/bert_old"

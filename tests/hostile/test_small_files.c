@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/store/file.h"
-#include "model/store/safetensors.h"
+#include "files/file.h"
+#include "files/safetensors.h"
 #include "qkv/model.h"
 
 #define OLD QKV_TEST_DATA "/golden/bert_old" /* 53 tokens, 20 numbers wide */

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/store/file.h"
-#include "model/store/safetensors.h"
+#include "files/file.h"
+#include "files/safetensors.h"
 #include "oom/calls.h"
 #include "qkv/model.h"
 

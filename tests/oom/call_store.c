@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/store/safetensors.h"
+#include "files/safetensors.h"
 #include "oom/calls.h"
 #include "qkv/files.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 #include "oom/calls.h"
 #include "qkv/tokenizer.h"
 

@@ -9,7 +9,7 @@
 
 #include "check/chance.h"
 #include "core/alloc.h"
-#include "model/store/encode.h"
+#include "files/encode.h"
 #include "page/parts.h"
 
 enum { PROBLEMS = 4000, MOST = 24 };

@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "model/store/config.h"
-#include "model/store/file.h"
-#include "model/store/npy.h"
-#include "model/store/safetensors.h"
+#include "files/file.h"
+#include "files/npy.h"
+#include "files/safetensors.h"
+#include "model/config/config.h"
 
 #define STORE  QKV_TEST_DATA "/unit/store_data/"
 #define GOLDEN QKV_TEST_DATA "/golden/"

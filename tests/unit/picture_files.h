@@ -14,7 +14,7 @@
 
 #include <cairo.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 #include "view/cells.h"
 
 static inline char *load(const char *path, size_t *n) {

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "model/text/tokenizer_json.h"
+#include "text/tokenizer_json.h"
 
 /*                    0      1      2      3      4       5  6  7  8  9 */
 #define LINES   "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\ne\n.\nA\n"

@@ -14,11 +14,11 @@
 #include <cmocka.h>
 
 #include "limits/limits.h"
-#include "model/text/bpe.h"
-#include "model/text/byte_level.h"
-#include "model/text/tokenizer_json.h"
-#include "model/text/unicode.h"
-#include "model/text/words.h"
+#include "text/bpe.h"
+#include "text/byte_level.h"
+#include "text/tokenizer_json.h"
+#include "text/unicode.h"
+#include "text/words.h"
 
 /* ---- The pattern ----------------------------------------------------------------------------- */
 

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "model/grammar/grammar.h"
-#include "model/store/file.h"
-#include "model/train/corpus.h"
+#include "files/file.h"
+#include "train/corpus.h"
+#include "train/grammar/grammar.h"
 
 #define GRAMMAR QKV_TEST_ROOT "/models/default/grammar.txt"
 

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "files/file.h"
+#include "model/config/generation_config.h"
 #include "model/model_impl.h"
-#include "model/store/file.h"
-#include "model/store/generation_config.h"
 #include "qkv/generate.h"
 
 #define GOLDEN QKV_TEST_DATA "/golden/decoder"

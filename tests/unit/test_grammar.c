@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "model/grammar/grammar.h"
+#include "train/grammar/grammar.h"
 
 #define WORDS                                                                                      \
     "person it : it it its was is has does\n"                                                      \

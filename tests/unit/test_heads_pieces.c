@@ -56,7 +56,7 @@ typedef struct world {
 
 typedef struct member {
     world *of;
-    qkv_train_ranks ranks;
+    qkv_ranks ranks;
     qkv_heads_arrays arrays;
     answers got;
     qkv_status status;
@@ -177,7 +177,7 @@ static void make_world(const qkv_heads_arrays *arrays, int size) {
     for (int r = 0; r < size; r++) {
         member *const m = &members[r];
         *m = (member){ .of = &the_world, .arrays = *arrays };
-        m->ranks = qkv_train_ranks_init();
+        m->ranks = qkv_ranks_init();
         m->ranks.rank = r;
         m->ranks.n_ranks = size;
         m->ranks.user = m;

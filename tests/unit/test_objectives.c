@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "model/text/bpe_train.h"
-#include "model/train/trainer.h"
+#include "text/bpe_train.h"
+#include "train/trainer.h"
 
 #define GRAMMAR QKV_TEST_ROOT "/models/default/grammar.txt"
 #define TEXT                                                                                       \

@@ -21,9 +21,9 @@
 #include <jansson.h>
 
 #include "core/half.h"
+#include "files/encode.h"
+#include "files/file.h"
 #include "make_ctx.h"
-#include "model/store/encode.h"
-#include "model/store/file.h"
 #include "page/base85.h"
 #include "page/head.h"
 #include "page/mask.h"

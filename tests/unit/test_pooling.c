@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "model/store/recipe.h"
-#include "model/store/safetensors.h"
+#include "files/safetensors.h"
+#include "model/config/recipe.h"
 
 static char folder[64] = "/tmp/qkv_pooling_XXXXXX";
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "model/store/file.h"
+#include "files/file.h"
 #include "qkv/inspect.h"
 
 enum { PURPOSE = 0x70726f62, MAX_WORDS = 64, MAX_HEADS = 16 };

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "model/grammar/grammar.h"
-#include "model/store/file.h"
+#include "files/file.h"
 #include "qkv/train.h"
+#include "train/grammar/grammar.h"
 
 static const char words[] = "person it : it it its was is has does\n"
                             "person he : he him his was is has does\n"

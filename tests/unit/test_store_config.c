@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
+#include "files/file.h"
+#include "files/hub.h"
 #include "model/arch/family.h"
-#include "model/store/config.h"
-#include "model/store/file.h"
-#include "model/store/hub.h"
+#include "model/config/config.h"
 
 /* ---- config.json ----------------------------------------------------------------------------- */
 

@@ -15,9 +15,9 @@
 
 #include "model/arch/family.h"
 #include "model/arch/net.h"
+#include "model/config/config.h"
 #include "model/model_impl.h"
-#include "model/store/config.h"
-#include "model/store/resolver.h"
+#include "model/weights/resolver.h"
 #include "param_values.h"
 
 /* ---- config.json ------------------------------------------------------------------------------ */

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "files/file.h"
+#include "files/safetensors.h"
 #include "model/model_impl.h"
-#include "model/store/file.h"
-#include "model/store/safetensors.h"
 
 #define OLD QKV_TEST_DATA "/golden/bert_old"
 #define NEW QKV_TEST_DATA "/golden/bert_new"

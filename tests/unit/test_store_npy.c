@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "model/store/elems.h"
-#include "model/store/file.h"
+#include "files/elems.h"
+#include "files/file.h"
 #include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "model/store/zip.h"
+#include "files/zip.h"
 #include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "model/store/config.h"
+#include "model/config/config.h"
 
 static void read_config(const char *text, qkv_model_info *info) {
     qkv_error error;

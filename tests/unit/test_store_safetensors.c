@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "model/store/safetensors.h"
+#include "files/safetensors.h"
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 #include "qkv/files.h"
 
 #define FOLDER QKV_TEST_BUILD "/written"

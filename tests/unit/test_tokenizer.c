@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "limits/limits.h"
-#include "model/text/tokenizer_json.h"
 #include "qkv/tokenizer.h"
+#include "text/tokenizer_json.h"
 
 #define BASE "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 

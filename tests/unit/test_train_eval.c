@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "model/train/eval.h"
+#include "train/eval.h"
 
 static void test_judgement(void **state) {
     (void)state;

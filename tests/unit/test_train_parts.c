@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "model/train/adamw.h"
-#include "model/train/examples.h"
-#include "model/train/trainer.h"
+#include "train/adamw.h"
+#include "train/examples.h"
+#include "train/trainer.h"
 
 /* ---- Schedule -------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ typedef struct world {
 typedef struct member {
     world *of;
     qkv_train_options options;
-    qkv_train_ranks ranks;
+    qkv_ranks ranks;
     qkv_status status;
     qkv_error error;
     int n_threads;
@@ -72,7 +72,7 @@ static void make_world(const qkv_train_options *options, int size, int n_threads
     for (int r = 0; r < size; r++) {
         member *const m = &members[r];
         *m = (member){ .of = &the_world, .options = *options, .n_threads = n_threads };
-        m->ranks = qkv_train_ranks_init();
+        m->ranks = qkv_ranks_init();
         m->ranks.rank = r;
         m->ranks.n_ranks = size;
         m->ranks.user = m;
@@ -189,7 +189,7 @@ static void test_faults(void **state) {
     clear_out();
 }
 
-static void refused(qkv_train_options options, qkv_train_ranks ranks, const char *says) {
+static void refused(qkv_train_options options, qkv_ranks ranks, const char *says) {
     qkv_error error = { QKV_OK, "" };
     qkv_ctx *const ctx = make_ctx(NULL, 1);
     options.ranks = &ranks;
@@ -201,11 +201,11 @@ static void refused(qkv_train_options options, qkv_train_ranks ranks, const char
 
 static void test_refused(void **state) {
     (void)state;
-    qkv_train_ranks ranks = qkv_train_ranks_init();
+    qkv_ranks ranks = qkv_ranks_init();
     const qkv_train_options options = run_of(QKV_MODEL_ENCODER);
     refused(options, ranks, "rank 0 is none of 0");
     ranks.n_ranks = 2;
-    refused(options, ranks, "exchange of qkv_train_ranks is NULL");
+    refused(options, ranks, "exchange of qkv_ranks is NULL");
     ranks.exchange = exchange;
     ranks.rank = 2;
     refused(options, ranks, "rank 2 is none of 2");

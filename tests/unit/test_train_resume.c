@@ -19,8 +19,8 @@
 
 #include "tiny_run.h"
 
-#include "model/store/safetensors.h"
-#include "model/train/run_fields.h"
+#include "files/safetensors.h"
+#include "train/run_fields.h"
 
 static const char checkpoint[] = "checkpoint.safetensors", run_key[] = "qkv_run";
 static uint64_t draws;

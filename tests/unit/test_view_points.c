@@ -16,7 +16,7 @@
 
 #include <cairo.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 #include "qkv/picture.h"
 #include "view/labels.h"
 #include "view/theme.h"

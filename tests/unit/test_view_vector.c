@@ -20,7 +20,7 @@
 
 #include <cairo.h>
 
-#include "model/store/file.h"
+#include "files/file.h"
 #include "odd_map.h"
 #include "view/theme.h"
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "model/text/vocab.h"
 #include "qkv/tokenizer.h"
+#include "text/vocab.h"
 
 struct line {
     const char *text;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files/file.h"
 #include "make_ctx.h"
-#include "model/store/file.h"
 #include "qkv/train.h"
 
 #define FIRST_A  "the red door opened at noon"

@@ -19,14 +19,14 @@
  *   modernbert  word; rotary, pre-norm, gated, layers with windows; MLM    (Warner et al. 2024)
  *
  * Names are those of transformers, with the prefix of the whole model; files may have them without
- * (store/resolver.h). A part that a family lacks is NULL.
+ * (weights/resolver.h). A part that a family lacks is NULL.
  */
 #ifndef QKVI_ARCH_FAMILY_H
 #define QKVI_ARCH_FAMILY_H
 
 #include "kernels/layer.h"
 #include "layer/layernorm.h"
-#include "model/store/resolver.h"
+#include "model/weights/resolver.h"
 #include "qkv/model.h"
 
 /* ---- The graph -------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@
 #define QKVI_ARCH_NET_H
 
 #include "model/arch/stack.h"
-#include "model/params.h"
+#include "model/weights/params.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_net {

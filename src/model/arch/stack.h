@@ -7,8 +7,8 @@
 #define QKVI_ARCH_STACK_PASS_H
 
 #include "core/arena.h"
+#include "files/base.h"
 #include "layer/embed.h"
-#include "model/base.h"
 #include "model/layer/block.h"
 #include "qkv/model.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "core/options.h"
-#include "model/text/unicode.h"
+#include "files/utf8.h"
 
 static qkv_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
                               qkv_error *error) {

@@ -5,7 +5,7 @@
 #ifndef QKVI_GENERATE_PLAN_H
 #define QKVI_GENERATE_PLAN_H
 
-#include "model/base.h"
+#include "files/base.h"
 #include "model/generate/row.h"
 #include "qkv/generate.h"
 

@@ -5,7 +5,7 @@
 #ifndef QKVI_GENERATE_ROW_H
 #define QKVI_GENERATE_ROW_H
 
-#include "model/base.h"
+#include "files/base.h"
 
 /* x = logits. UNSUPPORTED if one is NaN or +infinity, or none above -infinity. */
 qkv_status qkvi_row_read(int64_t n, const float *logits, double *x, qkv_error *error);

@@ -1,7 +1,7 @@
 /* See text.h. */
 #include "model/generate/text.h"
 
-#include "model/text/tokenizer.h"
+#include "text/tokenizer.h"
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 

@@ -1,6 +1,6 @@
 /**
  * config.json of a GGUF file's keys, with the fields that transformers has, so that one reader
- * (store/config.h) decides for both. A key of the architecture that is not known is refused by its
+ * (model/config/config.h) decides for both. A key of the architecture that is not known is refused by its
  * name: it could change what the model computes.
  */
 #ifndef QKVI_GGUF_CONFIG_H
@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
+#include "files/gguf_keys.h"
 #include "model/gguf/families.h"
-#include "model/gguf/keys.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_gguf_config {

@@ -4,12 +4,12 @@
  * names of transformers. Weights are computed as they are read: nothing of their size is allocated
  * here.
  */
-#ifndef QKVI_GGUF_H
-#define QKVI_GGUF_H
+#ifndef QKVI_GGUF_GGUF_H
+#define QKVI_GGUF_GGUF_H
 
-#include "model/store/safetensors.h"
-#include "model/text/settings.h"
+#include "files/safetensors.h"
 #include "qkv/model.h"
+#include "text/settings.h"
 
 enum { QKVI_GGUF_WARNINGS = 3 };
 

@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-#include "model/store/encode.h"
-#include "model/text/words.h"
+#include "files/encode.h"
+#include "text/words.h"
 
 #define META "\xE2\x96\x81" /* U+2581 */
 

@@ -3,9 +3,9 @@
 
 #include <inttypes.h>
 
-#include "model/store/encode.h"
-#include "model/text/tokenizer_words.h"
-#include "model/text/unicode.h"
+#include "files/encode.h"
+#include "files/utf8.h"
+#include "text/tokenizer_words.h"
 
 #define TOKENS "tokenizer.ggml.tokens"
 

@@ -5,7 +5,7 @@
 #ifndef QKVI_GGUF_VOCAB_H
 #define QKVI_GGUF_VOCAB_H
 
-#include "model/gguf/keys.h"
+#include "files/gguf_keys.h"
 
 typedef enum qkvi_gguf_token_kind {
     QKVI_GGUF_NORMAL = 1,

@@ -6,8 +6,8 @@
 #ifndef QKVI_GGUF_WEIGHTS_H
 #define QKVI_GGUF_WEIGHTS_H
 
-#include "model/gguf/parts.h"
-#include "model/store/safetensors.h"
+#include "files/gguf_parts.h"
+#include "files/safetensors.h"
 
 /** How a parameter comes out of a stored tensor. */
 typedef struct qkvi_gguf_view {

@@ -2,9 +2,9 @@
 #include "model/layer/block_parts.h"
 
 #include "attn/ctx.h"
+#include "files/base.h"
 #include "kernels/table.h"
 #include "layer/rows.h"
-#include "model/base.h"
 
 /* ---- A residual part, forward ---------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "model/base.h"
+#include "files/base.h"
 
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change) {
     double scale = layer->scale != 0 ? layer->scale : 1 / sqrt((double)layer->head_dim);

@@ -14,7 +14,7 @@
 #ifndef QKVI_MODEL_ROPE_H
 #define QKVI_MODEL_ROPE_H
 
-#include "model/base.h"
+#include "files/base.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_rope {
@@ -25,7 +25,7 @@ typedef struct qkvi_rope {
     double longest, ln_theta, stretch;
 } qkvi_rope;
 
-/* MEMORY. head_dim is even; settings have been checked (store/config_rope.c). */
+/* MEMORY. head_dim is even; settings have been checked (config/config_rope.c). */
 qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t head_dim, qkvi_rope *rope,
                           qkv_error *error);
 void qkvi_rope_free(qkvi_rope *rope);

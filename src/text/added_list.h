@@ -1,0 +1,68 @@
+/**
+ * Which added tokens a folder has, and their ids, as transformers 5 finds them:
+ *
+ *     base    added_tokens of a tokenizer.json that is taken as it is
+ *     listed  added_tokens_decoder of tokenizer_config.json; without it added_tokens.json, then
+ *             added_tokens of tokenizer.json; by their ids
+ *     named   special tokens that are in neither; then extra_special_tokens
+ *
+ * They are added in this order: a token of the vocabulary keeps its id, any other gets the next one,
+ * counted from the number of tokens of the vocabulary (which has it, where that has holes). A later
+ * entry replaces the switches of an earlier one, but what was special stays so. Where a file gives a
+ * token another id than that, it contradicts itself. Marian's class alone takes ids as they are listed.
+ *
+ * added_list.c reads what is listed; added_names.c what is named, and makes tokens of both.
+ */
+#ifndef QKVI_TEXT_ADDED_LIST_H
+#define QKVI_TEXT_ADDED_LIST_H
+
+#include "text/settings.h"
+
+enum { QKVI_FROM_BASE, QKVI_FROM_LIST, QKVI_FROM_NAMES };
+
+/* Beside the flags of added.h: normalized is not given; the token is one of added_tokens.json. */
+enum { QKVI_ENTRY_IS_DEFAULT = 0x40, QKVI_ENTRY_IS_OLDER = 0x80 };
+
+/** A token as some file has it. */
+typedef struct qkvi_added_entry {
+    const char *content;
+    size_t n_bytes;
+    const char *file, *path; /* for messages */
+    int64_t id;              /* as the file says; -1: it says none */
+    unsigned flags;
+    int from;
+    uint32_t at;    /* its place in the list */
+    uint32_t first; /* that of the first entry with the same content */
+    int32_t given;  /* id: the one that it gets */
+} qkvi_added_entry;
+
+typedef struct qkvi_added_list {
+    const qkvi_settings *settings;
+    qkv_tokenizer *tokenizer;
+    qkvi_added_entry *entries;
+    uint32_t n;
+    size_t capacity;
+    uint32_t *sorted, n_sorted; /* the base and what is listed, by content */
+    int is_marian;
+    int older_stay;             /* what added_tokens.json has keeps its switches */
+    int64_t n_names;            /* seen so far */
+    const qkvi_text_file *file; /* the vocabulary, for messages */
+    qkv_error *error;
+} qkvi_added_list;
+
+/** The base and what is listed, in the order of their ids. root: of tokenizer.json, or NULL. */
+qkv_status qkvi_added_list_read(qkvi_added_list *list, const json_t *root);
+/** Fills sorted: qkvi_added_list_place finds nothing before. */
+qkv_status qkvi_added_list_sort(qkvi_added_list *list);
+
+/* ---- Parts ------------------------------------------------------------------------------------ */
+
+qkv_status qkvi_added_no_memory(const qkvi_added_list *list);
+qkv_status qkvi_added_list_put(qkvi_added_list *list, const qkvi_added_entry *entry);
+/** FORMAT or LIMIT for a token that is empty, too long, or of an id that is none. */
+qkv_status qkvi_added_list_check(const qkvi_added_list *list, const qkvi_added_entry *entry);
+/** The first place in sorted whose content is not less. */
+uint32_t qkvi_added_list_place(const qkvi_added_list *list, const char *content, size_t n_bytes);
+int qkvi_added_is_same(const qkvi_added_entry *a, const qkvi_added_entry *b);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * A grammar: words with features, and frames that say which words go together (docs/grammar.md).
+ *
+ *   word     an inflected form as it is written, with its lower-case key; "opened"
+ *   lexeme   what a class lists: up to five words (forms), a set of features, the row of the person
+ *            table that its pronouns come from, and links (sets of features that it wants elsewhere)
+ *   frame    a fixed row of elements, each of which is one word of the text: a literal, a form of a
+ *            variable, or something that agrees with one (pronoun, verb, article)
+ *   template a line of the file: one frame, or 2^k for k subjects written <X> (with or without "the")
+ *   family   variables with their domains, and the templates that use them
+ *
+ * Every element is exactly one word, and every variable shows itself in some element. So what may
+ * stand in one place, given all the others, is found by matching: the other words name the lexemes
+ * of all variables but one, and that one runs through its domain (match.c).
+ *
+ * A template of a family is held out when the words of the family's `hold` variables are (a hash of the
+ * family's name and these words, one in eight; or a `shown` line), or when it is marked `held`.
+ */
+#ifndef QKV_MODEL_GRAMMAR_H
+#define QKV_MODEL_GRAMMAR_H
+
+#include "core/rng.h"
+#include "qkv/status.h"
+#include "train/grammar/pair.h"
+
+enum {
+    QKVI_MAX_FEATURES = 128,
+    QKVI_MAX_LINKS = 8,
+    QKVI_MAX_PERSONS = 16,
+    QKVI_MAX_VARS = 12,
+    QKVI_MAX_ANY = 8, /* conditions "this or that feature" of one variable, links included */
+    QKVI_MAX_ALTERNATIVES = 8, /* of one element: when|while|until */
+    QKVI_N_FORMS = 5,
+    QKVI_HELD_ONE_IN = 8,
+    QKVI_GRAMMAR_BYTES = 1 << 22 /* largest file */
+};
+
+typedef struct qkvi_features {
+    uint64_t bits[QKVI_MAX_FEATURES / 64];
+} qkvi_features;
+
+/* Columns of the person table: he him his was is has does. */
+typedef enum qkvi_column {
+    QKVI_SUBJ,
+    QKVI_OBJ,
+    QKVI_OWN,
+    QKVI_WAS,
+    QKVI_IS,
+    QKVI_HAS,
+    QKVI_DOES,
+    QKVI_N_COLUMNS
+} qkvi_column;
+
+typedef enum qkvi_kind { QKVI_KIND_NOUN, QKVI_KIND_VERB, QKVI_KIND_WORD } qkvi_kind;
+
+/* Forms of a noun: itself, the singular, the plural; of a verb: base, he ~s, past, ~ing, done. */
+typedef struct qkvi_lexeme {
+    int32_t forms[QKVI_N_FORMS]; /* words; -1: there is none */
+    qkvi_features features;
+    qkvi_features links[QKVI_MAX_LINKS];
+    int16_t person; /* row of the person table; -1: none */
+    int16_t class_id;
+    int16_t weight;
+} qkvi_lexeme;
+
+typedef struct qkvi_grammar_word {
+    const char *text, *key; /* as written; in lower case */
+    int32_t *uses;          /* lexeme * QKVI_N_FORMS + form, for each form spelled like this */
+    int32_t n_uses, n_lexemes;
+    uint64_t hash;    /* of the key */
+    bool is_function; /* listed by a `function` line */
+    bool is_content;  /* a form of some lexeme */
+    bool is_said;     /* some frame can say it */
+} qkvi_grammar_word;
+
+typedef struct qkvi_class {
+    const char *name, *type; /* its own name; the first of its features: its row in an evaluation */
+    qkvi_kind kind;
+    int32_t n_lexemes;
+} qkvi_class;
+
+typedef struct qkvi_person {
+    const char *name;
+    int32_t words[QKVI_N_COLUMNS];
+    bool takes_s; /* "opens", not "open": named he, she or it */
+} qkvi_person;
+
+/* A condition between two variables. */
+typedef enum qkvi_relation_kind {
+    QKVI_RELATION_LINK,        /* has one of the features in other.links[link] */
+    QKVI_RELATION_OTHER_WORD,  /* is not other */
+    QKVI_RELATION_OTHER_PERSON /* has another pronoun than other */
+} qkvi_relation_kind;
+
+typedef struct qkvi_relation {
+    qkvi_relation_kind kind;
+    int32_t other, link;
+} qkvi_relation;
+
+typedef enum qkvi_bareness { QKVI_ANY, QKVI_BARE, QKVI_NOT_BARE, QKVI_N_BARENESS } qkvi_bareness;
+
+typedef struct qkvi_domain {
+    int32_t *members; /* lexemes */
+    int32_t n;
+    int32_t *pool; /* each as often as its weight, for drawing */
+    int32_t n_pool;
+} qkvi_domain;
+
+typedef struct qkvi_var {
+    const char *name;
+    qkvi_features all, none, any[QKVI_MAX_ANY];
+    int32_t n_any;
+    qkvi_relation relations[QKVI_MAX_VARS];
+    int32_t n_relations;
+    qkvi_domain domains[QKVI_N_BARENESS];
+    int32_t most_alike; /* lexemes of one spelling: how many readings a visible word can have */
+} qkvi_var;
+
+typedef enum qkvi_element_kind {
+    QKVI_LITERAL, /* one of some words */
+    QKVI_FORM,    /* form of var */
+    QKVI_PERSON,  /* column of var's person: pronoun or auxiliary */
+    QKVI_AGREE,   /* the verb var in the present, with the subject other */
+    QKVI_ARTICLE  /* a or an, before var */
+} qkvi_element_kind;
+
+typedef struct qkvi_element {
+    qkvi_element_kind kind;
+    int8_t var, other;
+    int8_t form;                          /* form or column */
+    bool is_probe;                        /* pronoun probe: its antecedent is var */
+    int32_t words[QKVI_MAX_ALTERNATIVES]; /* literals */
+    int32_t n_words;
+} qkvi_element;
+
+typedef struct qkvi_frame {
+    int32_t family, template;
+    int32_t first_element, n_elements;
+    int32_t n_a; /* elements of the first half; n_elements if there is no other */
+    uint8_t bareness[QKVI_MAX_VARS]; /* qkvi_bareness of each variable */
+} qkvi_frame;
+
+typedef struct qkvi_template {
+    int32_t family;
+    int32_t first_frame;             /* 2^n_optional of them */
+    int32_t optional[QKVI_MAX_VARS]; /* the variables written <X>; bit i set: optional[i] is bare */
+    int32_t n_optional;
+    uint32_t vars[2]; /* the variables of each half, as bits */
+    bool is_pair, is_held, has_probe;
+} qkvi_template;
+
+typedef struct qkvi_family {
+    const char *name;
+    uint64_t name_hash;
+    qkvi_var vars[QKVI_MAX_VARS];
+    int32_t n_vars;
+    const char *hold_names[2];
+    int32_t hold[2], n_hold;
+    int32_t weight;
+    int32_t first_template, n_templates;
+    int32_t line;
+} qkvi_family;
+
+/* Says to draw from, each as often as its weight. */
+typedef struct qkvi_template_pool {
+    int32_t *entries, n;
+} qkvi_template_pool;
+
+enum {
+    QKVI_POOL_SINGLE, /* not marked held */
+    QKVI_POOL_PAIR,
+    QKVI_POOL_HELD_SINGLE, /* marked held, or of a family that holds out */
+    QKVI_POOL_HELD_PAIR,
+    QKVI_POOL_PROBE, /* held singles with a probe */
+    QKVI_N_URNS
+};
+
+typedef struct qkvi_grammar qkvi_grammar;
+struct qkvi_grammar {
+    qkvi_grammar_word *words;
+    int32_t n_words, cap_words;
+    int32_t *word_table; /* hash of the key -> word + 1 */
+    int32_t n_word_table;
+    qkvi_lexeme *lexemes;
+    int32_t n_lexemes, cap_lexemes;
+    qkvi_class *classes;
+    int32_t n_classes, cap_classes;
+    qkvi_person persons[QKVI_MAX_PERSONS];
+    int32_t n_persons;
+    const char *features[QKVI_MAX_FEATURES];
+    int32_t n_features;
+    const char *links[QKVI_MAX_LINKS];
+    int32_t n_links;
+    qkvi_element *elements;
+    int32_t n_elements, cap_elements;
+    qkvi_frame *frames;
+    int32_t n_frames, cap_frames;
+    qkvi_template *templates;
+    int32_t n_templates, cap_templates;
+    qkvi_family *families;
+    int32_t n_families, cap_families;
+    uint64_t *shown; /* sorted keys of what `shown` lines hold out */
+    int32_t n_shown, cap_shown;
+    qkvi_template_pool pools[QKVI_N_URNS];
+    int32_t n_domain_entries;
+    int32_t *said, n_said;     /* the words that frames can template, in their order */
+    int32_t article[2];        /* a, an */
+    struct qkvi_chunk *chunks; /* strings */
+};
+
+/* What the variables of a frame stand for: lexemes, -1 where the frame has no such variable. */
+typedef struct qkvi_assignment {
+    int32_t lexeme[QKVI_MAX_VARS];
+} qkvi_assignment;
+
+/* The words of a text or pair; a masked word is -1, a word unknown to the grammar -2. */
+typedef struct qkvi_sentence {
+    int32_t words[QKVI_PAIR_WORDS];
+    qkvi_span spans[QKVI_PAIR_WORDS];
+    int32_t n, n_a; /* n == n_a: no second half */
+} qkvi_sentence;
+
+typedef enum qkvi_said {
+    QKVI_NEVER_SAID, /* not in the language */
+    QKVI_HELD_OUT,   /* in the language; no parse of it occurs in training */
+    QKVI_TRAINED
+} qkvi_said;
+
+/* ---- read.c: from bytes ---- */
+
+/* name is for messages. */
+QKV_NODISCARD qkv_status qkvi_grammar_parse(const char *name, const char *bytes, size_t n_bytes,
+                                            qkvi_grammar **grammar, qkv_error *error);
+void qkvi_grammar_free(qkvi_grammar *grammar);
+
+/* ---- match.c: which words fit ---- */
+
+/* The word with this lower-case key, or -1. */
+int32_t qkvi_word_find(const qkvi_grammar *g, const char *key, int32_t bytes);
+
+/* A word of its own, wherever it stands. */
+static inline bool qkvi_is_punctuation(char c) {
+    return c == '.' || c == ',' || c == '?' || c == '!' || c == ';' || c == ':' || c == '"';
+}
+
+/* Splits a text into lower-case words and punctuation; "[MASK]" is a masked word. b may be NULL.
+ * False if there are more than QKVI_PAIR_WORDS. */
+bool qkvi_grammar_split(const qkvi_grammar *g, const char *a, int64_t a_bytes, const char *b,
+                        int64_t b_bytes, qkvi_sentence *sentence);
+
+/*
+ * Calls visit for every frame and assignment that say the sentence; visit returns false to stop. At
+ * most one word may be masked. part 0: sentences and pairs as they are; 1, 2: the sentence, which
+ * has one half, as the first or second half of a pair.
+ */
+typedef bool (*qkvi_visit)(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment);
+void qkvi_grammar_match(const qkvi_grammar *g, const qkvi_sentence *sentence, int part,
+                        qkvi_visit visit, void *user);
+
+/* True if the pair, nothing masked, belongs together. */
+bool qkvi_grammar_is_pair(const qkvi_grammar *g, const qkvi_sentence *sentence);
+
+/* The words, sorted by key, that may stand where the one masked word is: into `set`, which has room
+ * for n_words of the grammar; returns their number. */
+int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sentence, int32_t *set);
+
+/*
+ * Whether training can say the sentence, as one of the first n_parts parts of qkvi_grammar_match: 1,
+ * as it is; 2, also as the first half of a pair; 3, also as the second.
+ */
+qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
+
+/* ---- template.c: elements ---- */
+
+/* The words that an element may be under an assignment; returns their number, at most
+ * QKVI_MAX_ALTERNATIVES. */
+int32_t qkvi_element_words(const qkvi_grammar *g, const qkvi_element *element,
+                           const qkvi_assignment *assignment, int32_t *words);
+/* Fills `said`, which has room for all words. */
+void qkvi_mark_said(qkvi_grammar *g);
+/* Whether a lexeme has the features that a variable wants. */
+bool qkvi_var_admits(const qkvi_var *var, const qkvi_lexeme *lexeme);
+bool qkvi_domain_has(const qkvi_domain *domain, int32_t lexeme);
+/* Whether the lexeme stands in all relations of var to the variables that are assigned. */
+bool qkvi_relations_hold(const qkvi_grammar *g, const qkvi_var *var, int32_t lexeme,
+                         const qkvi_assignment *assignment);
+/* Whether an assignment to a family's templates is held out. */
+bool qkvi_is_held(const qkvi_grammar *g, const qkvi_template *template,
+                  const qkvi_assignment *assignment);
+uint64_t qkvi_hold_key(const qkvi_grammar *g, const qkvi_family *family,
+                       const qkvi_assignment *assignment);
+
+/* ---- template.c: making pairs ---- */
+
+void qkvi_grammar_pair(const qkvi_grammar *g, qkvi_split split, int64_t index, uint64_t seed,
+                       qkvi_pair *pair);
+int qkvi_grammar_probe(const qkvi_grammar *g, int64_t index, uint64_t seed, qkvi_pair *pair);
+
+/* ---- features ---- */
+
+static inline bool qkvi_features_meet(qkvi_features a, qkvi_features b) {
+    return ((a.bits[0] & b.bits[0]) | (a.bits[1] & b.bits[1])) != 0;
+}
+static inline bool qkvi_features_contain(qkvi_features a, qkvi_features b) {
+    return ((b.bits[0] & ~a.bits[0]) | (b.bits[1] & ~a.bits[1])) == 0;
+}
+static inline void qkvi_features_add(qkvi_features *a, int32_t feature) {
+    a->bits[feature / 64] |= UINT64_C(1) << (feature % 64);
+}
+static inline bool qkvi_features_empty(qkvi_features a) { return (a.bits[0] | a.bits[1]) == 0; }
+
+#endif

@@ -1,0 +1,98 @@
+/**
+ * A training run in one line of text: how far it is, and every option that its result depends on.
+ *
+ *     step=40 … seed=1 check=9e3779b97f4a7c15
+ *
+ * Whole numbers are decimal; real numbers are the 16 hexadecimal digits of their bits, so that
+ * nothing is rounded and no locale is asked; hashes are FNV-1a, which tells damage from good bytes,
+ * not friend from foe. Options that came later are there only if they are used, so that a checkpoint
+ * of before is read. `check` is the hash of all that stands before it.
+ */
+#ifndef QKVI_TRAIN_RUN_FIELDS_H
+#define QKVI_TRAIN_RUN_FIELDS_H
+
+#include "train/trainer.h"
+
+enum { QKVI_RUN_BYTES = 2048 };
+
+/*
+ * X(NAME, name in the text, kind, value): QKVI_RUN_NAME is its place. The value is made of a
+ * trainer t and its options o; the hashes of arenas and log come later. Options have the names that
+ * the tool gives them, SUM_FIRST is "sum_mlm", whatever it is of, and COMPUTE is a
+ * qkv_model_weights, by class.
+ *
+ * Up to V the fields say how far a run is, and may have any value. From GRAMMAR on they are
+ * options; from ARCH on they are left out of the text where they are as they always were.
+ */
+#define QKVI_RUN_TABLE(X)                                                                          \
+    X(STEP, "step", WHOLE, (uint64_t)t->step)                                                      \
+    X(SUM_STEPS, "sum_steps", WHOLE, (uint64_t)t->sums.n_steps)                                    \
+    X(SUM_TOKENS, "sum_tokens", WHOLE, (uint64_t)t->sums.n_tokens)                                 \
+    X(SUM_FIRST, "sum_mlm", REAL, qkvi_real_bits(t->sums.losses[0]))                               \
+    X(SUM_SECOND, "sum_nsp", REAL, qkvi_real_bits(t->sums.losses[1]))                              \
+    X(WEIGHTS, "weights", HASH, 0)                                                                 \
+    X(M, "adam.m", HASH, 0)                                                                        \
+    X(V, "adam.v", HASH, 0)                                                                        \
+    X(GRAMMAR, "grammar", WHOLE, o->grammar != NULL)                                               \
+    X(CORPUS, "corpus", HASH, qkvi_corpus_hash(t->corpus))                                         \
+    X(LAYERS, "layers", WHOLE, (uint64_t)o->n_layers)                                              \
+    X(HEADS, "heads", WHOLE, (uint64_t)o->n_heads)                                                 \
+    X(HIDDEN, "hidden", WHOLE, (uint64_t)o->hidden)                                                \
+    X(INTERMEDIATE, "intermediate", WHOLE, (uint64_t)o->intermediate)                              \
+    X(VOCAB, "vocab", WHOLE, (uint64_t)o->vocab_size)                                              \
+    X(LEN, "len", WHOLE, (uint64_t)o->max_len)                                                     \
+    X(STEPS, "steps", WHOLE, (uint64_t)o->n_steps)                                                 \
+    X(BATCH, "batch", WHOLE, (uint64_t)o->batch)                                                   \
+    X(WARMUP, "warmup", WHOLE, (uint64_t)o->warmup)                                                \
+    X(LR, "lr", REAL, qkvi_real_bits(o->learning_rate))                                            \
+    X(DECAY, "weight_decay", REAL, qkvi_real_bits(o->weight_decay))                                \
+    X(BETA1, "beta1", REAL, qkvi_real_bits(o->beta1))                                              \
+    X(BETA2, "beta2", REAL, qkvi_real_bits(o->beta2))                                              \
+    X(CLIP, "clip", REAL, qkvi_real_bits(o->clip))                                                 \
+    X(SEED, "seed", WHOLE, o->seed)                                                                \
+    X(SINUSOIDAL, "sinusoidal", WHOLE, o->sinusoidal_positions != 0)                               \
+    X(ARCH, "arch", WHOLE, (uint64_t)o->kind)                                                      \
+    X(FROM, "from", HASH, t->from_hash)                                                            \
+    X(ACCUMULATE, "accumulate", WHOLE, (uint64_t)o->accumulate)                                    \
+    X(DROPOUT, "dropout", REAL, qkvi_real_bits(o->dropout))                                        \
+    X(SMOOTHING, "label_smoothing", REAL, qkvi_real_bits(o->label_smoothing))                      \
+    X(DECODER_LAYERS, "decoder_layers", WHOLE, (uint64_t)o->n_decoder_layers)                      \
+    X(COMPUTE, "compute", WHOLE, (uint64_t)o->compute)                                             \
+    X(EPS, "eps", REAL, qkvi_real_bits(o->eps))                                                    \
+    X(LLAMA, "llama", WHOLE, o->architecture &&strcmp(o->architecture, "llama") == 0)              \
+    X(KV_HEADS, "kv_heads", WHOLE, (uint64_t)o->n_kv_heads)                                        \
+    X(SLICES, "slices", WHOLE, (uint64_t)o->n_slices)                                              \
+    X(LOG, "log", HASH, 0)
+
+#define QKVI_RUN_PLACE(name, text, kind, value) QKVI_RUN_##name,
+typedef enum qkvi_run_index { QKVI_RUN_TABLE(QKVI_RUN_PLACE) QKVI_RUN_FIELDS } qkvi_run_index;
+
+/** One number for each field; a real one by its bits. */
+typedef struct qkvi_run_fields {
+    uint64_t bits[QKVI_RUN_FIELDS];
+} qkvi_run_fields;
+
+uint64_t qkvi_real_bits(double value);
+double qkvi_bits_real(uint64_t bits);
+
+/** FNV-1a of n bytes, from QKVI_HASH_START or from the hash of what stands before them. */
+#define QKVI_HASH_START 0xcbf29ce484222325u
+uint64_t qkvi_hash(uint64_t hash, const void *bytes, size_t n);
+
+/** The fields of a run as it is now, but for the hashes of arenas and log, which are 0. */
+void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields);
+
+void qkvi_run_fields_print(const qkvi_run_fields *fields, char text[QKVI_RUN_BYTES]);
+
+/** name, a file's, is for messages. FORMAT: the text is of another version, or damaged. */
+qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fields *fields,
+                                 qkv_error *error);
+
+/**
+ * ARGUMENT, naming each option in which the stored run is another than ours. A run that is finished may
+ * have replaced the model that it began from: then ours begins from what it made.
+ */
+qkv_status qkvi_run_fields_match(const char *name, const qkvi_run_fields *stored,
+                                 const qkvi_run_fields *ours, qkv_error *error);
+
+#endif
