@@ -1,6 +1,5 @@
 /*
- * qkv: the tool. From the command line to a command (commands.c); messages, signals, and the exit
- * code.
+ * qkv: the tool. From the command line to a command (commands.c), and the exit code.
  *
  * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed;
  * 2, the command line is wrong; after a signal, that signal (129, 130, 143 in a shell). A closed pipe
@@ -9,98 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/cli.h"
 #include "common/journal.h"
 #include "common/ranks.h"
-#include "common/term.h"
 
-int cli_cancelled;
-static volatile sig_atomic_t signal_met;
-
-/*
- * Names of files and words of the command line may hold anything: what could steer a terminal is
- * escaped. Of messages that are kept the first stays, which is the reason.
- */
-static void say(const char *who, const char *format, va_list list) {
-    char text[CLI_MOST_MESSAGE];
-    const int n = snprintf(text, sizeof text, "%s", who);
-    vsnprintf(text + n, sizeof text - (size_t)n, format, list);
-    if (cli_keeps) {
-        if (!*cli_kept) memcpy(cli_kept, text, sizeof text);
-        return;
-    }
-    char *escaped = term_escape(text, strlen(text));
-    fprintf(stderr, "%s\n", escaped ? escaped : "out of memory");
-    free(escaped);
-}
-
-int cli_fail(const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    say("qkv: ", format, list);
-    va_end(list);
-    return EXIT_FAILED;
-}
-
-int cli_usage(const struct cli_command *command, const char *format, ...) {
-    va_list list;
-    char who[64] = "qkv: ";
-    if (command) snprintf(who, sizeof who, "qkv %s: ", command->name);
-    va_start(list, format);
-    say(who, format, list);
-    va_end(list);
-    if (cli_keeps) return EXIT_USAGE;
-    fprintf(stderr, command ? "Try 'qkv help %s'.\n" : "Try 'qkv help'.\n",
-            command ? command->name : "");
-    return EXIT_USAGE;
-}
-
-void cli_note(bool quiet, const char *format, ...) {
-    if (quiet || cli_keeps) return;
-    va_list list;
-    va_start(list, format);
-    say("", format, list);
-    va_end(list);
-}
-
-static int output_reason; /* errno of the first failure of standard output */
-
-bool cli_flush(void) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
-    if (!output_reason) output_reason = errno;
-    return false;
-}
-
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void on_signal(int number) {
-    signal_met = number;
-    __atomic_store_n(&cli_cancelled, 1, __ATOMIC_RELAXED);
-}
-
-/*
- * Reset on the first signal, so that the second one ends the process. A SIGHUP comes when a terminal
- * is closed; nohup has it ignored.
- */
-void cli_catch_interrupts(void) {
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, NULL, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
-}
+extern const struct cli_command *const cli_all_commands[]; /* commands.c */
 
 static int run(const struct cli_command *command, int argc, char **argv) {
     void *options = calloc(1, command->options_bytes);
@@ -151,6 +69,7 @@ static void keep_standard_streams(void) {
 }
 
 int main(int argc, char **argv) {
+    cli_commands = cli_all_commands;
     keep_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
     signal(SIGXFSZ, SIG_IGN);
@@ -162,12 +81,12 @@ int main(int argc, char **argv) {
         return EXIT_OK; /* the first rank has the job's exit code, and mpirun ends the others */
     if (cli_cancelled) {
         fputs("qkv: interrupted\n", stderr);
-        signal(signal_met, SIG_DFL);
-        raise(signal_met);
+        signal(cli_signal(), SIG_DFL);
+        raise(cli_signal());
     }
     if (!written) {
-        if (output_reason != EPIPE && !reader_gone())
-            cli_fail("standard output: %s", strerror(output_reason));
+        if (cli_output_reason() != EPIPE && !reader_gone())
+            cli_fail("standard output: %s", strerror(cli_output_reason()));
         if (code == EXIT_OK) code = EXIT_FAILED;
     }
     return code;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/input.h"
+#include "common/job.h"
 #include "common/rows.h"
 
 const char *attend_shape_text(const qkv_array *array, char text[200]) {

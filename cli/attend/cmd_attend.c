@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "attend/attend.h"
-#include "common/input.h"
+#include "common/job.h"
 #include "common/session.h"
 
 /* -v: one line on standard error. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "attend/attend.h"
-#include "common/input.h"
+#include "common/job.h"
 
 __attribute__((format(printf, 3, 4))) static void line(const char *name, const char *reason,
                                                        const char *format, ...) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "attend/attend.h"
-#include "common/input.h"
+#include "common/job.h"
 
 enum { MOST_NUMBERS = 1024 }; /* of the output, and of the weights */
 

@@ -8,7 +8,7 @@
 #include "attend/attend.h"
 #include "common/given.h"
 #include "common/hash.h"
-#include "common/input.h"
+#include "common/job.h"
 #include "common/ranks.h"
 #include "common/session.h"
 

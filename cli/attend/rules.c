@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/input.h"
+#include "common/job.h"
+#include "common/number.h"
 
 /* P,SEED */
 static int parse_dropout(const struct cli_command *command, const char *text,
@@ -14,8 +15,8 @@ static int parse_dropout(const struct cli_command *command, const char *text,
     if (!text) return EXIT_OK;
     const char *comma = strchr(text, ',');
     char *const share = comma ? strndup(text, (size_t)(comma - text)) : NULL;
-    rules->drops = share && args_real(share, &rules->dropout) && rules->dropout >= 0 &&
-                   rules->dropout <= 1 && args_int(comma + 1, 0, INT64_MAX, &rules->dropout_seed);
+    rules->drops = share && number_real(share, &rules->dropout) && rules->dropout >= 0 &&
+                   rules->dropout <= 1 && number_int(comma + 1, 0, INT64_MAX, &rules->dropout_seed);
     free(share);
     return rules->drops ? EXIT_OK
                         : cli_usage(command,

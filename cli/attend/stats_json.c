@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/input.h"
+#include "common/job.h"
 
 /* 9 significant digits; null for what JSON cannot say. */
 static void put_number(FILE *out, double x) {

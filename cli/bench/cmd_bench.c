@@ -5,7 +5,7 @@
 
 #include "bench/bench.h"
 #include "bench/ranks_case.h"
-#include "common/input.h"
+#include "common/job.h"
 #include "common/session.h"
 #include "common/term.h"
 #include "qkv/files.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "check/check.h"
-#include "common/input.h"
+#include "common/job.h"
 #include "common/term.h"
 
 enum { DEFAULT_CASES = 500, DEFAULT_PAIRS = 1 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "common/json.h"
 #include "common/lines.h"
 
 enum { MOST_BYTES = 4 << 20, MOST_CASES = 1000, MOST_NAME = 200 };

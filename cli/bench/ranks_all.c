@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "bench/ranks_case.h"
-#include "common/input.h"
+#include "common/job.h"
 
 static const double ROUND_SECONDS = 0.05;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/input.h"
+#include "common/job.h"
 
 static bool is_scheme(const struct ranks_case *c, const char *scheme) {
     return strcmp(c->scheme, scheme) == 0;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "bench/bench.h"
-#include "common/input.h"
+#include "common/job.h"
 
 void bench_print_head(const qkv_ctx *ctx, int rounds) {
     printf("isa %s, %d thread%s; medians of %d rounds; peaks: %s", qkv_ctx_isa(ctx),

@@ -5,13 +5,12 @@
  */
 #include "common/args.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cli.h"
+#include "common/number.h"
 #include "common/rules.h"
 
 #define OPTIONS struct cli_common
@@ -76,44 +75,6 @@ void args_apply(const struct cli_command *command, const void *options, void *in
         if (option->into && option->kind == ARG_REAL && real->set)
             memcpy(target, &real->value, sizeof real->value);
     }
-}
-
-bool args_int(const char *text, int64_t min, int64_t max, int64_t *value) {
-    const char *digits = text + (*text == '-');
-    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits)) return false;
-    errno = 0;
-    const long long number = strtoll(text, NULL, 10);
-    if (errno || number < min || number > max) return false;
-    *value = number;
-    return true;
-}
-
-bool args_real(const char *text, double *value) {
-    if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) return false;
-    char *end;
-    const double number = strtod(text, &end);
-    if (*end || end == text || !isfinite(number)) return false;
-    *value = number;
-    return true;
-}
-
-int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n) {
-    int count = 1;
-    for (const char *c = text; *c; c++) count += *c == ',';
-    *n = 0;
-    char *copy = strdup(text);
-    int64_t *values = copy ? malloc((size_t)count * sizeof(*values)) : NULL;
-    char *rest = copy;
-    for (int i = 0; values && i < count; i++) {
-        const char *item = strsep(&rest, ",");
-        if (!args_int(item, min, max, &values[i])) {
-            free(values);
-            values = NULL;
-        }
-    }
-    free(copy);
-    if (values) *n = count;
-    return values;
 }
 
 /*
@@ -197,13 +158,13 @@ static int store(const struct cli_command *command, const struct cli_option *opt
         texts->list[texts->n++] = value;
         break;
     case ARG_INT:
-        if (!args_int(value, option->min, option->max, &number->value))
+        if (!number_int(value, option->min, option->max, &number->value))
             return cli_usage(command, "%s: '%s' is not a whole number from %lld to %lld",
                              option->name, value, (long long)option->min, (long long)option->max);
         number->set = true;
         break;
     case ARG_REAL:
-        if (!args_real(value, &real->value))
+        if (!number_real(value, &real->value))
             return cli_usage(command, "%s: '%s' is not a finite number", option->name, value);
         real->set = true;
         break;

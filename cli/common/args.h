@@ -141,19 +141,6 @@ int args_parse(const struct cli_command *command, int argc, char **argv, void *o
 /* Sets the fields of a library's struct of options whose numbers the command line gives. */
 void args_apply(const struct cli_command *command, const void *options, void *into);
 
-/*
- * Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of
- * range.
- */
-bool args_int(const char *text, int64_t min, int64_t max, int64_t *value);
-bool args_real(const char *text, double *value);
-
-/*
- * "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such
- * list.
- */
-int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n);
-
 /* The name nearest to a misspelt one, or NULL if none is near. names ends with NULL. */
 const char *args_nearest(const char *word, const char *const *names);
 

@@ -2,7 +2,7 @@
 #ifndef QKV_CLI_ARRAY_NAMES_H
 #define QKV_CLI_ARRAY_NAMES_H
 
-#include "common/input.h"
+#include "common/job.h"
 
 struct array_names {
     char **tokens; /* as a file has them (a NUL escaped); NULL: there is none */

@@ -1,16 +1,14 @@
-/* What the files of the tool share: commands, exit codes, messages, interruption. */
+/* What the files of the tool share: the table of commands. */
 #ifndef QKV_CLI_COMMON_CLI_H
 #define QKV_CLI_COMMON_CLI_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "common/args.h"
+#include "common/say.h"
 #include <qkv/qkv.h>
-
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* One row of the table in commands.c, from which help, usage errors and the parser come. */
 struct cli_command {
@@ -23,6 +21,8 @@ struct cli_command {
     const struct cli_option *options;
     int n_options;
     size_t options_bytes; /* of its struct, which begins with a struct cli_common */
+    bool over_ranks;      /* the ranks of mpirun share its work */
+    bool may_be_empty;    /* an empty text is no mistake: the model begins by itself */
     int (*run)(const struct cli_command *command, const void *options, int n_words, char **words);
 };
 
@@ -32,9 +32,12 @@ struct cli_command {
 #define COMMAND_OPTIONS(table)                                                                     \
     .options = (table), .n_options = CLI_COUNT(table), .options_bytes = sizeof(OPTIONS)
 
+/* The table, NULL at its end (commands.c): main sets it, so that what is below it can be asked for help. */
+extern const struct cli_command *const *cli_commands;
+
 /*
- * The table: n-th command, NULL past the end; by name; and the name of a command that is most like
- * another word, NULL if none is.
+ * The n-th command, NULL past the end; by name; and the name of a command that is most like another
+ * word, NULL if none is.
  */
 const struct cli_command *cli_command_at(int index);
 const struct cli_command *cli_command_find(const char *name);
@@ -49,38 +52,6 @@ extern const struct cli_command cmd_look, cmd_fill, cmd_next, cmd_heads, cmd_map
  * EXIT_OK.
  */
 int help_print(const struct cli_command *command);
-
-/* "qkv: …" on standard error; return EXIT_FAILED. */
-int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* EXIT_OK; or says the error, and returns EXIT_FAILED. */
-int cli_status(qkv_status status, const qkv_error *error);
-/* A mistake on the command line, with a line that points to the help; return EXIT_USAGE. */
-int cli_usage(const struct cli_command *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* A remark on standard error, unless quiet. */
-void cli_note(bool quiet, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Once it is set the first message is kept, not said: another rank says it (ranks.c). Remarks are dropped. */
-enum { CLI_MOST_MESSAGE = 1200 };
-extern char cli_kept[CLI_MOST_MESSAGE];
-extern bool cli_keeps;
-
-/*
- * Commands that write files ask for this first: then the first Ctrl-C (SIGTERM, SIGHUP) only sets
- * cli_cancelled, and the second one ends the process at once. Calls into the library get its
- * address as their cancel flag, and nothing is written once it is set. main ends the process by
- * the signal, so that a shell sees what happened.
- */
-void cli_catch_interrupts(void);
-extern int cli_cancelled;
-
-/*
- * Sends what was printed. False if that, or anything printed before, could not be written: then
- * main says why, so the caller prints no more.
- */
-bool cli_flush(void);
-
-double cli_seconds(void); /* monotonic clock */
 
 /*
  * Writes a text; where it has a hole, "@{name}", fill writes. A hole that is a line takes its end

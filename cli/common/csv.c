@@ -1,11 +1,12 @@
 /* CSV: see csv.h. */
 #include "common/csv.h"
 
-#include "qkv/files.h"
-
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/text.h"
+#include <qkv/files.h>
 
 void csv_open(struct csv *csv) {
     *csv = (struct csv){ .text = NULL };
@@ -29,13 +30,6 @@ void csv_field(struct csv *csv, const char *text, size_t n) {
     if (!plain) csv_put(csv, "\"");
     for (size_t i = 0; i < n; i++) csv_put(csv, "%s%c", text[i] == '"' ? "\"" : "", text[i]);
     if (!plain) csv_put(csv, "\"");
-}
-
-void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id) {
-    json_t *token = token_json(tokenizer, id);
-    csv->failed |= !token;
-    if (token) csv_field(csv, json_string_value(token), json_string_length(token));
-    json_decref(token);
 }
 
 qkv_status csv_write(struct csv *csv, const char *path, qkv_error *error) {

@@ -5,7 +5,11 @@
 #ifndef QKV_CLI_COMMON_CSV_H
 #define QKV_CLI_COMMON_CSV_H
 
-#include "common/input.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <qkv/status.h>
 
 struct csv {
     FILE *out;
@@ -21,8 +25,6 @@ void csv_put(struct csv *csv, const char *format, ...) __attribute__((format(pri
  * quote inside is doubled.
  */
 void csv_field(struct csv *csv, const char *text, size_t n);
-/* A token as JSON has it: escaped only if it is not UTF-8. */
-void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id);
 /* Writes the file, whole or not at all, and frees the text. */
 qkv_status csv_write(struct csv *csv, const char *path, qkv_error *error);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "common/session.h"
 
 int64_t heads_group(const char *text, int64_t n_layers, int64_t n_heads, int64_t *list) {
@@ -17,7 +18,7 @@ int64_t heads_group(const char *text, int64_t n_layers, int64_t n_heads, int64_t
         text += bytes + (text[bytes] == ',');
         const bool whole = bytes > 2 && strcmp(one + bytes - 2, ".*") == 0;
         snprintf(digits, sizeof digits, "%.*s", (int)(bytes - 2), one);
-        if (whole ? !args_int(digits, 0, INT32_MAX, &layer) : !session_place(one, &layer, &head))
+        if (whole ? !number_int(digits, 0, INT32_MAX, &layer) : !session_place(one, &layer, &head))
             return -1;
         if (layer >= n_layers || (!whole && head >= n_heads)) return -1;
         const int64_t first = whole ? 0 : head, end = whole ? n_heads : head + 1;

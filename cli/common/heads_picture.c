@@ -1,7 +1,7 @@
 /* A picture of one number for each head: see heads_picture.h. */
 #include "common/heads_picture.h"
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/rows.h"
 #include "common/session.h"
 

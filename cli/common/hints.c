@@ -114,7 +114,7 @@ static bool is_blank(const struct text *text) {
 
 void hints_make(struct session *session, const qkv_encoding *input, const struct text *text,
                 const struct text *pair) {
-    const bool may_be_empty = session->command == &cmd_generate; /* then it begins by itself */
+    const bool may_be_empty = session->command->may_be_empty;
     *session->hint = '\0';
     if (!may_be_empty && (is_blank(text) || (pair && is_blank(pair))))
         add_hint(session, "%s text is empty: the model reads only the tokens around it",

@@ -3,6 +3,7 @@
 #define QKV_CLI_COMMON_HINTS_H
 
 #include "common/lines.h"
+#include "common/session.h"
 
 /*
  * An empty text; a mask in another spelling, "[mask]"; words that the embedded model does not know.

@@ -2,7 +2,7 @@
 #ifndef QKV_CLI_COMMON_LENS_H
 #define QKV_CLI_COMMON_LENS_H
 
-#include "common/input.h"
+#include "common/job.h"
 
 /* Answers one text, as text_job wants it. */
 qkv_status lens_answer(struct text_job *job, const qkv_encoding *input, json_t **json,

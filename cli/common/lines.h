@@ -6,16 +6,15 @@
 #ifndef QKV_CLI_COMMON_LINES_H
 #define QKV_CLI_COMMON_LINES_H
 
-#include "common/input.h"
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/say.h"
 #include "common/term.h"
+#include "common/text.h"
 
 enum { TEXT_LIMIT = 64 << 20 }; /* bytes of a line, and of a text on standard input */
-
-/* Bytes, which may hold NUL. */
-struct text {
-    char *bytes;
-    size_t n;
-};
 
 /*
  * A text to be read once, from its beginning to its end: a file, or a pipe with a writer. Of anything else, and of a pipe without

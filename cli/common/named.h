@@ -2,7 +2,7 @@
 #ifndef QKV_CLI_COMMON_NAMED_H
 #define QKV_CLI_COMMON_NAMED_H
 
-#include "common/input.h"
+#include "common/job.h"
 
 enum { NAMED_ROOM = 4096 };
 

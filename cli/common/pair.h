@@ -5,7 +5,7 @@
 #ifndef QKV_CLI_COMMON_PAIR_H
 #define QKV_CLI_COMMON_PAIR_H
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/lines.h"
 #include "common/session.h"
 #include "common/what_if.h"

@@ -3,7 +3,7 @@
 #define QKV_CLI_COMMON_PICTURED_H
 
 #include "common/given.h"
-#include "common/input.h"
+#include "common/job.h"
 #include <qkv/picture.h>
 
 struct picture_options {

@@ -2,7 +2,7 @@
 #ifndef QKV_CLI_COMMON_PREDICT_H
 #define QKV_CLI_COMMON_PREDICT_H
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/term.h"
 
 struct predictions {

@@ -7,9 +7,6 @@
 
 #include "common/cli.h"
 
-char cli_kept[CLI_MOST_MESSAGE];
-bool cli_keeps;
-
 int ranks_announced(void) {
     static const char *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -21,11 +18,8 @@ int ranks_announced(void) {
 }
 
 bool ranks_wanted(char **argv) {
-    static const char *const shared[] = {
-        "train", "embed", "heads", "generate", "translate", "eval"
-    };
-    for (size_t i = 0; argv[1] && i < sizeof shared / sizeof *shared; i++)
-        if (strcmp(argv[1], shared[i]) == 0) return ranks_announced() > 1;
+    const struct cli_command *const command = argv[1] ? cli_command_find(argv[1]) : NULL;
+    if (command && command->over_ranks) return ranks_announced() > 1;
     for (size_t i = 1; argv[1] && argv[i]; i++)
         if (strcmp(argv[i], "--mpi") == 0) return true;
     return false;

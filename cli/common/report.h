@@ -6,7 +6,7 @@
 #ifndef QKV_CLI_COMMON_REPORT_H
 #define QKV_CLI_COMMON_REPORT_H
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/term.h"
 
 enum report_kind {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/lines.h"
+#include "common/session.h"
 
 qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array,
                       qkv_error *error) {

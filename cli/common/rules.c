@@ -1,6 +1,7 @@
 /* See rules.h. */
 #include "common/rules.h"
-#include "common/input.h"
+#include "common/job.h"
+#include "common/number.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -95,7 +96,7 @@ int rules_find(uint32_t flag) {
 
 /* A list of numbers from `least`, which becomes what is given of a rule. */
 static bool read_into(struct rules *rules, int index, const char *text, int64_t least) {
-    rules->given[index].values = args_int_list(text, least, far, &rules->given[index].n);
+    rules->given[index].values = number_list(text, least, far, &rules->given[index].n);
     return rules->given[index].values;
 }
 

@@ -1,5 +1,5 @@
 /* Opens what a command works with, and reads --head L.H against the model it opened. */
-#include "common/input.h"
+#include "common/job.h"
 #include "common/ranks.h"
 #include "common/shared.h"
 
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/number.h"
 #include "common/term.h"
 
 int session_isa(const struct cli_command *command, const char *source, const char *isa) {
@@ -26,7 +27,7 @@ int session_context(const struct cli_command *command, const struct cli_common *
     qkv_ctx_options options = qkv_ctx_options_init();
     int64_t threads = common->threads.value;
     const char *variable = getenv("QKV_NUM_THREADS");
-    if (!common->threads.set && variable && *variable && !args_int(variable, 1, 1024, &threads))
+    if (!common->threads.set && variable && *variable && !number_int(variable, 1, 1024, &threads))
         return cli_usage(command, "QKV_NUM_THREADS: '%s' is not a whole number from 1 to 1024",
                          variable);
     const char *isa = common->isa ? common->isa : getenv("QKV_ISA");
@@ -249,14 +250,14 @@ bool session_place(const char *text, int64_t *layer, int64_t *head) {
     const char *dot = strchr(text, '.');
     if (!dot || dot - text >= (int)sizeof first) return false;
     snprintf(first, sizeof first, "%.*s", (int)(dot - text), text);
-    return args_int(first, 0, INT32_MAX, layer) && args_int(dot + 1, 0, INT32_MAX, head);
+    return number_int(first, 0, INT32_MAX, layer) && number_int(dot + 1, 0, INT32_MAX, head);
 }
 
 /* "L.H", or "H" together with --layer L. */
 static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t *head) {
     if (strchr(common->head, '.')) return session_place(common->head, layer, head);
     *layer = common->layer.value;
-    return args_int(common->head, 0, INT32_MAX, head);
+    return number_int(common->head, 0, INT32_MAX, head);
 }
 
 int session_pair(const struct session *session, const char *option) {
@@ -301,4 +302,24 @@ int session_head(const struct session *session, qkv_which which, bool *given, in
     snprintf(text, sizeof text, "%" PRId64 ".%" PRId64, *layer, *head);
     return session_check_head(session, which, "--head", text, *layer, *head,
                               which == QKV_SELF ? "model" : "decoder");
+}
+
+qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
+                        const char *what, const char *does, const char *longer,
+                        qkv_encoding *encoding, qkv_error *error) {
+    if (encoding->n <= most) return QKV_OK;
+    if (!session->common->truncate)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "%s has %" PRId64 " tokens, the model %s %" PRId64
+                          ": %s--truncate cuts it",
+                          what, encoding->n, does, most, longer ? longer : "");
+    qkv_tokenizer_cut(tokenizer, encoding, most);
+    return QKV_OK;
+}
+
+qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
+                    qkv_error *error) {
+    if (!(session->command->takes & TAKES_TRUNCATE)) return QKV_OK;
+    return text_shorten(session, session->tokenizer, session->info->max_len, "the text", "takes",
+                        longer, encoding, error);
 }

@@ -93,6 +93,21 @@ int session_head(const struct session *session, qkv_which which, bool *given, in
 int session_check_head(const struct session *session, qkv_which which, const char *option,
                        const char *text, int64_t layer, int64_t head, const char *model);
 
+/*
+ * Cuts an encoding to the model's length, with --truncate; otherwise it is an error to be longer.
+ * longer: what else can be done, "--slide 60 looks …"; nullable.
+ */
+qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
+                    qkv_error *error);
+
+/*
+ * Cuts an encoding to `most` tokens, with --truncate; otherwise it is an error to be longer: `what` has
+ * so many tokens, the model `does` so many. longer: what else can be done, as in text_job; nullable.
+ */
+qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
+                        const char *what, const char *does, const char *longer,
+                        qkv_encoding *encoding, qkv_error *error);
+
 /* How --weights wants models opened. */
 qkv_model_open_options session_weights(const struct cli_common *common);
 

@@ -6,6 +6,7 @@
 #ifndef QKV_CLI_COMMON_SHARE_H
 #define QKV_CLI_COMMON_SHARE_H
 
+#include "common/job.h"
 #include "common/lines.h"
 
 /* All get `user`, and set *error if they do not return QKV_OK. */

@@ -14,6 +14,7 @@
 #include <utf8proc.h>
 
 #include "common/cli.h"
+#include "common/number.h"
 #include "common/ranks.h"
 
 static const char *env(const char *name) {
@@ -41,14 +42,14 @@ static int width_of(FILE *out) {
     int64_t columns;
     if (isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
-    return args_int(env("COLUMNS"), 20, 1000, &columns) ? (int)columns : 80;
+    return number_int(env("COLUMNS"), 20, 1000, &columns) ? (int)columns : 80;
 }
 
 /* COLORFGBG is "fg;bg" or "fg;other;bg" by number; backgrounds 7 and 9 … 15 are light. */
 static qkv_theme background(void) {
     const char *last = strrchr(env("COLORFGBG"), ';');
     int64_t number;
-    if (!last || !args_int(last + 1, 0, 255, &number)) return QKV_THEME_DARK;
+    if (!last || !number_int(last + 1, 0, 255, &number)) return QKV_THEME_DARK;
     return number == 7 || (number >= 9 && number <= 15) ? QKV_THEME_LIGHT : QKV_THEME_DARK;
 }
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/input.h"
+#include "common/job.h"
+#include "common/number.h"
 
 /* What follows "name=" in a question; NULL if it is another one. */
 static const char *value_of(const char *question, const char *name) {
@@ -31,7 +32,7 @@ static int parse_one(const struct cli_command *command, const char *question,
     } else if (temperature) {
         if (what_if->asked.temperature != 0)
             return cli_usage(command, "--what-if temperature is given twice");
-        if (!args_real(temperature, &what_if->asked.temperature) ||
+        if (!number_real(temperature, &what_if->asked.temperature) ||
             !(what_if->asked.temperature >= 0.001 && what_if->asked.temperature <= 1000))
             return cli_usage(command,
                              "--what-if temperature: '%s' is not a number from 0.001 to 1000",
@@ -85,7 +86,7 @@ static void say_dropped(struct what_if *what_if, const char *label, const uint8_
 static int64_t drop(struct what_if *what_if, const char *token, char *const *labels, int64_t n) {
     int64_t place, n_found = 0, n_alike = 0;
     const char *label = NULL;
-    const bool number = args_int(token, 0, INT64_MAX, &place);
+    const bool number = number_int(token, 0, INT64_MAX, &place);
     uint8_t *const is = calloc((size_t)n + 1, 1);
     if (!is) return -1;
     for (int64_t i = 0; i < n; i++) {

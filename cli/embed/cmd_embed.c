@@ -100,5 +100,6 @@ const struct cli_command cmd_embed = {
     .max_words = 65536,
     .takes = TAKES_ANSWER | TAKES_TRUNCATE,
     COMMAND_OPTIONS(embed_table),
+    .over_ranks = true,
     .run = embed,
 };

@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_EMBED_H
 #define QKV_CLI_EMBED_H
 
+#include "common/job.h"
 #include "common/lines.h"
 #include "common/report.h"
 #include "common/rows.h"

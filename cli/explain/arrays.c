@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/array_names.h"
+#include "common/number.h"
 #include "common/rows.h"
 #include "explain/explain.h"
 
@@ -51,7 +52,7 @@ static qkv_status read_names(const struct explain_options *o, int64_t n_queries,
 static qkv_status choose_query(const struct explain_options *o, char *const *labels,
                                bool has_tokens, const float *q, int64_t n_queries,
                                struct vectors *x, qkv_error *error) {
-    bool found = !o->query || args_int(o->query, 0, n_queries - 1, &x->query);
+    bool found = !o->query || number_int(o->query, 0, n_queries - 1, &x->query);
     if (!found && has_tokens) {
         const qkv_status status =
             label_find(labels, n_queries, "--query", o->query, &x->query, error);

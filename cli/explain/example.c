@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "explain/explain.h"
 
 enum { N = 5, D = 4, D_V = 2, BANK = 4 };
@@ -67,7 +68,7 @@ static void tell(struct report *report, const struct vectors *x, const qkv_steps
 
 /* A word, or its place. */
 static qkv_status find_query(const char *name, int64_t *query, qkv_error *error) {
-    if (args_int(name, 0, N - 1, query)) return QKV_OK;
+    if (number_int(name, 0, N - 1, query)) return QKV_OK;
     for (*query = 0; *query < N; ++*query)
         if (strcmp(words[*query], name) == 0) return QKV_OK;
     return text_error(error, QKV_ERR_ARGUMENT,

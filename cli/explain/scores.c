@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "explain/explain.h"
 
 enum { MOST_SCORES = 100, N_TEMPERATURES = 3, USUAL = 1 };
@@ -35,7 +36,7 @@ static qkv_status read_scores(const char *text, struct scores *x, qkv_error *err
         snprintf(word, sizeof word, "%.*s", (int)(n < 31 ? n : 31), text + from);
         double score = -INFINITY;
         if (strcmp(word, "-inf") != 0 &&
-            (n > 31 || !args_real(word, &score) || fabs(score) > most_score))
+            (n > 31 || !number_real(word, &score) || fabs(score) > most_score))
             return text_error(error, QKV_ERR_ARGUMENT,
                               "--scores: '%s', number %" PRId64
                               ", is no number from -1e38 to 1e38, nor -inf",

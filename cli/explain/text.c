@@ -1,4 +1,5 @@
 /* `qkv explain TEXT`: which head and query of a text; with --shuffle the order of its words. */
+#include "common/number.h"
 #include "explain/explain.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 /* The token that --query names: its position, or its text if that stands once. */
 static qkv_status find_query(struct text_job *job, const struct explain *t, const char *name,
                              int64_t *query, qkv_error *error) {
-    if (args_int(name, 0, INT64_MAX, query)) {
+    if (number_int(name, 0, INT64_MAX, query)) {
         if (*query < t->input->n) return QKV_OK;
         job->usage = true;
         return text_error(error, QKV_ERR_ARGUMENT,

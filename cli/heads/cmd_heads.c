@@ -147,5 +147,6 @@ const struct cli_command cmd_heads = {
     .max_words = 1,
     .takes = TAKES_TEXTS,
     COMMAND_OPTIONS(heads_table_of_options),
+    .over_ranks = true,
     .run = heads,
 };

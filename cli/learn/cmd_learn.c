@@ -2,6 +2,7 @@
 #include "learn/learn.h"
 
 #include "common/given.h"
+#include "common/number.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -110,7 +111,7 @@ static int learn(const struct cli_command *command, const void *data, int n_word
     const struct learn_options *options = data;
     struct stat folder;
     int64_t step = 0;
-    if (n_words > 0 && strcmp(words[0], "all") != 0 && !args_int(words[0], 1, LEARN_STEPS, &step))
+    if (n_words > 0 && strcmp(words[0], "all") != 0 && !number_int(words[0], 1, LEARN_STEPS, &step))
         return cli_usage(command, "STEP: '%s' is neither a number from 1 to %d nor 'all'", words[0],
                          LEARN_STEPS);
     if (n_words == 0 && (options->answer || options->pictures))

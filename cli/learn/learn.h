@@ -10,7 +10,7 @@
 #ifndef QKV_CLI_LEARN_H
 #define QKV_CLI_LEARN_H
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/term.h"
 
 enum { LEARN_STEPS = 12 };

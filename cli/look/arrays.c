@@ -6,6 +6,7 @@
 
 #include "attend/attend.h"
 #include "common/draw.h"
+#include "common/number.h"
 #include "common/ranks.h"
 #include "look/look.h"
 
@@ -16,7 +17,7 @@ static int parse_causal(const struct cli_command *command, const char *text,
                         struct arrays *arrays) {
     int64_t offset;
     if (text && strcmp(text, "top-left") != 0 && strcmp(text, "bottom-right") != 0 &&
-        !args_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
+        !number_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
         return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or an offset",
                          text);
     return rules_parse_one(command, QKV_SET_CAUSAL, text, &arrays->rules);
@@ -173,16 +174,6 @@ static qkv_status measure(const struct look *look, qkv_error *error) {
     const qkv_status status =
         qkv_heads_measure(look->text.heads, QKV_HEADS_SHARPEST | received, &call, error);
     progress_end(&progress);
-    return status;
-}
-
-qkv_status arrays_sharpest(const struct look *look, int64_t index, qkv_sharpest *found,
-                           qkv_error *error) {
-    uint8_t *only = calloc((size_t)look_n_heads(look), 1);
-    if (!only) return text_no_memory(error);
-    only[index] = 1;
-    const qkv_status status = qkv_heads_sharpest(look->text.heads, only, NULL, NULL, found, error);
-    free(only);
     return status;
 }
 

@@ -71,3 +71,13 @@ qkv_status look_block_read(const struct look *look, int64_t most, int64_t limit,
         status = look_cells(look, block->first + h, &block->tiles, block->cells + h * n, error);
     return status;
 }
+
+qkv_status arrays_sharpest(const struct look *look, int64_t index, qkv_sharpest *found,
+                           qkv_error *error) {
+    uint8_t *only = calloc((size_t)look_n_heads(look), 1);
+    if (!only) return text_no_memory(error);
+    only[index] = 1;
+    const qkv_status status = qkv_heads_sharpest(look->text.heads, only, NULL, NULL, found, error);
+    free(only);
+    return status;
+}

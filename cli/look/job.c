@@ -27,7 +27,8 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
         status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     else if (status == QKV_OK)
         status = look_show(&look, json, error);
-    look_free(&look);
+    look_free_text(&look);
+    windows_free(look.windows);
     return status;
 }
 

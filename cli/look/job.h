@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_LOOK_JOB_H
 #define QKV_CLI_LOOK_JOB_H
 
+#include "common/job.h"
 #include "common/lines.h"
 #include "look/look.h"
 

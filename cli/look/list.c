@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "look/look.h"
 
 /* One name of n characters. */
@@ -12,7 +13,7 @@ static bool parse_one(const char *text, size_t n, struct head_name *name) {
     snprintf(copy, sizeof copy, "%.*s", (int)n, text);
     name->layer = -1;
     return strchr(copy, '.') ? session_place(copy, &name->layer, &name->head)
-                             : args_int(copy, 0, INT32_MAX, &name->head);
+                             : number_int(copy, 0, INT32_MAX, &name->head);
 }
 
 static bool is_in(const struct head_name *list, int n, const struct head_name *name) {

@@ -66,7 +66,7 @@ struct look {
 
 /* Runs the model; and frees what that made, also after a failure (make.c). */
 qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error *error);
-void look_free(struct look *look);
+void look_free_text(struct look *look);
 
 static inline const qkv_heads_info *look_info(const struct look *look) {
     return qkv_heads_get_info(look->text.heads);
@@ -270,11 +270,14 @@ qkv_status look_print_map(const struct look *look, struct term *term, qkv_error 
 /* As an object, and the weights of the chosen head as rows (json.c). */
 qkv_status look_json(const struct look *look, json_t **json, qkv_error *error);
 qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error);
-/* Shows, writes or makes an object of what is there (cmd_look.c). */
+/* Shows, writes or makes an object of what is there (show.c). */
 qkv_status look_show(const struct look *look, json_t **json, qkv_error *error);
 
 /* Of ranks that share the work of arrays the first one alone writes, and speaks. */
 static inline bool look_writes(void) { return ranks_rank() == 0; }
+
+#define PICTURES ".png .svg .pdf"
+#define ENDINGS  ".html " PICTURES " .json .csv .npy"
 
 /* ---- Files: of the named head, else of all heads --------------------------------------------- */
 
@@ -285,14 +288,18 @@ qkv_status look_picture(const struct look *look, const char *path, qkv_error *er
 enum plot_kind { PLOT_QUERIES, PLOT_RECEIVED, PLOT_OFFSETS };
 qkv_status look_plot(const struct look *look, const char *path, qkv_error *error);
 
-/* A page for a browser (page.c). */
-qkv_status look_page(const struct look *look, const char *path, qkv_error *error);
+/* The page of a text for a browser (page.c); heads: room for all. */
+qkv_status look_text_page(const struct look *look, qkv_page_head *heads, const char *path,
+                          qkv_error *error);
 enum { LOOK_PAGE_BYTES = 32000000 }; /* of a page with several heads */
 /* A page without tokens and heads; title and caption must live as long. */
 qkv_page look_page_of(const struct look *look, const char *title, const char *caption);
-/* Writes it with maps of the first head, or of all where that is quick; and says so (maps.c). */
+/* Writes it with maps of the first head, or of all where that is quick; and says so (page_write.c). */
 qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
                            const char *path, qkv_error *error);
+/* Those maps (maps.c): places of each head its map and pca, [points][2] each; notes of each: to be freed. */
+qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
+                          double **places, char **notes, qkv_error *error);
 /* Puts a page where the options want it, and says what it holds of the heads that it was given. */
 qkv_status look_page_put(const struct look_options *options, const qkv_page *page, const char *path,
                          qkv_error *error);

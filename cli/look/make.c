@@ -97,7 +97,7 @@ qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error 
     return status;
 }
 
-void look_free(struct look *look) {
+void look_free_text(struct look *look) {
     free(look->labels);
     free(look->replaced);
     free(look->log_p);
@@ -105,5 +105,4 @@ void look_free(struct look *look) {
     predictions_free(&look->predictions);
     predictions_free(&look->before);
     attended_free(&look->text);
-    windows_free(look->windows);
 }

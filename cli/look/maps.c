@@ -85,9 +85,8 @@ static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_
     return QKV_OK;
 }
 
-/* places: of each head its map and pca, [points][2] each; notes [n_heads][NOTE_BYTES]. */
-static qkv_status make_all(const struct look *look, qkv_page_head *heads, int64_t n_heads,
-                           double **places, char **notes, qkv_error *error) {
+qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
+                          double **places, char **notes, qkv_error *error) {
     const int64_t points = look->n_rows + look->n_cols,
                   first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
                   other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
@@ -106,18 +105,5 @@ static qkv_status make_all(const struct look *look, qkv_page_head *heads, int64_
         heads[i].map_note = heads[0].map_note; /* too many points for any */
     if (status == QKV_OK && cli_cancelled)
         cli_note(quiet, "qkv: stopped: maps are the best so far, or absent");
-    return status;
-}
-
-qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
-                           const char *path, qkv_error *error) {
-    double *places = NULL;
-    char *notes = NULL;
-    if (!look_writes()) return QKV_OK;
-    page->heads = heads;
-    qkv_status status = make_all(look, heads, page->n_heads, &places, &notes, error);
-    if (status == QKV_OK) status = look_page_put(look->options, page, path, error);
-    free(places);
-    free(notes);
     return status;
 }

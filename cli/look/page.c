@@ -165,28 +165,6 @@ static void make_caption(const struct look *look, char *caption, size_t bytes) {
     if (n > 0) add(caption, bytes, " ", line);
 }
 
-/* One line about what a page holds, of n heads that were asked for. */
-static void tell(const qkv_page_result *result, int64_t n) {
-    fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
-            (double)result->n_bytes / 1e6);
-    if (result->n_f16)
-        fprintf(stderr, ", %" PRId64 " of them as f16: weights off by at most %.1e", result->n_f16,
-                result->max_error);
-    if (result->n_heads < n)
-        fprintf(stderr, "; more than %d MB is not written: name one with --head",
-                LOOK_PAGE_BYTES / 1000000);
-    fputc('\n', stderr);
-}
-
-qkv_status look_page_put(const struct look_options *options, const qkv_page *page, const char *path,
-                         qkv_error *error) {
-    qkv_page_result result = qkv_page_result_init();
-    const qkv_status status = options->page ? qkv_page_make(page, options->page, &result, error)
-                                            : qkv_page_write(page, path, &result, error);
-    if (status == QKV_OK && !options->common.quiet) tell(&result, page->n_heads);
-    return status;
-}
-
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]) {
     static const qkv_attention_desc causal = { .struct_size = sizeof causal,
                                                .flags = QKV_SET_CAUSAL };
@@ -211,8 +189,8 @@ qkv_page look_page_of(const struct look *look, const char *title, const char *ca
                        .ctx = look->ctx };
 }
 
-static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, const char *path,
-                               qkv_error *error) {
+qkv_status look_text_page(const struct look *look, qkv_page_head *heads, const char *path,
+                          qkv_error *error) {
     const struct attention_view *view = &look->text.view;
     const qkv_page_run queries = { .tokens = (const char *const *)look->rows,
                                    .special = view->queries.tokens->special };
@@ -246,14 +224,5 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     page_tables_free(&tables);
     free(effects.word);
     look_tokens_free(&keys, look->n_cols);
-    return status;
-}
-
-qkv_status look_page(const struct look *look, const char *path, qkv_error *error) {
-    if (look->windows) return windows_page(look, path, error);
-    qkv_page_head *heads = calloc((size_t)look_n_heads(look) + 1, sizeof *heads);
-    if (!heads) return text_no_memory(error);
-    const qkv_status status = (look->arrays ? arrays_page : page_of_text)(look, heads, path, error);
-    free(heads);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "look/look.h"
 
 enum { BEGINS = 60 };
@@ -16,7 +17,7 @@ int windows_parse(const struct cli_command *command, const struct look_options *
                   struct windows_rule *rule) {
     int n = 0;
     if (!options->windows) return EXIT_OK;
-    int64_t *numbers = args_int_list(options->windows, 1, INT32_MAX, &n);
+    int64_t *numbers = number_list(options->windows, 1, INT32_MAX, &n);
     if (n == 1 || n == 2) *rule = (struct windows_rule){ numbers[0], numbers[n - 1] };
     free(numbers);
     if (n != 1 && n != 2)
@@ -104,7 +105,7 @@ static qkv_status run_window(struct look *look, const qkv_encoding *text,
     if (status == QKV_OK && w == 0) look->text.what_if = one.text.what_if;
     window->of = one.text;
     one.text = (struct attended){ .input = NULL };
-    look_free(&one);
+    look_free_text(&one);
     if (status != QKV_OK || w >= windows->n_kept) free_window(window);
     return status;
 }

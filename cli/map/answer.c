@@ -5,6 +5,7 @@
 
 #include "common/given.h"
 #include "common/named.h"
+#include "common/number.h"
 #include "map/map.h"
 
 static qkv_status write_json(const struct map *map, const char *path, qkv_error *error) {
@@ -41,7 +42,7 @@ static void ask(const struct map_options *o, qkv_map_options *asked) {
     asked->no_early_stop = o->no_early_stop;
     asked->center_keys = o->center_keys;
     asked->auto_balance = o->balance && strcmp(o->balance, "auto") == 0;
-    if (o->balance && !asked->auto_balance) (void)args_real(o->balance, &asked->balance);
+    if (o->balance && !asked->auto_balance) (void)number_real(o->balance, &asked->balance);
     asked->pca_only = o->pca;
 }
 

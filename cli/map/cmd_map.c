@@ -4,6 +4,7 @@
  * what came of it.
  */
 #include "common/given.h"
+#include "common/number.h"
 #include "map/map.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ static const struct given_rule rules[] = {
 /* A number, or "auto". */
 static int check_balance(const struct cli_command *command, const struct map_options *o) {
     double value;
-    if (!o->balance || strcmp(o->balance, "auto") == 0 || args_real(o->balance, &value))
+    if (!o->balance || strcmp(o->balance, "auto") == 0 || number_real(o->balance, &value))
         return EXIT_OK;
     return cli_usage(command, "--balance: '%s' is neither a finite number nor 'auto'", o->balance);
 }

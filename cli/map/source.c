@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/array_names.h"
+#include "common/number.h"
 #include "common/rows.h"
 #include "map/map.h"
 
@@ -20,7 +21,7 @@ static qkv_status take_labels(struct map *map, char *const *queries, char *const
 /* --query as a position or the label of one token; -1: there is none. */
 static qkv_status find_query(const struct map *map, const char *words, int64_t *query,
                              qkv_error *error) {
-    if (!args_int(words, 0, INT64_MAX, query))
+    if (!number_int(words, 0, INT64_MAX, query))
         return label_find(map->labels, map->n_queries, "--query", words, query, error);
     if (*query >= map->n_queries) *query = -1;
     return QKV_OK;

@@ -99,5 +99,7 @@ const struct cli_command cmd_generate = {
     .max_words = 1,
     .takes = TAKES_ANSWER | TAKES_JSONL,
     COMMAND_OPTIONS(generate_table),
+    .over_ranks = true,
+    .may_be_empty = true,
     .run = generate,
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/shared.h"
 #include "common/term.h"
 #include "model/model.h"

@@ -1,7 +1,7 @@
 /* `qkv next`: does sentence B follow sentence A? */
 #include <math.h>
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/term.h"
 
 struct next_options {

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/input.h"
+#include "common/job.h"
 
 struct tokenize_options {
     struct cli_common common;

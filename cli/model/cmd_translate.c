@@ -58,5 +58,6 @@ const struct cli_command cmd_translate = {
     .max_words = 1,
     .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_JSONL,
     COMMAND_OPTIONS(translate_table),
+    .over_ranks = true,
     .run = translate,
 };

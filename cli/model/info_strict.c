@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "common/input.h"
+#include "common/job.h"
 #include "model/model.h"
 #include "qkv/files.h"
 

@@ -5,7 +5,7 @@
 #ifndef QKV_CLI_MODEL_H
 #define QKV_CLI_MODEL_H
 
-#include "common/input.h"
+#include "common/job.h"
 #include "common/term.h"
 #include <qkv/generate.h>
 

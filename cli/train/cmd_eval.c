@@ -76,5 +76,6 @@ const struct cli_command cmd_eval = {
     .words = "",
     .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
     COMMAND_OPTIONS(eval_table),
+    .over_ranks = true,
     .run = eval,
 };

@@ -271,5 +271,6 @@ const struct cli_command cmd_train = {
     .words = "",
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET,
     COMMAND_OPTIONS(train_table),
+    .over_ranks = true,
     .run = train,
 };

@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_TRAIN_H
 #define QKV_CLI_TRAIN_H
 
+#include "common/job.h"
 #include "common/lines.h"
 #include "common/term.h"
 #include <qkv/train.h>

@@ -1,61 +1,15 @@
 /*
- * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
- * the end of the longer text until both fit, as `longest_first` does in transformers.
+ * Where texts come from: see job.h.
  */
-#include "common/hints.h"
-#include "common/shared.h"
+#include "common/job.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    error->status = status;
-    vsnprintf(error->message, sizeof error->message, format, list);
-    va_end(list);
-    return status;
-}
-
-int cli_status(qkv_status status, const qkv_error *error) {
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error->message);
-}
-
-qkv_status text_no_memory(qkv_error *error) {
-    return text_error(error, QKV_ERR_MEMORY, "out of memory");
-}
-
-bool text_ends(const char *name, const char *ending) {
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0;
-}
-
-void text_append(char *text, size_t bytes, const char *format, ...) {
-    const size_t used = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + used, bytes - used, format, list);
-    va_end(list);
-}
-
-/* The beginning of a text in quotation marks, cut between characters. */
-static void quote(struct caption *caption, const struct text *text) {
-    enum { MOST = 200 };
-    size_t n = text->n < MOST ? text->n : MOST;
-    while (n < text->n && n > 0 && (text->bytes[n] & 0xC0) == 0x80) n--;
-    caption_add(caption, "\u201c%.*s%s\u201d", (int)n, text->bytes, n < text->n ? "\u2026" : "");
-}
-
-void caption_add_texts(struct caption *caption, const struct text *const said[2]) {
-    if (!said[0] || said[0]->n == 0) return;
-    for (int i = 0; i < 2 && said[i]; i++) {
-        caption_add(caption, "%s", i ? ", then " : " Text: ");
-        quote(caption, said[i]);
-    }
-}
+#include "common/hints.h"
+#include "common/lines.h"
 
 /* Everything in a file, or in standard input, without the end of its last line. */
 static qkv_status read_all(const struct text_job *job, const char *path, struct text *text,
@@ -65,26 +19,6 @@ static qkv_status read_all(const struct text_job *job, const char *path, struct 
     if (status == QKV_OK) status = lines_whole(&lines, text, error);
     lines_close(&lines);
     return status;
-}
-
-qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
-                        const char *what, const char *does, const char *longer,
-                        qkv_encoding *encoding, qkv_error *error) {
-    if (encoding->n <= most) return QKV_OK;
-    if (!session->common->truncate)
-        return text_error(error, QKV_ERR_SHAPE,
-                          "%s has %" PRId64 " tokens, the model %s %" PRId64
-                          ": %s--truncate cuts it",
-                          what, encoding->n, does, most, longer ? longer : "");
-    qkv_tokenizer_cut(tokenizer, encoding, most);
-    return QKV_OK;
-}
-
-qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
-                    qkv_error *error) {
-    if (!(session->command->takes & TAKES_TRUNCATE)) return QKV_OK;
-    return text_shorten(session, session->tokenizer, session->info->max_len, "the text", "takes",
-                        longer, encoding, error);
 }
 
 static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_error *error) {
@@ -127,7 +61,8 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
             qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
                                  pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
     const struct cli_common *common = job->session.common;
-    const bool hinted = status == QKV_OK && !job->before && job->session.command != &cmd_tokenize;
+    const bool hinted =
+        status == QKV_OK && !job->before && !(job->session.command->takes & TAKES_TOKENIZER);
     if (hinted) hints_make(&job->session, encoding, text, pair);
     if (hinted && !common->quiet && !common->jsonl) hints_say(&job->session);
     if (status == QKV_OK) status = fit(job, encoding, error);

@@ -3,6 +3,8 @@
  * say. What a terminal must not have is \uXXXX everywhere, so that the same command writes the same
  * bytes to a terminal and to a file. JSON without it would only have to write controls below U+0020 so.
  */
+#include "common/json.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <utf8proc.h>
 
 #include "common/csv.h"
+#include "common/say.h"
 #include "common/term.h"
 
 json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
@@ -26,27 +29,6 @@ json_t *json_bytes(const char *bytes, size_t n) {
 }
 
 json_t *json_text(const char *text) { return json_bytes(text, strlen(text)); }
-
-json_t *token_json(const qkv_tokenizer *tokenizer, int32_t id) {
-    size_t n = 0;
-    const char *token = qkv_tokenizer_token(tokenizer, id, &n);
-    return json_bytes(token ? token : "", token ? n : 0);
-}
-
-json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input) {
-    json_t *tokens = json_array();
-    for (int64_t i = 0; i < input->n; i++)
-        json_array_append_new(tokens, token_json(tokenizer, input->ids[i]));
-    return tokens;
-}
-
-json_t *text_token_json(const struct session *session, int32_t id) {
-    return token_json(session->tokenizer, id);
-}
-
-json_t *text_tokens_json(const struct session *session, const qkv_encoding *input) {
-    return tokens_json(session->tokenizer, input);
-}
 
 static json_t *value_of(char kind, va_list *values) {
     switch (kind) {

@@ -1,0 +1,46 @@
+/* JSON as the tool writes it. */
+#ifndef QKV_CLI_COMMON_JSON_H
+#define QKV_CLI_COMMON_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <qkv/status.h>
+
+/* A text, escaped if it is not UTF-8. */
+json_t *json_text(const char *text);
+json_t *json_bytes(const char *bytes, size_t n);
+
+/* For json_pack, a member named as a field: for "I", as it is, and by json_count for "o". */
+#define JSON_INT(of, field)   #field, (json_int_t)(of)->field
+#define JSON_FIELD(of, field) #field, (of)->field
+#define JSON_COUNT(of, field) #field, json_count((int64_t)(of)->field)
+
+/* A number for JSON, which has no NaN and no infinity: null for those. */
+json_t *json_number(double value);
+/* An integer; null below 0, where there is none. */
+json_t *json_count(int64_t n);
+
+/*
+ * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t",
+ * …). Letters of values: i an int64_t, n a double as json_number has it, s a string, t a text as
+ * json_text has it, o a json_t * that is taken. A string or json_t * that is NULL is left out.
+ * Returns NULL without memory.
+ */
+json_t *json_set(json_t *object, const char *members, ...);
+
+/*
+ * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,
+ * taking the reference. False if it cannot be written.
+ */
+bool json_put(FILE *out, const json_t *value);
+bool json_print(FILE *out, json_t *object);
+/* The same to standard output: an exit code. */
+int json_emit(json_t *object);
+
+/* Writes an object to a file, whole or not at all. Takes the reference. */
+qkv_status json_write_file(const char *path, json_t *object, qkv_error *error);
+
+#endif

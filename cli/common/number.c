@@ -1,0 +1,44 @@
+#include "common/number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool number_int(const char *text, int64_t min, int64_t max, int64_t *value) {
+    const char *digits = text + (*text == '-');
+    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits)) return false;
+    errno = 0;
+    const long long number = strtoll(text, NULL, 10);
+    if (errno || number < min || number > max) return false;
+    *value = number;
+    return true;
+}
+
+bool number_real(const char *text, double *value) {
+    if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) return false;
+    char *end;
+    const double number = strtod(text, &end);
+    if (*end || end == text || !isfinite(number)) return false;
+    *value = number;
+    return true;
+}
+
+int64_t *number_list(const char *text, int64_t min, int64_t max, int *n) {
+    int count = 1;
+    for (const char *c = text; *c; c++) count += *c == ',';
+    *n = 0;
+    char *copy = strdup(text);
+    int64_t *values = copy ? malloc((size_t)count * sizeof(*values)) : NULL;
+    char *rest = copy;
+    for (int i = 0; values && i < count; i++) {
+        const char *item = strsep(&rest, ",");
+        if (!number_int(item, min, max, &values[i])) {
+            free(values);
+            values = NULL;
+        }
+    }
+    free(copy);
+    if (values) *n = count;
+    return values;
+}

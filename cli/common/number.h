@@ -1,0 +1,21 @@
+/* Numbers of the command line and of the environment. */
+#ifndef QKV_CLI_COMMON_NUMBER_H
+#define QKV_CLI_COMMON_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of
+ * range.
+ */
+bool number_int(const char *text, int64_t min, int64_t max, int64_t *value);
+bool number_real(const char *text, double *value);
+
+/*
+ * "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such
+ * list.
+ */
+int64_t *number_list(const char *text, int64_t min, int64_t max, int *n);
+
+#endif

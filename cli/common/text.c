@@ -1,0 +1,47 @@
+#include "common/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    return status;
+}
+
+qkv_status text_no_memory(qkv_error *error) {
+    return text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+bool text_ends(const char *name, const char *ending) {
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
+}
+
+void text_append(char *text, size_t bytes, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + used, bytes - used, format, list);
+    va_end(list);
+}
+
+/* The beginning of a text in quotation marks, cut between characters. */
+static void quote(struct caption *caption, const struct text *text) {
+    enum { MOST = 200 };
+    size_t n = text->n < MOST ? text->n : MOST;
+    while (n < text->n && n > 0 && (text->bytes[n] & 0xC0) == 0x80) n--;
+    caption_add(caption, "\u201c%.*s%s\u201d", (int)n, text->bytes, n < text->n ? "\u2026" : "");
+}
+
+void caption_add_texts(struct caption *caption, const struct text *const said[2]) {
+    if (!said[0] || said[0]->n == 0) return;
+    for (int i = 0; i < 2 && said[i]; i++) {
+        caption_add(caption, "%s", i ? ", then " : " Text: ");
+        quote(caption, said[i]);
+    }
+}

@@ -1,0 +1,29 @@
+#include "common/tokens.h"
+
+json_t *token_json(const qkv_tokenizer *tokenizer, int32_t id) {
+    size_t n = 0;
+    const char *token = qkv_tokenizer_token(tokenizer, id, &n);
+    return json_bytes(token ? token : "", token ? n : 0);
+}
+
+json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input) {
+    json_t *tokens = json_array();
+    for (int64_t i = 0; i < input->n; i++)
+        json_array_append_new(tokens, token_json(tokenizer, input->ids[i]));
+    return tokens;
+}
+
+json_t *text_token_json(const struct session *session, int32_t id) {
+    return token_json(session->tokenizer, id);
+}
+
+json_t *text_tokens_json(const struct session *session, const qkv_encoding *input) {
+    return tokens_json(session->tokenizer, input);
+}
+
+void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id) {
+    json_t *token = token_json(tokenizer, id);
+    csv->failed |= !token;
+    if (token) csv_field(csv, json_string_value(token), json_string_length(token));
+    json_decref(token);
+}
