@@ -4,7 +4,6 @@
  * that the input names, which are never touched. Takes the place of cli/main.c.
  */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,41 +15,17 @@
 
 enum { MOST_ARGUMENTS = 64, MOST_BYTES = 4096, PATH_BYTES = 64 };
 
-/* ---- What main.c gives the commands ---------------------------------------------------------- */
+extern const struct cli_command *const cli_all_commands[]; /* cli/commands.c */
 
-int cli_cancelled;
+/* ---- Messages -------------------------------------------------------------------------------- */
 
-/* What would be said holds nothing that steers a terminal. */
-static void say(const char *format, va_list list) {
-    char text[1200];
-    FUZZ_CHECK(vsnprintf(text, sizeof text, format, list) > 0);
-    char *const escaped = term_escape(text, strlen(text));
+/* The first message of a run is kept, not said. What it would say steers no terminal. */
+static void check_message(void) {
+    char *const escaped = term_escape(cli_kept, strlen(cli_kept));
     FUZZ_CHECK(escaped);
     for (const char *c = escaped; *c; c++) FUZZ_CHECK((unsigned char)*c >= ' ' && *c != 0x7f);
     free(escaped);
 }
-
-int cli_fail(const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    say(format, list);
-    va_end(list);
-    return EXIT_FAILED;
-}
-
-int cli_usage(const struct cli_command *command, const char *format, ...) {
-    va_list list;
-    (void)command;
-    va_start(list, format);
-    say(format, list);
-    va_end(list);
-    return EXIT_USAGE;
-}
-
-void cli_note(bool quiet, const char *format, ...) { (void)quiet, (void)format; }
-void cli_catch_interrupts(void) {}
-double cli_seconds(void) { return 0; }
-bool cli_flush(void) { return true; }
 
 /* ---- Files of our own ------------------------------------------------------------------------ */
 
@@ -150,11 +125,14 @@ static void run(const struct cli_command *command, int argc, char **argv) {
     bool help = false;
     int n_words = 0;
     FUZZ_CHECK(options);
+    *cli_kept = '\0';
     const int code = args_parse(command, argc, argv, options, &n_words, &help);
     FUZZ_CHECK(code == EXIT_OK || code == EXIT_USAGE);
     if (code == EXIT_OK && !help) FUZZ_CHECK(n_words >= 0 && n_words <= command->max_words);
     if (code == EXIT_OK && help) help_print(command);
     if (code == EXIT_OK && !help && command == &cmd_attend) attend(options);
+    FUZZ_CHECK(code == EXIT_OK || *cli_kept);
+    check_message();
     free(options);
 }
 
@@ -162,6 +140,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     char *argv[MOST_ARGUMENTS];
     int argc = 0;
     if (!inputs[0][0]) make_files();
+    cli_commands = cli_all_commands;
+    cli_keeps = true;
     if (n_bytes > MOST_BYTES) n_bytes = MOST_BYTES;
     char *const text = fuzz_alloc(n_bytes + 1);
     memcpy(text, bytes, n_bytes);

@@ -2,7 +2,6 @@
 #include "text/spm.h"
 
 #include "files/utf8.h"
-#include "text/unicode.h"
 
 static uint32_t label(uint32_t unit) { return unit & (1u << 31 | 0xFF); }
 static int has_leaf(uint32_t unit) { return (unit >> 8) & 1; }

@@ -22,6 +22,7 @@
 
 #include "inflated.h"
 #include "random_text.h"
+#include "text/unicode.h"
 #include "text/wordpiece.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
