@@ -69,7 +69,9 @@ void train_close(struct train *s) {
     free(s);
 }
 
-/* One step on ids [n][len], every token of them masked; the loss before it, negative for a failure. */
+/*
+ * One step on ids [n][len], every token of them masked; the loss before it, negative for a failure.
+ */
 double train_step(struct train *s, int64_t n, int64_t len, const int32_t *ids) {
     qkvi_net_losses losses = { 0 };
     int64_t *lengths = malloc((size_t)n * sizeof *lengths);
@@ -96,7 +98,9 @@ double train_step(struct train *s, int64_t n, int64_t len, const int32_t *ids) {
 
 /* ---- Decoding -------------------------------------------------------------------------------- */
 
-/* An empty sequence for at most max_len tokens in place of the one before; false: something failed. */
+/*
+ * An empty sequence for at most max_len tokens in place of the one before; false: something failed.
+ */
 int model_begin(struct shim *shim, int64_t max_len) {
     const int64_t vocab = qkv_model_get_info(shim->model)->vocab_size;
     qkvi_decoder_free(shim->decoder);

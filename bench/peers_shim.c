@@ -1,6 +1,6 @@
 /*
- * What bench/peers.py calls of us: the cases of `qkv bench`, one by one, on arrays that the peers get
- * too, and the peaks. A shared library of the library and the files of `qkv bench`.
+ * What bench/peers.py calls of us: the cases of `qkv bench`, one by one, on arrays that the peers
+ * get too, and the peaks. A shared library of the library and the files of `qkv bench`.
  */
 #include <stdio.h>
 #include <stdlib.h>

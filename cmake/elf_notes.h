@@ -1,6 +1,7 @@
 /*
- * For files of assembler that hold data only: no stack that runs code, and what compilers mark their objects with (the .note.gnu.property
- * of the ELF ABIs of x86-64 and AArch64), which a binary has only if all of its objects have it.
+ * For files of assembler that hold data only: no stack that runs code, and what compilers mark
+ * their objects with (the .note.gnu.property of the ELF ABIs of x86-64 and AArch64), which a
+ * binary has only if all of its objects have it.
  */
     .section .note.GNU-stack, "", %progbits
 

@@ -1,6 +1,7 @@
 /*
- * Keys that arrive in blocks: each block is attended alone and merged with what is there. That is how a decoder reads a cache
- * in pages. After the last block the result is that of one causal pass over all keys.
+ * Keys that arrive in blocks: each block is attended alone and merged with what is there. That is
+ * how a decoder reads a cache in pages. After the last block the result is that of one causal pass
+ * over all keys.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * A cache of keys and values: a prompt is stored once, two sequences go on from it, and each new token attends to its own
- * sequence in one call. A guess that failed is taken back. Compared with a forward pass over the same tokens.
+ * A cache of keys and values: a prompt is stored once, two sequences go on from it, and each new
+ * token attends to its own sequence in one call. A guess that failed is taken back. Compared with a
+ * forward pass over the same tokens.
  */
 #include <math.h>
 #include <stdio.h>

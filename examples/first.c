@@ -1,5 +1,6 @@
 /*
- * The whole program of README: causal attention over three tokens of two channels, whose queries and keys are the same.
+ * The whole program of README: causal attention over three tokens of two channels, whose queries
+ * and keys are the same.
  */
 #include <qkv/qkv.h>
 #include <stdio.h>

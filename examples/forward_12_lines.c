@@ -1,7 +1,7 @@
 /*
- * Attention in twelve lines: the include and the function `attend`. Here with two heads and five tokens, causal. All scores
- * are equal (q = 0), so the weights of a token on itself and on those before it are equal, and the output is the running
- * mean of the values.
+ * Attention in twelve lines: the include and the function `attend`. Here with two heads and five
+ * tokens, causal. All scores are equal (q = 0), so the weights of a token on itself and on those
+ * before it are equal, and the output is the running mean of the values.
  */
 #include <math.h>
 #include <stdio.h>

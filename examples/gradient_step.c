@@ -1,6 +1,7 @@
 /*
- * Learning by gradients: q, k and v begin somewhere, and steps against the gradient of L = ½ Σ (o − target)² bring the output
- * to a target. One entry of the gradient is compared with a difference quotient first.
+ * Learning by gradients: q, k and v begin somewhere, and steps against the gradient of L = ½ Σ (o −
+ * target)² bring the output to a target. One entry of the gradient is compared with a difference
+ * quotient first.
  */
 #include <math.h>
 #include <stdio.h>

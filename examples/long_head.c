@@ -1,7 +1,7 @@
 /*
- * What a head of 4,096 tokens does, without its 16 million weights: text that repeats every 500 tokens, in which each
- * query looks for the token that followed its own the last time (an induction head), and for key 0 if there is none
- * (a sink). The pass over columns finds both.
+ * What a head of 4,096 tokens does, without its 16 million weights: text that repeats every 500
+ * tokens, in which each query looks for the token that followed its own the last time (an induction
+ * head), and for key 0 if there is none (a sink). The pass over columns finds both.
  */
 #include <stdio.h>
 #include <stdlib.h>

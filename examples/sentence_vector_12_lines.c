@@ -1,6 +1,7 @@
 /*
- * The vector of a sentence in twelve lines: the include and the function `embed`. QKV_OK is 0, so the first call that
- * fails ends the chain. Here the cosines of three sentences, whose vectors have length 1 if asked.
+ * The vector of a sentence in twelve lines: the include and the function `embed`. QKV_OK is 0, so
+ * the first call that fails ends the chain. Here the cosines of three sentences, whose vectors have
+ * length 1 if asked.
  */
 #include <stdio.h>
 #include <string.h>

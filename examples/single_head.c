@@ -1,7 +1,8 @@
 /*
- * One head, step by step, on a sentence of three tokens: projections of x without a bias, scores q·k, divided by √d, softmax,
- * mix of values, with the shape (batch, time, channel) of each step. First as in the textbook, printed; then attention by one
- * call. Numbers are made up so that "it" asks for what "cat" offers.
+ * One head, step by step, on a sentence of three tokens: projections of x without a bias, scores
+ * q·k, divided by √d, softmax, mix of values, with the shape (batch, time, channel) of each step.
+ * First as in the textbook, printed; then attention by one call. Numbers are made up so that "it"
+ * asks for what "cat" offers.
  */
 #include <math.h>
 #include <stdio.h>

@@ -70,8 +70,8 @@ void attention_array_fill_segments(attention_array *array, uint64_t seed);
 /* Outputs begin as canaries; not all with the same, for an output may become an input. */
 void attention_array_clear(attention_array *array, uint8_t canary);
 /*
- * The elements of rows i < rows[b] (NULL: of all rows) were written, all else was not. starts: where
- * the sequences of n_batch begin in an array of packed ones; NULL: each is a batch.
+ * The elements of rows i < rows[b] (NULL: of all rows) were written, all else was not. starts:
+ * where the sequences of n_batch begin in an array of packed ones; NULL: each is a batch.
  */
 void attention_array_check(const attention_array *array, const int64_t *starts, int64_t n_batch,
                            const int64_t *rows);

@@ -1,6 +1,6 @@
 /*
- * The pass over columns and a rectangle of weights, of a case whose lse may be anything: what forward
- * wrote, or the canaries that it left.
+ * The pass over columns and a rectangle of weights, of a case whose lse may be anything: what
+ * forward wrote, or the canaries that it left.
  */
 #ifndef QKV_FUZZ_ATTENTION_COLUMNS_H
 #define QKV_FUZZ_ATTENTION_COLUMNS_H

@@ -1,7 +1,7 @@
 /*
  * Rules that are arrays of their own: packed sequences, block masks. A case has each now and then,
- * mostly right: starts that fall and lists that are no lists are for the checks to find. What is promised is there: offsets of blocks never
- * lead past the end of the index.
+ * mostly right: starts that fall and lists that are no lists are for the checks to find. What is
+ * promised is there: offsets of blocks never lead past the end of the index.
  */
 #include "fuzz/attention_case.h"
 

@@ -143,7 +143,9 @@ static void merge(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     attention_accepted(ctx, x->merge);
 }
 
-/* Over the case's view, mostly without its dropout: that is refused, and so are packed sequences. */
+/*
+ * Over the case's view, mostly without its dropout: that is refused, and so are packed sequences.
+ */
 static void decode(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     qkv_attention_desc desc = described(c, x);
     if (c->seed % 8) desc.flags &= ~(uint32_t)QKV_SET_DROPOUT;

@@ -54,8 +54,8 @@ bool attention_accepted(const qkv_ctx *ctx, qkv_status status);
 qkv_call_options attention_with_workspace(size_t n_bytes);
 
 /*
- * Forward, backward, merge, decode and columns, and a check of what was written and what was left alone; false,
- * without arrays, if the problem is too large for this context.
+ * Forward, backward, merge, decode and columns, and a check of what was written and what was left
+ * alone; false, without arrays, if the problem is too large for this context.
  */
 bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x);
 void attention_run_free(attention_run *x);

@@ -1,7 +1,7 @@
 /*
- * Keys and values of a case as decode finds them: contiguous, in pages, in a ring, in a ring of pages,
- * of every type that can be stored; mostly right, now and then with any number in one field. A
- * function of the case's seed.
+ * Keys and values of a case as decode finds them: contiguous, in pages, in a ring, in a ring of
+ * pages, of every type that can be stored; mostly right, now and then with any number in one field.
+ * A function of the case's seed.
  */
 #include "fuzz/attention_case.h"
 

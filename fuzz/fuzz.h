@@ -28,8 +28,8 @@ bool fuzz_accepted(qkv_status status, const qkv_error *error);
 void *fuzz_alloc(size_t n_bytes);
 
 /*
- * Cuts the input behind each NUL that a '{' follows, and names the parts: the first, and up to n others,
- * which are there only if the input has them.
+ * Cuts the input behind each NUL that a '{' follows, and names the parts: the first, and up to n
+ * others, which are there only if the input has them.
  */
 struct qkvi_text_file;
 void fuzz_parts(const uint8_t *bytes, size_t n_bytes, struct qkvi_text_file *first, int n,

@@ -1,9 +1,9 @@
 /*
  * An attention descriptor. Hostile ones are refused, by the calls as by their workspace queries, in
  * clear words and without a touch of any array. What is accepted and small runs, forward, backward,
- * merge, decode over a view of any kind, and the pass over columns, on arrays and a workspace of exactly the promised sizes,
- * on every instruction set and on three threads: the bits are those of the first run, and nothing
- * else is written.
+ * merge, decode over a view of any kind, and the pass over columns, on arrays and a workspace of
+ * exactly the promised sizes, on every instruction set and on three threads: the bits are those of
+ * the first run, and nothing else is written.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static void run_everywhere(const attention_case *c) {
 /* ---- What is refused ------------------------------------------------------------------------- */
 
 /*
- * Places that must not be touched, for a descriptor that the query refused. Where the query ran out of
- * address space, a call may find first that the huge arrays overlap.
+ * Places that must not be touched, for a descriptor that the query refused. Where the query ran out
+ * of address space, a call may find first that the huge arrays overlap.
  */
 static void refuse(const attention_case *c, const qkv_attention_desc *desc, qkv_status expected) {
     static _Alignas(64) float places[8 * 16];

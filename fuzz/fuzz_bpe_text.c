@@ -1,7 +1,8 @@
 /*
  * A text for a byte-level BPE that has every byte, some merges, added tokens of every kind and, by
- * the first byte, a space before it, ranges without spaces, the words of Llama 3, NFC. What is valid UTF-8 comes
- * back byte for byte when its ids become text; without added tokens its ranges leave nothing out.
+ * the first byte, a space before it, ranges without spaces, the words of Llama 3, NFC. What is
+ * valid UTF-8 comes back byte for byte when its ids become text; without added tokens its ranges
+ * leave nothing out.
  */
 #include <stdlib.h>
 #include <string.h>

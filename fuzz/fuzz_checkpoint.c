@@ -1,6 +1,7 @@
 /*
  * The line of a checkpoint that says which run it is of: as it is, and again with the checksum that
- * it should have, which a fuzzer cannot guess. What is accepted is the same run after it was written.
+ * it should have, which a fuzzer cannot guess. What is accepted is the same run after it was
+ * written.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* config.json of a model. What is accepted keeps the limits that the rest of the loader relies on. */
+/*
+ * config.json of a model. What is accepted keeps the limits that the rest of the loader relies on.
+ */
 #include <math.h>
 
 #include "fuzz/fuzz.h"
@@ -29,7 +31,10 @@ static void check_rotary(const qkv_model_info *info) {
     FUZZ_CHECK(isfinite(info->logit_cap) && info->logit_cap >= 0);
 }
 
-/* Names of classes are read from the same bytes: where that fails, the names so far are the caller's. */
+/*
+ * Names of classes are read from the same bytes: where that fails, the names so far are the
+ * caller's.
+ */
 static void check_labels(const uint8_t *bytes, size_t n_bytes, const qkv_model_info *info) {
     qkv_error error;
     FUZZ_CHECK(info->n_labels >= 0 && info->n_labels <= QKVI_MAX_LABELS);

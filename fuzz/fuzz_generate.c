@@ -1,8 +1,9 @@
 /*
- * Options of generation, over a model that is a hash function or, in part, the input's own bytes. Options
- * may be anything; what is accepted writes sequences within its limits: ids of the vocabulary, no more of
- * them than asked for, an end of the text only where the text ends, scores in order, no string of stop in a
- * text, the pieces that were told, joined, the text. Twice the same call gives the same bits.
+ * Options of generation, over a model that is a hash function or, in part, the input's own bytes.
+ * Options may be anything; what is accepted writes sequences within its limits: ids of the
+ * vocabulary, no more of them than asked for, an end of the text only where the text ends, scores
+ * in order, no string of stop in a text, the pieces that were told, joined, the text. Twice the
+ * same call gives the same bits.
  */
 #include <math.h>
 #include <stdio.h>

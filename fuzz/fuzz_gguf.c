@@ -1,6 +1,6 @@
 /*
- * A GGUF file: its container listed, and a model in it opened: every tensor is read whole and in two
- * parts, which have the same bits, and its tokenizer encodes a sample.
+ * A GGUF file: its container listed, and a model in it opened: every tensor is read whole and in
+ * two parts, which have the same bits, and its tokenizer encodes a sample.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * A grammar file. What is accepted can speak: pairs and probes of both splits are drawn, and what is
- * said is split, matched and, with a word masked, filled again with that word.
+ * A grammar file. What is accepted can speak: pairs and probes of both splits are drawn, and what
+ * is said is split, matched and, with a word masked, filled again with that word.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
- * A request to `qkv look --serve`. What is whole lies within its bytes and within the limits; whatever
- * its bytes are cut to, it is the same or goes on, and what is refused stays refused for the same
- * reason. Its form, decoded, is no longer than it was.
+ * A request to `qkv look --serve`. What is whole lies within its bytes and within the limits;
+ * whatever its bytes are cut to, it is the same or goes on, and what is refused stays refused for
+ * the same reason. Its form, decoded, is no longer than it was.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * The weights of a model whose config.json and vocabulary are ours: one layer with two channels, of
- * the family whose name of a tensor the file has, else of BERT. What opens is run on a pair; whatever
- * the weights are, it gives as many numbers as it promised.
+ * the family whose name of a tensor the file has, else of BERT. What opens is run on a pair;
+ * whatever the weights are, it gives as many numbers as it promised.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * modules.json and, each behind a NUL that a '{' follows, config.json of 1_Pooling and of 2_Dense,
- * sentence_bert_config.json and config_sentence_transformers.json, in a folder whose 2_Dense has weights of
- * 2 x 4 numbers and whose 3_LayerNorm is complete. What is read is a recipe that can be followed: its steps
- * fit behind one another, its default is one of its prompts.
+ * sentence_bert_config.json and config_sentence_transformers.json, in a folder whose 2_Dense has
+ * weights of 2 x 4 numbers and whose 3_LayerNorm is complete. What is read is a recipe that can be
+ * followed: its steps fit behind one another, its default is one of its prompts.
  */
 #include <stdio.h>
 #include <stdlib.h>

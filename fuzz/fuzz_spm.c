@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
         encode(&spm, sample, sizeof sample - 1);
         encode(&spm, model, (uint32_t)qkvi_utf8_valid(model, n_text));
         for (int32_t id = 0; id < spm.pieces.n_ids && id < 64; id++) {
-            const struct qkvi_piece piece = spm.pieces.tokens[id];
+            const struct qkvi_text_piece piece = spm.pieces.tokens[id];
             encode(&spm, spm.pieces.bytes + piece.offset, (uint32_t)piece.length);
         }
         qkvi_spm_free(&spm);

@@ -1,7 +1,7 @@
 /*
- * A table of keys and values. What is accepted has keys that are not empty and finite numbers, as many
- * in every row; written again with every field in quotes, with either separator and line end, it is the
- * same table.
+ * A table of keys and values. What is accepted has keys that are not empty and finite numbers, as
+ * many in every row; written again with every field in quotes, with either separator and line end,
+ * it is the same table.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * A text, or two with a NUL byte between them, for tokenizers of a few pieces that open both halves of
- * WordPiece, the added tokens and the rules for Chinese, accents and case: one with BERT's own tokens,
- * one with tokens that are normalised, at words' edges, or take the white space beside them, and one
- * that puts lower case first. Tokens that are cut keep what stands around the texts.
+ * A text, or two with a NUL byte between them, for tokenizers of a few pieces that open both halves
+ * of WordPiece, the added tokens and the rules for Chinese, accents and case: one with BERT's own
+ * tokens, one with tokens that are normalised, at words' edges, or take the white space beside
+ * them, and one that puts lower case first. Tokens that are cut keep what stands around the texts.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
- * tokenizer.json and, each behind a NUL that a '{' follows, tokenizer_config.json, special_tokens_map.json,
- * added_tokens.json and config.json. What opens encodes a sample and the input itself, alone and as a pair.
+ * tokenizer.json and, each behind a NUL that a '{' follows, tokenizer_config.json,
+ * special_tokens_map.json, added_tokens.json and config.json. What opens encodes a sample and the
+ * input itself, alone and as a pair.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * vocab.txt and, each behind a NUL that a '{' follows, tokenizer_config.json, special_tokens_map.json,
- * added_tokens.json and config.json. What opens then encodes the input itself, and finds each of its
- * tokens by name.
+ * vocab.txt and, each behind a NUL that a '{' follows, tokenizer_config.json,
+ * special_tokens_map.json, added_tokens.json and config.json. What opens then encodes the input
+ * itself, and finds each of its tokens by name.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * A context of an instruction set (NULL: the best) and a number of threads, for tests that include this after
- * cmocka: there is one, or the test has failed.
+ * A context of an instruction set (NULL: the best) and a number of threads, for tests that include
+ * this after cmocka: there is one, or the test has failed.
  */
 #ifndef MAKE_CTX_H
 #define MAKE_CTX_H

@@ -1,6 +1,6 @@
 /*
- * Checks that structs of what is asked for share (qkv/stats.h, qkv/columns.h): `of` is the name of the
- * struct, which messages put before those of its fields.
+ * Checks that structs of what is asked for share (qkv/stats.h, qkv/columns.h): `of` is the name of
+ * the struct, which messages put before those of its fields.
  */
 #ifndef QKVI_ATTN_ASKED_H
 #define QKVI_ATTN_ASKED_H

@@ -2,10 +2,10 @@
  * Backward pass: who computes what, in which order. What a piece of work does is in
  * backward_piece.c, the products are in kernels/tmpl/attend_bwd.h.
  *
- * One pass over key blocks (Dao et al. 2022, algorithm 4, with the loops over keys outside): a piece
- * is one block of 256 keys of one key/value head. The dQ of a query block is handed from key block
- * to key block: block c adds only after block c - 1 has. Pieces are drawn in this order, so a piece
- * that waits waits for one that runs, and the bits depend on no thread's speed.
+ * One pass over key blocks (Dao et al. 2022, algorithm 4, with the loops over keys outside): a
+ * piece is one block of 256 keys of one key/value head. The dQ of a query block is handed from key
+ * block to key block: block c adds only after block c - 1 has. Pieces are drawn in this order, so a
+ * piece that waits waits for one that runs, and the bits depend on no thread's speed.
  *
  * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and
  * one counter per query block where there is more than one key block. With gradients of 16 bits,
@@ -35,7 +35,9 @@ typedef struct pass {
 
 /* ---- Workspace ------------------------------------------------------------------------------- */
 
-/* Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends. */
+/*
+ * Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends.
+ */
 static bool has_outputs(const qkvi_problem *p) {
     const bool d_q = p->heads_per_kv && qkvi_rows_q(p) && p->head_dim;
     return p->n_kv_heads && (d_q || (qkvi_rows_k(p) && (p->head_dim || p->head_dim_v)));

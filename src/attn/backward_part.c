@@ -217,7 +217,10 @@ void qkvi_backward_store_d_q(const qkv_ctx *ctx, const qkvi_problem *p, const qk
     }
 }
 
-/* Rows [begin, end) of a block of sums, times scale; those from n_keys on, which no query sees, are 0. */
+/*
+ * Rows [begin, end) of a block of sums, times scale; those from n_keys on, which no query sees, are
+ * 0.
+ */
 static void store_block(const qkv_ctx *ctx, qkv_dtype type, const float *sums, int64_t begin,
                         int64_t end, int64_t n_keys, int64_t dim, float scale, char *to,
                         int64_t stride) {

@@ -1,9 +1,10 @@
 /*
  * A backward pass of which this process has some of the queries and some of the keys: what these
- * add to d_q of its queries, or to d_k and d_v of its keys. Parts come in the order of docs/numerics.md,
- * whose seams are at multiples of 128 queries and of 256 keys, so the bits are those of one call.
+ * add to d_q of its queries, or to d_k and d_v of its keys. Parts come in the order of
+ * docs/numerics.md, whose seams are at multiples of 128 queries and of 256 keys, so the bits are
+ * those of one call.
  *
- *     d_q        the keys of the part begin at a multiple of 256, and end at one or with the sequence
+ *     d_q        the keys of the part begin at a multiple of 256, and end at one or at the last
  *     d_k, d_v   the queries do so at a multiple of 128; of each group of heads there is one
  */
 #ifndef QKVI_ATTN_BACKWARD_PART_H
@@ -13,7 +14,9 @@
 #include "attn/desc.h"
 #include "core/arena.h"
 
-/* Sums of d_k and d_v: of each batch and key/value head its blocks of 256 keys, as channel panels. */
+/*
+ * Sums of d_k and d_v: of each batch and key/value head its blocks of 256 keys, as channel panels.
+ */
 typedef struct qkvi_key_sums {
     float *d_k, *d_v;
     int64_t k_elems, v_elems;  /* of a block */

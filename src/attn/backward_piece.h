@@ -1,7 +1,8 @@
 /**
  * A piece of the backward pass: one block of 256 keys of one key/value head. It walks the query
- * blocks of all query heads that share the head, recomputes P and dS from lse, sums dK and dV of its
- * keys in scratch, and adds to the dQ of each query block, where it meets other pieces of the head.
+ * blocks of all query heads that share the head, recomputes P and dS from lse, sums dK and dV of
+ * its keys in scratch, and adds to the dQ of each query block, where it meets other pieces of the
+ * head.
  */
 #ifndef QKVI_ATTN_BACKWARD_PIECE_H
 #define QKVI_ATTN_BACKWARD_PIECE_H

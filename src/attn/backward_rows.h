@@ -1,4 +1,6 @@
-/* Backward: what only depends on the queries, and the gradient of the sinks, which needs no more. */
+/*
+ * Backward: what only depends on the queries, and the gradient of the sinks, which needs no more.
+ */
 #ifndef QKV_ATTN_BACKWARD_ROWS_H
 #define QKV_ATTN_BACKWARD_ROWS_H
 

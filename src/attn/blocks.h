@@ -29,7 +29,9 @@ static inline int64_t qkvi_blocks_after(const qkvi_problem *p, int64_t i) {
 uint32_t qkvi_blocks_panels(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i,
                             int64_t key);
 
-/* The last step before `step`, the first from it on, of which queries [i0, i1) see something; -1. */
+/*
+ * The last step before `step`, the first from it on, of which queries [i0, i1) see something; -1.
+ */
 int64_t qkvi_blocks_before(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i0,
                            int64_t i1, int64_t step);
 int64_t qkvi_blocks_from(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i0, int64_t i1,

@@ -23,8 +23,8 @@ void qkvi_add_typed(qkvi_arrays *all, const char *name, const void *data, qkv_dt
 void qkvi_add_heads(qkvi_arrays *all, const char *name, const float *data, int64_t n, bool output);
 
 /**
- * Lengths, segments, mask and what else belongs to the rules. all_q: queries of the lists of blocks,
- * which are those of the sequence where the other arrays have a piece of it.
+ * Lengths, segments, mask and what else belongs to the rules. all_q: queries of the lists of
+ * blocks, which are those of the sequence where the other arrays have a piece of it.
  */
 void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p, int64_t all_q);
 

@@ -2,10 +2,11 @@
  * The pass over columns: who computes what. A block against a block is columns_block.c's and the
  * kernel's (kernels/tmpl/columns.h), the order of sums docs/numerics.md's.
  *
- * A task is a block of 256 keys of one key/value head, or with diagonals every eighth, from the lane's
- * first on: its keys are packed once, met by all blocks of 96 queries in order, and finished, so what is
- * of a key needs no other piece. Diagonals and tiles have sums of each lane and each block, which are added
- * in order when the head is done (columns_map.c). So heads go in waves, which bounds these sums.
+ * A task is a block of 256 keys of one key/value head, or with diagonals every eighth, from the
+ * lane's first on: its keys are packed once, met by all blocks of 96 queries in order, and
+ * finished, so what is of a key needs no other piece. Diagonals and tiles have sums of each lane
+ * and each block, which are added in order when the head is done (columns_map.c). So heads go in
+ * waves, which bounds these sums.
  */
 #include "attn/columns.h"
 

@@ -1,7 +1,7 @@
 /*
  * The pass over columns (include/qkv/columns.h), in pieces: what is asked for, checked
- * (columns_desc.c); a block of queries against a block of keys (columns_block.c), which weights.c uses,
- * too; sums of each key (columns_keys.c) and across keys (columns_map.c); who computes what
+ * (columns_desc.c); a block of queries against a block of keys (columns_block.c), which weights.c
+ * uses, too; sums of each key (columns_keys.c) and across keys (columns_map.c); who computes what
  * (columns.c), or where keys lie in pieces (columns_part.c).
  */
 #ifndef QKVI_ATTN_COLUMNS_H
@@ -100,8 +100,8 @@ bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slo
 void qkvi_columns_begin_keys(qkvi_columns_scratch *own);
 
 /*
- * What belongs to the keys [begin, end) of the block from key0 on is final, of head h; counts of the
- * head are added up, by any thread.
+ * What belongs to the keys [begin, end) of the block from key0 on is final, of head h; counts of
+ * the head are added up, by any thread.
  */
 void qkvi_columns_end_keys(const qkvi_columns_problem *x, const qkvi_kernels *kernels,
                            qkvi_columns_scratch *own, int64_t b, int64_t h, int64_t key0,
@@ -114,9 +114,9 @@ void qkvi_columns_begin_counts(const qkvi_columns_problem *x);
 /* ---- Sums across keys ------------------------------------------------------------------------ */
 
 /*
- * Of the heads under way. A tile that several blocks of keys meet has a sum for each: that of block c
- * and column b is number c + b, which is unique, as neighbours share one column at most. A diagonal
- * has a sum for every QKVI_COLUMN_LANES-th block.
+ * Of the heads under way. A tile that several blocks of keys meet has a sum for each: that of block
+ * c and column b is number c + b, which is unique, as neighbours share one column at most. A
+ * diagonal has a sum for every QKVI_COLUMN_LANES-th block.
  */
 typedef struct qkvi_columns_map {
     bool has_sums; /* else no query can see a key, and they have not been begun */

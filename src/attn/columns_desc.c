@@ -57,7 +57,9 @@ static void add_keys(const qkvi_columns_problem *x, qkvi_arrays *all, const char
     keys->strides = "columns.stride";
 }
 
-/* [n_batch][n_heads][n][m], dense, nullable. Products that overflow are refused with the strides. */
+/*
+ * [n_batch][n_heads][n][m], dense, nullable. Products that overflow are refused with the strides.
+ */
 static void add_dense(qkvi_arrays *all, const qkvi_problem *p, const char *name, const void *data,
                       int64_t n, int64_t m, size_t element) {
     const int64_t size[4] = { p->n_batch, p->n_heads, n, m };

@@ -1,7 +1,7 @@
 /*
  * A pass over columns of which this process has some of the keys, while queries come in several
- * calls, in the order of the sequence. Parts begin at multiples of 96 queries, where the written order
- * of these sums has its seams, so the bits are those of one call.
+ * calls, in the order of the sequence. Parts begin at multiples of 96 queries, where the written
+ * order of these sums has its seams, so the bits are those of one call.
  *
  * The problem of a part has one query head of each group: sums are of one head at a time.
  */

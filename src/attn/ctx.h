@@ -2,7 +2,7 @@
  * The inside of a context, and the bracket that every public call on one is written in:
  *
  *     QKV_TRY(qkvi_ctx_begin(ctx));
- *     return qkvi_ctx_end(ctx, do_the_work(ctx, …));       where failures say `return qkvi_ctx_fail(ctx, status, …)`
+ *     return qkvi_ctx_end(ctx, do_the_work(ctx, …));    failures: return qkvi_ctx_fail(ctx, …)
  *
  * begin takes the context (or returns QKV_ERR_BUSY), clears its message and sets the default
  * floating-point state; end undoes it. Between them the context belongs to the caller's thread, and
@@ -56,7 +56,9 @@ QKV_NODISCARD qkv_status qkvi_ctx_workspace(qkv_ctx *ctx, const qkv_call_options
 
 #pragma GCC visibility pop
 
-/* Bytes that a cutter without a block has measured; QKV_ERR_MEMORY if they are too many to count. */
+/*
+ * Bytes that a cutter without a block has measured; QKV_ERR_MEMORY if they are too many to count.
+ */
 QKV_NODISCARD qkv_status qkvi_ctx_measured(qkv_ctx *ctx, const qkvi_cutter *cutter, size_t *bytes);
 
 #endif

@@ -7,9 +7,9 @@
 enum {
     UNITS_PER_THREAD = 4, /* from so many on, sharing out whole units is balanced well enough */
     /*
-     * products that are worth a thread: few, because a model's threads are awake between its layers.
-     * Weights in int8 of SmolLM2-135M's shape, 128 tokens before: 4 % more a second than 1 << 20
-     * (Zen 5, two threads)
+     * products that are worth a thread: few, because a model's threads are awake between its
+     * layers. Weights in int8 of SmolLM2-135M's shape, 128 tokens before: 4 % more a second than 1
+     * << 20 (Zen 5, two threads)
      */
     THREAD_WORK = 1 << 18,
     LOAD_WORK = 4,            /* products that take as long as reading an element */

@@ -48,8 +48,8 @@ typedef struct qkvi_decode_plan {
 void qkvi_decode_plan_make(const qkvi_problem *problem, int n_threads, qkvi_decode_plan *plan);
 
 /*
- * Of a rank that has n_splits of all splits: decode_pieces.h. Every split has a part of its own, and
- * a part no more rows than a key/value head has.
+ * Of a rank that has n_splits of all splits: decode_pieces.h. Every split has a part of its own,
+ * and a part no more rows than a key/value head has.
  */
 void qkvi_decode_plan_pieces(const qkvi_problem *problem, int n_threads, int64_t n_splits,
                              qkvi_decode_plan *plan);

@@ -58,7 +58,8 @@ static void explain_isa(const qkv_ctx *ctx, qkv_attention_plan *out) {
         say(out->isa_reason, "asked for: this build and processor have a better one");
 }
 
-static void explain_pieces(const qkvi_problem *p, qkvi_pieces pieces, qkv_attention_plan *out) {
+static void explain_pieces(const qkvi_problem *p, qkvi_piece_counts pieces,
+                           qkv_attention_plan *out) {
     out->pieces_full = pieces.full;
     out->pieces_partial = pieces.partial;
     out->pieces_hidden = pieces.hidden;

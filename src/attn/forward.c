@@ -1,6 +1,6 @@
 /*
- * Forward pass: who computes what. The arithmetic is in kernels/tmpl/attend.h, the sizes in plan.c, a
- * head and a block of its queries in forward_head.c.
+ * Forward pass: who computes what. The arithmetic is in kernels/tmpl/attend.h, the sizes in plan.c,
+ * a head and a block of its queries in forward_head.c.
  *
  * K and V of a key/value head are packed once and shared by all query blocks of all query heads of
  * its group. Where there are many heads, a thread takes a head at a time, packs it and attends; the

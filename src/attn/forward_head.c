@@ -104,7 +104,9 @@ static void place_queries(const qkvi_forward_call *x, const qkvi_forward_slot *s
     }
 }
 
-/* Sums of the block from query i0 of head h on, where they outlive the call; NULL: they need not. */
+/*
+ * Sums of the block from query i0 of head h on, where they outlive the call; NULL: they need not.
+ */
 static const qkvi_attend_state *state_of(const qkvi_forward_call *x, int64_t b, int64_t h,
                                          int64_t i0, qkvi_attend_state *state, float **o_sum) {
     const qkvi_forward_part *const part = x->part;

@@ -1,6 +1,6 @@
 /*
- * Forward: a key/value head of one batch, the packing of its keys and values, and blocks of its queries.
- * Who computes which of them, and when, is forward.c's.
+ * Forward: a key/value head of one batch, the packing of its keys and values, and blocks of its
+ * queries. Who computes which of them, and when, is forward.c's.
  */
 #ifndef QKVI_ATTN_FORWARD_HEAD_H
 #define QKVI_ATTN_FORWARD_HEAD_H
@@ -34,7 +34,9 @@ static inline int64_t qkvi_forward_key_blocks(const qkvi_forward_head *head) {
 void qkvi_forward_pack_block(const qkvi_forward_call *call, const qkvi_forward_head *head,
                              int64_t index, const qkvi_packed *to);
 
-/* While a thread attends to a head, its slot has K, V and Q of head `index`, its next one, fetched. */
+/*
+ * While a thread attends to a head, its slot has K, V and Q of head `index`, its next one, fetched.
+ */
 void qkvi_forward_announce(const qkvi_forward_call *call, int64_t index,
                            qkvi_attend_scratch *scratch);
 

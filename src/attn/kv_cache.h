@@ -1,6 +1,6 @@
 /*
- * The inside of a cache of keys and values: one block of memory, cut when it is made, and pages that
- * sequences share until one of them writes.
+ * The inside of a cache of keys and values: one block of memory, cut when it is made, and pages
+ * that sequences share until one of them writes.
  *
  *     k [page][n_kv_heads][page_len][head_dim]        pages [sequence][row_pages], -1: none
  *     v [page][n_kv_heads][page_len][head_dim_v]      scales alike, without channels

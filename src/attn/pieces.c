@@ -1,7 +1,7 @@
 /*
- * How many pieces of the scores are computed, by position alone, and which heads are short. A batch is
- * counted once if all are alike; a row of pieces is counted in one step from the keys of its first and
- * last query, since the ends of what queries see never fall (mask.h).
+ * How many pieces of the scores are computed, by position alone, and which heads are short. A batch
+ * is counted once if all are alike; a row of pieces is counted in one step from the keys of its
+ * first and last query, since the ends of what queries see never fall (mask.h).
  */
 #include "attn/explain.h"
 
@@ -54,7 +54,7 @@ int64_t qkvi_small_heads(const qkvi_problem *p, const qkvi_forward_plan *plan) {
 
 /* Queries [i0, i1) against all pieces of the keys. */
 static void count_row(const qkvi_rules *r, int64_t i0, int64_t i1, int keys, bool ragged,
-                      qkvi_pieces *pieces) {
+                      qkvi_piece_counts *pieces) {
     const qkvi_range any = qkvi_keys_of_block(r, i0, i1);
     if (any.begin == any.end) return;
     const int64_t seen = qkvi_ceil_div(any.end, keys) - any.begin / keys;
@@ -67,10 +67,10 @@ static void count_row(const qkvi_rules *r, int64_t i0, int64_t i1, int keys, boo
 }
 
 /* Of one head of batch b. */
-static qkvi_pieces pieces_of_batch(const qkvi_problem *p, int64_t b, int block, int rows, int keys,
-                                   bool ragged) {
+static qkvi_piece_counts pieces_of_batch(const qkvi_problem *p, int64_t b, int block, int rows,
+                                         int keys, bool ragged) {
     const qkvi_rules r = qkvi_rules_of(p, b);
-    qkvi_pieces pieces = { 0, 0, 0 };
+    qkvi_piece_counts pieces = { 0, 0, 0 };
     int64_t n_rows = 0;
     const int64_t len_q = qkvi_len_q(p, b), n_keys = qkvi_ceil_div(qkvi_len_k(p, b), keys);
     for (int64_t i0 = 0; i0 < len_q; i0 += block)
@@ -83,21 +83,21 @@ static qkvi_pieces pieces_of_batch(const qkvi_problem *p, int64_t b, int block, 
     return pieces;
 }
 
-qkvi_pieces qkvi_pieces_of(const qkvi_problem *p, const qkvi_forward_plan *small, int block,
-                           int rows, int keys, bool ragged) {
+qkvi_piece_counts qkvi_pieces_of(const qkvi_problem *p, const qkvi_forward_plan *small, int block,
+                                 int rows, int keys, bool ragged) {
     const bool alike = batches_alike(p);
     const int64_t n_batches = alike ? qkvi_min_i64(p->n_batch, 1) : p->n_batch;
     const double length = (double)qkvi_rows_q(p) * (double)(p->cu_q ? 1 : n_batches);
     const double n_rows = length / rows + length / block + (double)n_batches;
     const double n_heads = (double)(alike ? p->n_batch * p->n_heads : p->n_heads);
     if (n_rows > MOST_ROWS || n_rows * n_heads * ((double)p->len_k / keys + 1) > MOST_PIECES)
-        return (qkvi_pieces){ -1, -1, -1 };
-    qkvi_pieces all = { 0, 0, 0 };
+        return (qkvi_piece_counts){ -1, -1, -1 };
+    qkvi_piece_counts all = { 0, 0, 0 };
     for (int64_t b = 0; b < n_batches; b++) {
         int64_t heads = p->n_kv_heads - small_heads_of(p, small, b);
         if (alike) heads = p->n_batch * p->n_kv_heads - (small ? qkvi_small_heads(p, small) : 0);
         if (heads == 0) continue;
-        const qkvi_pieces one = pieces_of_batch(p, b, block, rows, keys, ragged);
+        const qkvi_piece_counts one = pieces_of_batch(p, b, block, rows, keys, ragged);
         all.full += one.full * heads * p->heads_per_kv;
         all.partial += one.partial * heads * p->heads_per_kv;
         all.hidden += one.hidden * heads * p->heads_per_kv;
@@ -106,11 +106,11 @@ qkvi_pieces qkvi_pieces_of(const qkvi_problem *p, const qkvi_forward_plan *small
 }
 
 /* Rows of a block are all heads of some queries, the first and the last of them perhaps in part. */
-static qkvi_pieces decode_pieces_of_head(const qkvi_problem *p, const qkvi_decode_plan *plan,
-                                         int64_t b) {
+static qkvi_piece_counts decode_pieces_of_head(const qkvi_problem *p, const qkvi_decode_plan *plan,
+                                               int64_t b) {
     const qkvi_rules r = qkvi_rules_of(p, b);
     const int64_t rows = r.n_queries * p->heads_per_kv, heads = p->heads_per_kv;
-    qkvi_pieces pieces = { 0, 0, 0 };
+    qkvi_piece_counts pieces = { 0, 0, 0 };
     for (int64_t row = 0; row < rows; row += plan->n_rows) {
         const int64_t end = qkvi_min_i64(row + plan->n_rows, rows);
         count_row(&r, row / heads, qkvi_ceil_div(end, heads), QKVI_DECODE_SPLIT, true, &pieces);
@@ -120,15 +120,15 @@ static qkvi_pieces decode_pieces_of_head(const qkvi_problem *p, const qkvi_decod
     return pieces;
 }
 
-qkvi_pieces qkvi_decode_pieces_of(const qkvi_problem *p, const qkvi_decode_plan *plan) {
+qkvi_piece_counts qkvi_decode_pieces_of(const qkvi_problem *p, const qkvi_decode_plan *plan) {
     const int64_t n_batches = batches_alike(p) ? 1 : p->n_batch;
     const double n_rows = (double)plan->n_row_blocks * (double)n_batches;
     const double n = (double)plan->n_units * ((double)p->len_k / QKVI_DECODE_SPLIT + 1);
-    if (n_rows > MOST_ROWS || n > MOST_PIECES) return (qkvi_pieces){ -1, -1, -1 };
+    if (n_rows > MOST_ROWS || n > MOST_PIECES) return (qkvi_piece_counts){ -1, -1, -1 };
     const int64_t times = batches_alike(p) ? p->n_batch * p->n_kv_heads : p->n_kv_heads;
-    qkvi_pieces all = { 0, 0, 0 };
+    qkvi_piece_counts all = { 0, 0, 0 };
     for (int64_t b = 0; plan->n_units > 0 && b < n_batches; b++) {
-        const qkvi_pieces one = decode_pieces_of_head(p, plan, b);
+        const qkvi_piece_counts one = decode_pieces_of_head(p, plan, b);
         all.full += one.full * times;
         all.partial += one.partial * times;
         all.hidden += one.hidden * times;

@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 
-/* ---- What each rule lets a query see ----------------------------------------------------------- */
+/* ---- What each rule lets a query see --------------------------------------------------------- */
 
 static void causal_keys(const qkv_attention_desc *d, qkvi_query query, qkvi_range *keys) {
     const int64_t prefix = d->flags & QKV_SET_PREFIX_LEN ? d->prefix_len[query.b] : 0;
@@ -42,7 +42,7 @@ static void q_len_keys(const qkv_attention_desc *d, qkvi_query query, qkvi_range
     if (query.i >= d->q_len[query.b]) keys->begin = INT64_MAX;
 }
 
-/* ---- The table --------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define FLAG(name)   .shown.flag = QKV_SET_##name, .flag_name = "QKV_SET_" #name
 #define FIELD(field) .name = #field, .offset = offsetof(qkv_attention_desc, field)
@@ -143,7 +143,7 @@ static void take(const qkv_attention_desc *d, qkvi_problem *p) {
     p->q_len = d->flags & QKV_SET_Q_LEN ? d->q_len : NULL;
 }
 
-/* ---- Checks ------------------------------------------------------------------------------------ */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static const void *slot_of(const qkv_attention_desc *d, const qkv_rule_field *field) {
     return (const char *)d + field->offset;

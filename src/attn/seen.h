@@ -1,4 +1,6 @@
-/* Which keys are seen by any query. Others are never read: they may be missing, or hold anything. */
+/*
+ * Which keys are seen by any query. Others are never read: they may be missing, or hold anything.
+ */
 #ifndef QKVI_ATTN_SEEN_H
 #define QKVI_ATTN_SEEN_H
 

@@ -2,8 +2,8 @@
  * Where the tokens of a batch lie. Batches are either a dimension of their own, or sequences of any
  * length packed one after another into arrays without it (cu_seqlens):
  *
- *     [n_batch][n_heads][len][dim]                       token i of batch b at [b][h][i]
- *     [n_heads][cu_seqlens[n_batch]][dim]                                   at [h][cu_seqlens[b] + i]
+ *     [n_batch][n_heads][len][dim]           token i of batch b at [b][h][i]
+ *     [n_heads][cu_seqlens[n_batch]][dim]                       at [h][cu_seqlens[b] + i]
  *
  * Addresses of query rows (q, o, lse and their gradients) and of key rows (k, v and theirs) are
  * computed here and nowhere else, in elements of the array.
@@ -26,7 +26,9 @@ static inline int64_t qkvi_len_k(const qkvi_problem *p, int64_t b) {
     return p->cu_k ? p->cu_k[b + 1] - p->cu_k[b] : p->len_k;
 }
 
-/* The sizes that arrays have: their first dimension, and their rows of one head of one entry of it. */
+/*
+ * The sizes that arrays have: their first dimension, and their rows of one head of one entry of it.
+ */
 static inline int64_t qkvi_n_arrays(const qkvi_problem *p) { return p->cu_q ? 1 : p->n_batch; }
 static inline int64_t qkvi_rows_q(const qkvi_problem *p) {
     return p->cu_q ? p->cu_q[p->n_batch] : p->len_q;
@@ -45,7 +47,9 @@ static inline int64_t qkvi_k_at(const qkvi_problem *p, const int64_t stride[3], 
     return b * stride[0] + g * stride[1] + (p->cu_k ? p->cu_k[b] + j : j - p->first_k) * stride[2];
 }
 
-/* The first block of batch b; of batch n_batch: their number. cu NULL: every batch has len tokens. */
+/*
+ * The first block of batch b; of batch n_batch: their number. cu NULL: every batch has len tokens.
+ */
 static inline int64_t qkvi_first_block(const int64_t *cu, int64_t len, int64_t n, int64_t b) {
     return cu ? cu[b] / n + b : b * qkvi_max_i64(1, qkvi_ceil_div(len, n));
 }

@@ -146,7 +146,9 @@ void qkvi_stats_arrays(const qkvi_problem *p, qkvi_arrays *all) {
 
 /* ---- For the kernel -------------------------------------------------------------------------- */
 
-/* Of classes and, after them, of key_weights, which are a class to which a key belongs by degrees. */
+/*
+ * Of classes and, after them, of key_weights, which are a class to which a key belongs by degrees.
+ */
 static int64_t n_masses(const qkvi_problem *p) {
     return p->stats.n_classes + (p->stats.weighted_mass ? 1 : 0);
 }

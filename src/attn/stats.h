@@ -24,12 +24,16 @@ qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *problem, qkvi_cutter *c
 /* Bytes of a qkvi_stats_kept, which a row has between parts of its keys; 0 without statistics. */
 size_t qkvi_stats_sums_bytes(const qkvi_problem *problem);
 
-/* What the kernel is told about the block of queries from i0 on; space NULL: no statistics, NULL. */
+/*
+ * What the kernel is told about the block of queries from i0 on; space NULL: no statistics, NULL.
+ */
 qkvi_attend_stats *qkvi_stats_from(const qkvi_problem *problem, const qkvi_rules *rules, int64_t b,
                                    int64_t h, int64_t i0, const qkvi_stats_space *space,
                                    qkvi_attend_stats *out);
 
-/* Rows without a key and rows that are NaN: from 0, and those of a block that is done. Any thread. */
+/*
+ * Rows without a key and rows that are NaN: from 0, and those of a block that is done. Any thread.
+ */
 void qkvi_stats_begin(const qkvi_problem *problem);
 void qkvi_stats_count(const qkvi_problem *problem, int64_t b, int64_t h,
                       const qkvi_attend_stats *done);

@@ -1,5 +1,6 @@
 /*
- * Row statistics over disjoint sets of keys, joined: with a_n = exp(lse_n - lse) the share of part n,
+ * Row statistics over disjoint sets of keys, joined: with a_n = exp(lse_n - lse) the share of part
+ * n,
  *
  *     sums of p x (masses, distances)   sum_n a_n x_n          largest   max_n a_n x_n
  *     entropy                           sum_n a_n (H_n - log a_n)
@@ -7,8 +8,8 @@
  *     scores                            mean and variance over sum_n n_n keys; the greatest |s|
  *     lists                             by their scores, then by key
  *
- * in double, parts in the order given, exp and log of our own (kernels/vec/vec_double.h): the same bits
- * everywhere. A part in which the row saw no key (lse = -inf) adds nothing.
+ * in double, parts in the order given, exp and log of our own (kernels/vec/vec_double.h): the same
+ * bits everywhere. A part in which the row saw no key (lse = -inf) adds nothing.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
- * A rectangle of weights, normalised (docs/numerics.md, Weights). Blocks of queries meet blocks of 256
- * keys as in the pass over columns (columns.h), all that the queries see, whatever keys are asked for.
- * Of each block a row keeps the greatest score and its sum, and where the block meets the rectangle,
- * e = exp(s - greatest of the block) goes to the caller's array. When all blocks are done, the row's own
- * sum is known, and e becomes a weight in place.
+ * A rectangle of weights, normalised (docs/numerics.md, Weights). Blocks of queries meet blocks of
+ * 256 keys as in the pass over columns (columns.h), all that the queries see, whatever keys are
+ * asked for. Of each block a row keeps the greatest score and its sum, and where the block meets
+ * the rectangle, e = exp(s - greatest of the block) goes to the caller's array. When all blocks are
+ * done, the row's own sum is known, and e becomes a weight in place.
  *
  * Rows go in waves, which bounds what is kept. A task is a block of keys, then a few rows.
  */

@@ -6,7 +6,7 @@
  * cannot differ.
  *
  *     qkvi_cutter cutter = { 0 };
- *     lay_out(&cutter, …);                              every piece is NULL, cutter.used_bytes is the answer
+ *     lay_out(&cutter, …);              every piece is NULL, cutter.used_bytes is the answer
  *     cutter = qkvi_cutter_on(block);
  *     lay_out(&cutter, …);                              pieces point into the block
  */

@@ -1,4 +1,7 @@
-/* The caller's flag of a call that can be cancelled: another thread, or a signal handler, writes it atomically. */
+/*
+ * The caller's flag of a call that can be cancelled: another thread, or a signal handler, writes it
+ * atomically.
+ */
 #ifndef QKVI_CORE_CANCEL_H
 #define QKVI_CORE_CANCEL_H
 

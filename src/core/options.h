@@ -12,21 +12,23 @@
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
 /*
- * Copies the caller's struct `given` into `ours`, of our_bytes, and sets our struct_size. `ours` holds
- * the defaults before the call: fields beyond a smaller struct keep them. name is that of its type,
- * for messages. QKV_ERR_ARGUMENT: struct_size was not set. QKV_ERR_VERSION: the struct sets what we
- * do not know.
+ * Copies the caller's struct `given` into `ours`, of our_bytes, and sets our struct_size. `ours`
+ * holds the defaults before the call: fields beyond a smaller struct keep them. name is that of its
+ * type, for messages. QKV_ERR_ARGUMENT: struct_size was not set. QKV_ERR_VERSION: the struct sets
+ * what we do not know.
  */
 qkv_status qkvi_options_read(void *ours, size_t our_bytes, const void *given, const char *name,
                              qkv_error *error);
 
-/* Copies `ours` into the struct_size bytes of the caller's struct; what we do not know becomes 0. */
+/*
+ * Copies `ours` into the struct_size bytes of the caller's struct; what we do not know becomes 0.
+ */
 void qkvi_options_write(void *given, const void *ours, size_t our_bytes);
 
 /*
- * An array of the caller's, whose elements are element_bytes apart: what its header knew. An element
- * has no size of its own, and is read and written as a struct of that size. size_name names what
- * element_bytes was given as. Nothing is assumed of the alignment.
+ * An array of the caller's, whose elements are element_bytes apart: what its header knew. An
+ * element has no size of its own, and is read and written as a struct of that size. size_name names
+ * what element_bytes was given as. Nothing is assumed of the alignment.
  */
 qkv_status qkvi_element_check(size_t element_bytes, size_t our_bytes, const char *size_name,
                               qkv_error *error);

@@ -1,9 +1,10 @@
 /**
- * Ranks that share a work: what they agree on, and the sum of their gradients in the order of slices.
- * Of one rank, nothing moves and nothing fails.
+ * Ranks that share a work: what they agree on, and the sum of their gradients in the order of
+ * slices. Of one rank, nothing moves and nothing fails.
  *
- * No rank leaves before the others know: a failure becomes that of all at the next agreement. Only a
- * failure of what carries the bytes does not: QKV_ERR_IO, after which the others may wait for ever.
+ * No rank leaves before the others know: a failure becomes that of all at the next agreement. Only
+ * a failure of what carries the bytes does not: QKV_ERR_IO, after which the others may wait for
+ * ever.
  */
 #ifndef QKVI_CORE_PEERS_H
 #define QKVI_CORE_PEERS_H
@@ -50,8 +51,8 @@ size_t qkvi_peers_first(const qkvi_peers *ranks);
 size_t qkvi_peers_n_own(const qkvi_peers *ranks);
 
 /**
- * status and error are this rank's so far; both become those of the lowest rank that failed, with its number
- * before the message. Fills ranks->records with the values of all; values may be NULL.
+ * status and error are this rank's so far; both become those of the lowest rank that failed, with
+ * its number before the message. Fills ranks->records with the values of all; values may be NULL.
  */
 qkv_status qkvi_peers_agree(qkvi_peers *ranks, qkv_status status, const double *values,
                             qkv_error *error);
@@ -59,8 +60,8 @@ qkv_status qkvi_peers_agree(qkvi_peers *ranks, qkv_status status, const double *
 qkv_status qkvi_peers_compare(qkvi_peers *ranks, uint64_t hash, qkv_error *error);
 
 /**
- * Exchanges bytes: at[0] and bytes[0] say what goes from `send` to each rank, at[1] and bytes[1] what comes to
- * `receive`. This rank's own are not read, and become 0. All ranks call it; IO.
+ * Exchanges bytes: at[0] and bytes[0] say what goes from `send` to each rank, at[1] and bytes[1]
+ * what comes to `receive`. This rank's own are not read, and become 0. All ranks call it; IO.
  */
 qkv_status qkvi_peers_exchange(qkvi_peers *ranks, const void *send, void *receive,
                                qkv_error *error);
@@ -68,7 +69,9 @@ qkv_status qkvi_peers_exchange(qkvi_peers *ranks, const void *send, void *receiv
 /** Adds grads of the ranks 0 … n - 1, in their order, to this rank's elements of sum. */
 qkv_status qkvi_peers_add(qkvi_peers *ranks, int n, const float *grads, float *sum,
                           qkv_error *error);
-/** Gives each rank's items of an array, first[rank] to first[rank + 1] - 1 of `bytes` each, to all. */
+/**
+ * Gives each rank's items of an array, first[rank] to first[rank + 1] - 1 of `bytes` each, to all.
+ */
 qkv_status qkvi_peers_spread(qkvi_peers *ranks, void *array, size_t bytes, qkv_error *error);
 /** Gives each rank's elements of an array to all. */
 qkv_status qkvi_peers_share(qkvi_peers *ranks, float *array, qkv_error *error);

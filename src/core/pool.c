@@ -1,11 +1,11 @@
 /*
  * The thread pool.
  *
- * A job is posted by storing its number of tasks in `left`. A thread that lowers `left` from l to
- * l − 1 owns task n_tasks − l, and only then reads the job's other fields: they cannot change before
- * that task is finished. Therefore the caller waits for tasks, never for threads; one that wakes too
- * late finds `left` at 0, or helps with the next job. `unfinished` counts down to the end of the
- * job.
+ * A job is posted by storing its number of tasks in `left`. A thread that lowers `left` from l to l
+ * − 1 owns task n_tasks − l, and only then reads the job's other fields: they cannot change before
+ * that task is finished. Therefore the caller waits for tasks, never for threads; one that wakes
+ * too late finds `left` at 0, or helps with the next job. `unfinished` counts down to the end of
+ * the job.
  *
  * Sleep: a worker spins for a moment, then counts itself in `sleepers` and waits on a condition
  * until left > 0. The poster writes `left`, then reads `sleepers`; the worker does it the other way

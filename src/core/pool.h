@@ -46,8 +46,9 @@ void qkvi_pool_run(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *argument
 #pragma GCC visibility pop
 
 /*
- * qkvi_pool_run where a thread best goes on with the task behind its last one, as with memory that is read
- * from end to end: each thread begins with a range of tasks of its own, and then helps the others.
+ * qkvi_pool_run where a thread best goes on with the task behind its last one, as with memory that
+ * is read from end to end: each thread begins with a range of tasks of its own, and then helps the
+ * others.
  */
 void qkvi_pool_run_ranges(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *argument);
 

@@ -11,7 +11,7 @@
 enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K, AT_MASK = AT_LEN_Q };
 
 /* What must be the same on all ranks, in the order of the record. */
-static const qkvi_field fields[] = {
+static const qkvi_group_value fields[] = {
     { "flags", QKVI_FIELD_INT },        { "dtype", QKVI_FIELD_INT },
     { "n_batch", QKVI_FIELD_INT },      { "n_heads", QKVI_FIELD_INT },
     { "n_kv_heads", QKVI_FIELD_INT },   { "head_dim", QKVI_FIELD_INT },
@@ -112,7 +112,7 @@ static qkv_status exchange_desc(qkvi_group *group, qkv_status status,
 /* ---- The problem ----------------------------------------------------------------------------- */
 
 /* Lists that must be the same: of batches, of heads; and how bf16 is computed. */
-static const qkvi_field lists[] = {
+static const qkvi_group_value lists[] = {
     { "q_offsets", QKVI_FIELD_HASH },
     { "kv_len", QKVI_FIELD_HASH },
     { "q_len", QKVI_FIELD_HASH },

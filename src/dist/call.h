@@ -1,8 +1,8 @@
 /*
  * The beginning of a call: what each rank was given becomes one problem that all agree on.
  *
- * desc describes the piece of its rank: len_q and len_k are the rows of its arrays. Pieces lie in the
- * order of ranks, so those of rank r begin where those of rank r - 1 end.
+ * desc describes the piece of its rank: len_q and len_k are the rows of its arrays. Pieces lie in
+ * the order of ranks, so those of rank r begin where those of rank r - 1 end.
  */
 #ifndef QKVI_DIST_CALL_H
 #define QKVI_DIST_CALL_H
@@ -50,8 +50,8 @@ QKV_NODISCARD qkv_status qkvi_call_open_shape(qkvi_group *group, qkv_ctx *ctx, q
                                               qkvi_problem *problem);
 
 /*
- * Of all ranks' masks, after a call has been opened. Bit 0: some rank's mask differs between batches;
- * bit 1: between heads.
+ * Of all ranks' masks, after a call has been opened. Bit 0: some rank's mask differs between
+ * batches; bit 1: between heads.
  */
 int qkvi_call_mask_dims(const qkvi_group *group);
 

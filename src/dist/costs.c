@@ -162,9 +162,9 @@ static void choose(qkvi_costs *costs) {
 
 /* What ranks tell each other: rates first, which must be the same. */
 enum { AT_BYTES = 3, AT_PAIRS = AT_BYTES + QKVI_N_SCHEMES };
-static const qkvi_field fields[] = { { "flops_per_second", QKVI_FIELD_HASH },
-                                     { "bytes_per_second", QKVI_FIELD_HASH },
-                                     { "seconds_per_message", QKVI_FIELD_HASH } };
+static const qkvi_group_value fields[] = { { "flops_per_second", QKVI_FIELD_HASH },
+                                           { "bytes_per_second", QKVI_FIELD_HASH },
+                                           { "seconds_per_message", QKVI_FIELD_HASH } };
 
 _Static_assert(sizeof(qkvi_rates) == AT_BYTES * sizeof(int64_t), "rates are the first values");
 

@@ -1,10 +1,10 @@
 /*
- * What a forward call costs by each scheme: bytes that are sent, by formulas that tests compare with
- * what is counted, and seconds, by a model of three numbers.
+ * What a forward call costs by each scheme: bytes that are sent, by formulas that tests compare
+ * with what is counted, and seconds, by a model of three numbers.
  *
  *     compute   operations of the rank that has most, 2 (head_dim + head_dim_v) for each pair of a
  *               query and a key that position lets it see, by operations per second
- *     send      bytes of the busiest link by bytes per second, and messages that wait for each other
+ *     send      bytes of the busiest link by bytes per second, and messages that wait for others
  *     ordered, ring, zigzag   the greater of both: keys come while others are computed
  *     ulysses                 the sum of both
  */
@@ -44,8 +44,8 @@ QKV_NODISCARD qkv_status qkvi_rates_read(qkvi_rates *rates, qkv_error *error);
 const char *qkvi_scheme_name(qkvi_scheme scheme);
 
 /*
- * The costs of a call with this descriptor, the same on all ranks but bytes_sent. status: of what came
- * before, on this rank. Between qkvi_call_begin and _end.
+ * The costs of a call with this descriptor, the same on all ranks but bytes_sent. status: of what
+ * came before, on this rank. Between qkvi_call_begin and _end.
  */
 QKV_NODISCARD qkv_status qkvi_costs_of(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
                                        const qkv_attention_desc *desc, const qkvi_rates *rates,

@@ -1,6 +1,7 @@
 /*
- * See decode.h. Each rank computes its splits. Then sums are joined: in "ordered" by a chain from rank
- * to rank, in the order of keys; in "tree" first each rank's own, then those of neighbours, in pairs.
+ * See decode.h. Each rank computes its splits. Then sums are joined: in "ordered" by a chain from
+ * rank to rank, in the order of keys; in "tree" first each rank's own, then those of neighbours, in
+ * pairs.
  */
 #include "dist/decode.h"
 
@@ -108,7 +109,10 @@ static int nth_from(const pass *x, int rank, int n, int step) {
     return rank;
 }
 
-/* Step by step half of the ranks give their sums to one before; the first one's become those of all. */
+/*
+ * Step by step half of the ranks give their sums to one before; the first one's become those of
+ * all.
+ */
 static qkv_status join_tree(pass *x) {
     const int rank = x->group->transport->rank, size = x->group->transport->size;
     const int n = n_before(x, size), place = n_before(x, rank), first = neighbour(x, 0, 1);

@@ -1,4 +1,7 @@
-/* Decode of keys that lie on several ranks: qkvmpi_attention_decode. seams.h says whose each split is. */
+/*
+ * Decode of keys that lie on several ranks: qkvmpi_attention_decode. seams.h says whose each split
+ * is.
+ */
 #ifndef QKVI_DIST_DECODE_H
 #define QKVI_DIST_DECODE_H
 

@@ -83,7 +83,7 @@ qkv_status qkvi_group_agree(qkvi_group *group, qkv_status mine) {
 
 /* ---- The same values everywhere -------------------------------------------------------------- */
 
-static void print_value(char *text, size_t bytes, const qkvi_field *field, int64_t value) {
+static void print_value(char *text, size_t bytes, const qkvi_group_value *field, int64_t value) {
     const uint32_t bits = (uint32_t)value;
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -93,7 +93,7 @@ static void print_value(char *text, size_t bytes, const qkvi_field *field, int64
         snprintf(text, bytes, "%" PRId64, value);
 }
 
-qkv_status qkvi_group_compare(qkvi_group *group, const qkvi_field *fields, int n) {
+qkv_status qkvi_group_compare(qkvi_group *group, const qkvi_group_value *fields, int n) {
     const qkvi_record *const first = &group->records[0];
     char here[32], there[32];
     for (int rank = 1; rank < group->transport->size; rank++)

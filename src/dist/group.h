@@ -60,13 +60,14 @@ QKV_NODISCARD qkv_status qkvi_group_exchange(qkvi_group *group, const qkvi_recor
 QKV_NODISCARD qkv_status qkvi_group_agree(qkvi_group *group, qkv_status mine);
 
 /* A value that must be the same on all ranks. is_float: its low bits are those of a float. */
-typedef struct qkvi_field {
+typedef struct qkvi_group_value {
     const char *name;
     enum { QKVI_FIELD_INT, QKVI_FIELD_FLOAT, QKVI_FIELD_HASH } kind;
-} qkvi_field;
+} qkvi_group_value;
 
 /* Compares value[0 … n) of all records; QKV_ERR_ARGUMENT names the first that differs. */
-QKV_NODISCARD qkv_status qkvi_group_compare(qkvi_group *group, const qkvi_field *fields, int n);
+QKV_NODISCARD qkv_status qkvi_group_compare(qkvi_group *group, const qkvi_group_value *fields,
+                                            int n);
 
 /* Waits; a failure of the transport breaks the group. */
 QKV_NODISCARD qkv_status qkvi_group_wait(qkvi_group *group, qkvi_request *requests, int n);

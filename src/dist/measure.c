@@ -54,7 +54,9 @@ static qkv_status measure_operations(qkv_ctx *ctx, qkv_dtype dtype, char *memory
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* Each rank sends to the next and receives from the one before, n_rounds times; seconds of a round. */
+/*
+ * Each rank sends to the next and receives from the one before, n_rounds times; seconds of a round.
+ */
 static qkv_status go_round(qkvi_group *group, char *memory, size_t bytes, int n_rounds,
                            double *seconds) {
     qkvi_transport *const t = group->transport;

@@ -1,6 +1,6 @@
 /*
- * Scheme "ordered": every rank visits the keys of the whole sequence in their order, in the blocks of
- * 256 that the order of sums fixes (docs/numerics.md). So its rows have the bits of one process.
+ * Scheme "ordered": every rank visits the keys of the whole sequence in their order, in the blocks
+ * of 256 that the order of sums fixes (docs/numerics.md). So its rows have the bits of one process.
  */
 #ifndef QKVI_DIST_ORDERED_H
 #define QKVI_DIST_ORDERED_H

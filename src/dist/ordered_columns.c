@@ -1,6 +1,7 @@
 /*
- * Scheme "ordered" of the pass over columns: queries and their lse go round, a query head of each group
- * after the other, and every rank sums the weights of its own keys, in the order of one process.
+ * Scheme "ordered" of the pass over columns: queries and their lse go round, a query head of each
+ * group after the other, and every rank sums the weights of its own keys, in the order of one
+ * process.
  */
 #include "dist/ordered.h"
 #include "dist/query_chunks.h"

@@ -1,7 +1,7 @@
 /*
  * Queries of the whole sequence (query_rows.h), a chunk at a time (stream.h), as d_k and d_v need
- * them, or sums of columns. Chunks begin at multiples of 256 queries, for columns of 96. Each turn is
- * of one query head of each group.
+ * them, or sums of columns. Chunks begin at multiples of 256 queries, for columns of 96. Each turn
+ * is of one query head of each group.
  */
 #ifndef QKVI_DIST_QUERY_CHUNKS_H
 #define QKVI_DIST_QUERY_CHUNKS_H
@@ -20,8 +20,8 @@ void qkvi_query_chunks_init(qkvi_query_chunks *chunks, qkvi_group *group, const 
 void qkvi_query_chunks_lay_out(qkvi_query_chunks *chunks, qkvi_cutter *cutter);
 
 /*
- * qkvi_stream_next. *p and *g become those of the chunk's queries, of one head of each group, against
- * all keys, until n + 2 is asked for; k, v and first_k are this rank's.
+ * qkvi_stream_next. *p and *g become those of the chunk's queries, of one head of each group,
+ * against all keys, until n + 2 is asked for; k, v and first_k are this rank's.
  */
 QKV_NODISCARD qkv_status qkvi_query_chunks_next(qkvi_query_chunks *chunks, int64_t n,
                                                 qkvi_problem *p, qkvi_grads *g);

@@ -8,8 +8,8 @@
  *     [n_batch or 1][n_kv_heads or 1][mask: as many bytes as a row of it has]
  *
  * q and d_o begin at multiples of 4 bytes, and so does a row of the mask. Of a mask whose stride of
- * batches or heads is 0 on all ranks there is one row for all of them. A turn is of one query head of
- * each group.
+ * batches or heads is 0 on all ranks there is one row for all of them. A turn is of one query head
+ * of each group.
  */
 #ifndef QKVI_DIST_QUERY_ROWS_H
 #define QKVI_DIST_QUERY_ROWS_H
@@ -43,8 +43,8 @@ void qkvi_query_rows_pack(const qkvi_query_rows *rows, int64_t turn, int64_t beg
                           char *to);
 
 /*
- * *p and *g become those of the queries [begin, end), which lie in `from`, of one head of each group;
- * all else is that of rows->p. For columns delta of *g is the weights of rows.
+ * *p and *g become those of the queries [begin, end), which lie in `from`, of one head of each
+ * group; all else is that of rows->p. For columns delta of *g is the weights of rows.
  */
 void qkvi_query_rows_take(const qkvi_query_rows *rows, int64_t turn, int64_t begin, int64_t end,
                           const char *from, qkvi_problem *p, qkvi_grads *g);

@@ -11,12 +11,15 @@
 
 #include "dist/costs.h"
 
-/* "ordered" or NULL, "ring", "zigzag", "ulysses", "auto"; of another name QKV_ERR_ARGUMENT with its message. */
+/*
+ * "ordered" or NULL, "ring", "zigzag", "ulysses", "auto"; of another name QKV_ERR_ARGUMENT with its
+ * message.
+ */
 QKV_NODISCARD qkv_status qkvi_scheme_named(const char *name, qkvi_scheme *scheme, qkv_error *error);
 
 /*
- * Forward by any scheme; the message is group->error's. rates: by which auto chooses. refused: NULL, or
- * why this rank's options are, which becomes the failure of all.
+ * Forward by any scheme; the message is group->error's. rates: by which auto chooses. refused:
+ * NULL, or why this rank's options are, which becomes the failure of all.
  */
 QKV_NODISCARD qkv_status qkvi_forward_by(qkvi_group *group, qkv_ctx *ctx, qkvi_scheme scheme,
                                          const qkvi_rates *rates, const qkv_error *refused,

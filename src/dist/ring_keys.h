@@ -40,8 +40,8 @@ QKV_NODISCARD qkv_status qkvi_ring_begin_step(qkvi_ring *ring, int step);
 QKV_NODISCARD qkv_status qkvi_ring_end_step(qkvi_ring *ring);
 
 /*
- * Keys of the n-th run of a step: *p gets them. Returns whole blocks, at multiples of 256 or the end
- * of the sequence; the rest is put aside.
+ * Keys of the n-th run of a step: *p gets them. Returns whole blocks, at multiples of 256 or the
+ * end of the sequence; the rest is put aside.
  */
 qkvi_range qkvi_ring_take(qkvi_ring *ring, int step, int n, qkvi_problem *p);
 

@@ -1,9 +1,10 @@
 /*
- * Decode over ranks: whose each split of 1,024 keys is, and its keys where these lie on several ranks.
+ * Decode over ranks: whose each split of 1,024 keys is, and its keys where these lie on several
+ * ranks.
  *
  * A split belongs to the rank that has the first of its keys that some query may see. The sums of a
- * split have no seam inside, so the other ranks that have keys of it send these to its owner, as they
- * are stored:
+ * split have no seam inside, so the other ranks that have keys of it send these to its owner, as
+ * they are stored:
  *
  *     rows    [key][n_batch][n_kv_heads][k: head_dim, v: head_dim_v]
  *     scales  [key][n_batch][n_kv_heads][k, v]      floats, for QKV_I8

@@ -1,10 +1,10 @@
 /*
- * Rows of the whole sequence, a chunk at a time, as every rank needs them: the ranks that own rows of
- * a chunk broadcast them. While one chunk is used, the next is on its way.
+ * Rows of the whole sequence, a chunk at a time, as every rank needs them: the ranks that own rows
+ * of a chunk broadcast them. While one chunk is used, the next is on its way.
  *
- * The first chunk has n_first rows, the others n_rows, wherever the pieces begin. All ranks wait for the
- * first one, so it may be shorter. The rows of a rank are one message. A stream may go over the
- * sequence several times, with other contents.
+ * The first chunk has n_first rows, the others n_rows, wherever the pieces begin. All ranks wait
+ * for the first one, so it may be shorter. The rows of a rank are one message. A stream may go over
+ * the sequence several times, with other contents.
  */
 #ifndef QKVI_DIST_STREAM_H
 #define QKVI_DIST_STREAM_H

@@ -89,8 +89,8 @@ static void post(pass *x, bool sends, char *data, int64_t bytes, int rank, int *
 }
 
 /*
- * The rows of each rank to each other rank. back: from the order of all ranks to rows of this one, otherwise the
- * other way round.
+ * The rows of each rank to each other rank. back: from the order of all ranks to rows of this one,
+ * otherwise the other way round.
  */
 static qkv_status exchange(pass *x, const rows *r, const int64_t *first, bool back) {
     const int me = x->group->transport->rank, size = x->group->transport->size;
@@ -247,8 +247,8 @@ static qkv_status attend(pass *x) {
 }
 
 /*
- * A rank that cannot compute still sends what it has. Not inlined, so that the copies of problems below
- * have a frame of their own.
+ * A rank that cannot compute still sends what it has. Not inlined, so that the copies of problems
+ * below have a frame of their own.
  */
 static __attribute__((noinline)) qkv_status walk(pass *x) {
     const size_t bytes = (size_t)(x->heads.len_q * x->o.row_bytes);

@@ -36,7 +36,9 @@ typedef struct qkvi_stored_elems {
     size_t n;
 } qkvi_stored_elems;
 
-/** Takes stored elements, swaps them if need be, and converts. MEMORY, LIMIT, and what take says. */
+/**
+ * Takes stored elements, swaps them if need be, and converts. MEMORY, LIMIT, and what take says.
+ */
 qkv_status qkvi_array_fill(const qkvi_byte_source *bytes, const qkvi_stored_elems *stored,
                            qkv_array *array, qkv_error *error);
 

@@ -1,7 +1,8 @@
 /*
- * qkv_array_read: an array of any kind of file that has some, by its name. Stored floats of any width
- * become f32, or bf16 or f16 if these are asked for, integers i64, booleans bytes of 0 and 1; Fortran
- * order is transposed while reading. What is allocated is at most eight times what the file holds.
+ * qkv_array_read: an array of any kind of file that has some, by its name. Stored floats of any
+ * width become f32, or bf16 or f16 if these are asked for, integers i64, booleans bytes of 0 and 1;
+ * Fortran order is transposed while reading. What is allocated is at most eight times what the file
+ * holds.
  */
 #include "files/csv_array.h"
 #include "files/gguf_find.h"
@@ -150,7 +151,9 @@ qkv_status qkv_array_parse(const char *name, const void *bytes, size_t n_bytes,
 
 /* ---- What files hold ------------------------------------------------------------------------- */
 
-/* qkv_tensor_list: what .safetensors, .npz and .gguf files hold, from their checked headers alone. */
+/*
+ * qkv_tensor_list: what .safetensors, .npz and .gguf files hold, from their checked headers alone.
+ */
 
 static qkv_status list_weights(const char *path, qkvi_visit_entry *visit, void *user,
                                qkv_error *error) {

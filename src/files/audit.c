@@ -1,4 +1,6 @@
-/* The audit of a safetensors file: its header as a whole, and the order of the rest. See audit.h. */
+/*
+ * The audit of a safetensors file: its header as a whole, and the order of the rest. See audit.h.
+ */
 #include "files/audit.h"
 
 #include <stdarg.h>

@@ -143,7 +143,9 @@ qkv_status qkvi_audit_member(void *user, qkvi_json_span key, qkvi_json_span span
 
 /* ---- The data -------------------------------------------------------------------------------- */
 
-/* The audit of the data: where the tensors lie, and whether their values are numbers. See audit.h. */
+/*
+ * The audit of the data: where the tensors lie, and whether their values are numbers. See audit.h.
+ */
 
 enum { CHUNK_BYTES = 1 << 18 };
 

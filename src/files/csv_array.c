@@ -1,7 +1,8 @@
 /**
  * Arrays as text: F.csv and F.tsv, a line for each row (files.h has the format). Records and their
- * errors are those of tables (table_rows.c). Numbers are kept as doubles while the type of the whole
- * array is not known: true and false, whole numbers, or floats. A whole number up to 2^53 is exact so.
+ * errors are those of tables (table_rows.c). Numbers are kept as doubles while the type of the
+ * whole array is not known: true and false, whole numbers, or floats. A whole number up to 2^53 is
+ * exact so.
  */
 #include <math.h>
 #include <strings.h>

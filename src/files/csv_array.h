@@ -4,7 +4,9 @@
 
 #include "files/npy.h"
 
-/** The array [lines, fields] of a file; *array is to be freed after a failure. FORMAT, LIMIT, IO. */
+/**
+ * The array [lines, fields] of a file; *array is to be freed after a failure. FORMAT, LIMIT, IO.
+ */
 qkv_status qkvi_csv_read_array(const char *path, qkv_array_type floats, qkv_array **array,
                                qkv_error *error);
 

@@ -18,8 +18,8 @@ void qkvi_number(char *text, size_t text_bytes, double x, int decimals);
 void qkvi_markup_add(qkvi_bytes *bytes, const char *text, size_t n);
 
 /**
- * A JSON string, with its quotes, that stays one inside <script>: <, >, & and the separators of lines
- * U+2028 and U+2029 are written as \uXXXX. Any bytes: what cannot be shown is escaped first.
+ * A JSON string, with its quotes, that stays one inside <script>: <, >, & and the separators of
+ * lines U+2028 and U+2029 are written as \uXXXX. Any bytes: what cannot be shown is escaped first.
  */
 void qkvi_json_text(qkvi_bytes *bytes, const char *text);
 /** 9 significant digits, with a point in any locale; null for what is no number. */
@@ -32,8 +32,8 @@ void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n);
 #pragma GCC visibility pop
 
 /**
- * A JSON string, with its quotes, of n bytes of valid UTF-8, as files have it: only '"', '\' and control
- * characters are escaped, those that have a short name by it.
+ * A JSON string, with its quotes, of n bytes of valid UTF-8, as files have it: only '"', '\' and
+ * control characters are escaped, those that have a short name by it.
  */
 void qkvi_json_string(qkvi_bytes *bytes, const char *text, size_t n);
 

@@ -1,4 +1,7 @@
-/* Reading files: see file.h. Messages name the path, escaped, and the reason of the operating system. */
+/*
+ * Reading files: see file.h. Messages name the path, escaped, and the reason of the operating
+ * system.
+ */
 #include "files/file.h"
 
 #include <errno.h>

@@ -40,8 +40,9 @@ qkv_status qkvi_file_load(const char *path, size_t limit, char **bytes, size_t *
                           qkv_error *error);
 
 /**
- * The same of a text that the caller names and that is read once: it may also be a pipe with a writer, such as
- * a shell's <(…), which is read to its end. One without a writer is an error at once.
+ * The same of a text that the caller names and that is read once: it may also be a pipe with a
+ * writer, such as a shell's <(…), which is read to its end. One without a writer is an error at
+ * once.
  */
 qkv_status qkvi_file_load_text(const char *path, size_t limit, char **bytes, size_t *n_bytes,
                                qkv_error *error);

@@ -1,6 +1,6 @@
 /*
- * The container of a GGUF file, read: see container.h. The header has no length of its own: it is
- * read as far as its parts say, each of which must lie in the file.
+ * The container of a GGUF file, read: see gguf_container.h. The header has no length of its own: it
+ * is read as far as its parts say, each of which must lie in the file.
  */
 #include "files/gguf_container.h"
 
@@ -29,7 +29,7 @@ typedef struct reading {
 #define FAIL(r, status, ...)                                                                       \
     qkvi_file_fail((r)->error, (status), (r)->file->source.name, __VA_ARGS__)
 
-/* ---- Bytes ------------------------------------------------------------------------------------ */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static qkv_status grow_header(reading *r, uint64_t end) {
     qkvi_gguf_file *const file = r->file;
@@ -104,7 +104,7 @@ static qkv_status take_name(reading *r, const char *what, uint64_t most, char **
     return *name ? QKV_OK : FAIL(r, QKV_ERR_MEMORY, "no memory for its names");
 }
 
-/* ---- Keys ------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;
@@ -161,7 +161,7 @@ static qkv_status take_key(reading *r, qkvi_gguf_key *key) {
     return skip_values(r, key);
 }
 
-/* ---- Tensors ---------------------------------------------------------------------------------- */
+/* ---- Tensors --------------------------------------------------------------------------------- */
 
 static qkv_status refuse_tensor(const reading *r, const qkvi_gguf_tensor *tensor, qkv_status status,
                                 const char *rule) {
@@ -224,7 +224,7 @@ static qkv_status take_info(reading *r, qkvi_gguf_tensor *tensor) {
     return take(r, 8, "the place of a tensor", &tensor->begin);
 }
 
-/* ---- All together ----------------------------------------------------------------------------- */
+/* ---- All together ---------------------------------------------------------------------------- */
 
 static int by_key(const void *left, const void *right) {
     return strcmp(((const qkvi_gguf_key *)left)->name, ((const qkvi_gguf_key *)right)->name);
@@ -281,7 +281,10 @@ static uint64_t aligned(uint64_t n, uint64_t alignment) {
     return (n + alignment - 1) & ~(alignment - 1);
 }
 
-/* Each tensor lies where the one before it ends, rounded up. Then places count from the start of the file. */
+/*
+ * Each tensor lies where the one before it ends, rounded up. Then places count from the start of
+ * the file.
+ */
 static qkv_status place_tensors(const reading *r, uint64_t alignment) {
     qkvi_gguf_file *const file = r->file;
     const uint64_t data = aligned(r->at, alignment), n_bytes = file->source.n_bytes;

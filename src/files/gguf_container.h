@@ -65,8 +65,8 @@ typedef struct qkvi_gguf_file {
 } qkvi_gguf_file;
 
 /**
- * Takes the source, also when it fails. FORMAT, LIMIT, UNSUPPORTED (version, byte order, a type that the format
- * does not have), IO, MEMORY. *file is NULL on error.
+ * Takes the source, also when it fails. FORMAT, LIMIT, UNSUPPORTED (version, byte order, a type
+ * that the format does not have), IO, MEMORY. *file is NULL on error.
  */
 qkv_status qkvi_gguf_read(qkvi_source *source, qkvi_gguf_file **file, qkv_error *error);
 void qkvi_gguf_file_close(qkvi_gguf_file *file);

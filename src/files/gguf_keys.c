@@ -1,4 +1,4 @@
-/* Values of keys: see keys.h. */
+/* Values of keys: see gguf_keys.h. */
 #include "files/gguf_keys.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static qkv_status wrong_type(const qkvi_gguf_keys *keys, const qkvi_gguf_key *ke
                           qkvi_gguf_kind_name(key->kind), wanted);
 }
 
-/* ---- Numbers ---------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 /* Element i as its bits; signed ones with all their 64. */
 static int64_t integer_at(const qkvi_gguf_file *file, const qkvi_gguf_key *key, uint64_t i) {
@@ -122,7 +122,7 @@ qkv_status qkvi_gguf_take_bool(const qkvi_gguf_keys *keys, const char *name, boo
     return QKV_OK;
 }
 
-/* ---- Texts and arrays ------------------------------------------------------------------------- */
+/* ---- Texts and arrays ------------------------------------------------------------------------ */
 
 qkv_status qkvi_gguf_take_text(const qkvi_gguf_keys *keys, const char *name, char **value) {
     const qkvi_gguf_key *const key = qkvi_gguf_ask(keys, name);
@@ -148,7 +148,7 @@ qkv_status qkvi_gguf_take_array(const qkvi_gguf_keys *keys, const char *name, qk
     return wrong_type(keys, key, wanted);
 }
 
-/* ---- For people ------------------------------------------------------------------------------- */
+/* ---- For people ------------------------------------------------------------------------------ */
 
 static void show_one(const qkvi_gguf_file *file, const qkvi_gguf_key *key, uint64_t i, uint64_t *at,
                      char *text, size_t text_bytes) {

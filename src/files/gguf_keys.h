@@ -1,6 +1,6 @@
 /**
- * Values of keys, by the type that a reader wants. A key of another type is FORMAT, naming both. What
- * was asked for is marked, so that what was not can be named.
+ * Values of keys, by the type that a reader wants. A key of another type is FORMAT, naming both.
+ * What was asked for is marked, so that what was not can be named.
  */
 #ifndef QKVI_FILES_GGUF_KEYS_H
 #define QKVI_FILES_GGUF_KEYS_H
@@ -21,8 +21,8 @@ typedef struct qkvi_gguf_keys {
 const qkvi_gguf_key *qkvi_gguf_ask(const qkvi_gguf_keys *keys, const char *name);
 
 /*
- * take_…: absent leaves *value as it was. An integer is of any integer type and fits i64; a real is an f32, an
- * f64 or an integer.
+ * take_…: absent leaves *value as it was. An integer is of any integer type and fits i64; a real is
+ * an f32, an f64 or an integer.
  */
 qkv_status qkvi_gguf_take_int(const qkvi_gguf_keys *keys, const char *name, int64_t *value);
 /** An f32 is the shortest decimal number that is the same f32: 1e-05, not 9.999999747378752e-06. */

@@ -86,7 +86,7 @@ static qkv_status open_others(const char *path, const split *s, qkvi_gguf_parts 
     return status;
 }
 
-/* ---- Tensors of all --------------------------------------------------------------------------- */
+/* ---- Tensors of all -------------------------------------------------------------------------- */
 
 static int by_name(const void *left, const void *right) {
     return strcmp((*(qkvi_gguf_tensor *const *)left)->name,
@@ -137,7 +137,7 @@ static qkv_status open_all(const char *path, qkvi_gguf_parts *parts, qkv_error *
                           s.n_tensors, parts->n_tensors);
 }
 
-/* ---- Whole ------------------------------------------------------------------------------------ */
+/* ---- Whole ----------------------------------------------------------------------------------- */
 
 static qkv_status make_room(qkvi_gguf_parts *parts, qkv_error *error) {
     *parts = (qkvi_gguf_parts){ 0 };

@@ -1,6 +1,6 @@
 /**
- * A model in one GGUF file, or in several: NAME-00001-of-00003.gguf and so on, of which the first has the
- * keys. All tensors are in one order, whichever file they lie in.
+ * A model in one GGUF file, or in several: NAME-00001-of-00003.gguf and so on, of which the first
+ * has the keys. All tensors are in one order, whichever file they lie in.
  */
 #ifndef QKVI_FILES_GGUF_PARTS_H
 #define QKVI_FILES_GGUF_PARTS_H

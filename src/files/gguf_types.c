@@ -1,7 +1,7 @@
 /*
- * Blocks of a GGUF file as floats: see types.h. e is the number of an element in its block, i in its
- * group g of 16 or 32, which have a scale of their own. Layouts are those of ggml's ggml-common.h,
- * formulas those of ggml-quants.c. memcpy reads what is not aligned.
+ * Blocks of a GGUF file as floats: see types.h. e is the number of an element in its block, i in
+ * its group g of 16 or 32, which have a scale of their own. Layouts are those of ggml's
+ * ggml-common.h, formulas those of ggml-quants.c. memcpy reads what is not aligned.
  */
 #include "files/gguf_types.h"
 
@@ -12,14 +12,14 @@ static uint16_t u16_at(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8
 static uint32_t u32_at(const uint8_t *at) { return u16_at(at) | (uint32_t)u16_at(at + 2) << 16; }
 static float half_at(const uint8_t *at) { return qkvi_f32_of_f16(u16_at(at)); }
 
-/* ---- Plain numbers ---------------------------------------------------------------------------- */
+/* ---- Plain numbers --------------------------------------------------------------------------- */
 
 static void f32(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_F32, b, 1, y); }
 static void f16(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_F16, b, 1, y); }
 static void bf16(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_BF16, b, 1, y); }
 static void f64(const uint8_t *b, float *y) { qkvi_elems_to_f32(QKVI_F64, b, 1, y); }
 
-/* ---- Blocks of 32 ----------------------------------------------------------------------------- */
+/* ---- Blocks of 32 ---------------------------------------------------------------------------- */
 
 /* 16 bytes: the low halves are the first 16 numbers. */
 static void nibbles(const uint8_t *qs, int8_t q[32]) {
@@ -97,10 +97,12 @@ static void mxfp4(const uint8_t *b, float *y) {
     looked_up(mxfp4_scale(b[0]), b + 1, values, y);
 }
 
-/* ---- Blocks of 256 ---------------------------------------------------------------------------- */
+/* ---- Blocks of 256 --------------------------------------------------------------------------- */
 
-/* Two bits of each of the 16 numbers of group g: those of a half of the block lie in its 32 bytes, a
- * quarter of it above the other. */
+/*
+ * Two bits of each of the 16 numbers of group g: those of a half of the block lie in its 32 bytes,
+ * a quarter of it above the other.
+ */
 static void two_bits(const uint8_t *qs, int g, int8_t q[16]) {
     const uint8_t *const from = qs + g / 8 * 32 + g % 2 * 16;
     const int shift = g % 8 / 2 * 2;
@@ -180,7 +182,7 @@ static void iq4_xs(const uint8_t *b, float *y) {
     }
 }
 
-/* ---- The table -------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 /* Those without a function have a size, so that what lies behind them is found. */
 static const qkvi_gguf_type types[] = {

@@ -25,7 +25,9 @@ enum { QKVI_GGUF_F32 = 0, QKVI_GGUF_F16 = 1, QKVI_GGUF_F64 = 28, QKVI_GGUF_BF16 
 /** NULL: no type has that number, or one that was removed from the format. */
 const qkvi_gguf_type *qkvi_gguf_type_of(uint32_t id);
 
-/** n_blocks blocks that lie one behind the other; the caller has the default modes of arithmetic. */
+/**
+ * n_blocks blocks that lie one behind the other; the caller has the default modes of arithmetic.
+ */
 void qkvi_gguf_to_f32(const qkvi_gguf_type *type, const uint8_t *blocks, size_t n_blocks,
                       float *values);
 

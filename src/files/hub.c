@@ -84,7 +84,9 @@ static int kind_of(const char *name) {
     return k;
 }
 
-/* The entry of the foremost kind, of several the first by name, to be freed; NULL: there is none. */
+/*
+ * The entry of the foremost kind, of several the first by name, to be freed; NULL: there is none.
+ */
 static qkv_status find(DIR *list, char **name, int *found, qkv_error *error) {
     const struct dirent *entry;
     *found = N_KINDS;

@@ -162,7 +162,10 @@ static const json_t *find(const qkvi_json_reader *reader, const char *field) {
     return json_is_null(value) ? NULL : value;
 }
 
-/* An integer beyond 64 bits, which json_walk.c made a real: no other real is as large and whole by chance. */
+/*
+ * An integer beyond 64 bits, which json_walk.c made a real: no other real is as large and whole by
+ * chance.
+ */
 static int is_wide(const json_t *value) {
     return json_is_real(value) && fabs(json_real_value(value)) >= 0x1p63;
 }

@@ -117,9 +117,9 @@ size_t qkvi_json_skip_blanks(const char *text, size_t n, size_t at);
 
 /**
  * Integers beyond 64 bits. Python writes them (transformers: a length without a limit is
- * 1000000000000000019884624838656), and jansson refuses a text that has one. Here they become reals of
- * about the same value, in as many bytes, so that a field that is not needed stops no reader, and places in
- * messages stay right.
+ * 1000000000000000019884624838656), and jansson refuses a text that has one. Here they become reals
+ * of about the same value, in as many bytes, so that a field that is not needed stops no reader,
+ * and places in messages stay right.
  */
 
 /** A copy of text with such reals, to be freed; NULL: text has no such integer. MEMORY. */

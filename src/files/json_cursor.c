@@ -24,7 +24,7 @@ int64_t qkvi_json_line(const qkvi_json_cursor *c) {
     return line;
 }
 
-/* ---- Strings ---------------------------------------------------------------------------------- */
+/* ---- Strings --------------------------------------------------------------------------------- */
 
 /* What a string becomes; bytes beyond its room are counted only. */
 struct room {
@@ -111,7 +111,7 @@ int qkvi_json_take_text(qkvi_json_cursor *c, char *bytes, size_t capacity, size_
     return qkvi_json_take_mark(c, '"');
 }
 
-/* ---- Numbers ---------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 int qkvi_json_take_number(qkvi_json_cursor *c, int64_t *number) {
     const int is_negative = qkvi_json_take_mark(c, '-');

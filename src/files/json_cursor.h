@@ -1,6 +1,7 @@
 /**
- * Reading large lists of a JSON text by their bytes: words and numbers, one after the other, without a value for each
- * in memory. Strict where jansson is: UTF-8, escapes, no control characters, no NUL, no lone surrogates.
+ * Reading large lists of a JSON text by their bytes: words and numbers, one after the other,
+ * without a value for each in memory. Strict where jansson is: UTF-8, escapes, no control
+ * characters, no NUL, no lone surrogates.
  */
 #ifndef QKVI_FILES_JSON_CURSOR_H
 #define QKVI_FILES_JSON_CURSOR_H
@@ -9,8 +10,10 @@
 
 enum { QKVI_JSON_DECIMAL_BYTES = 128 }; /* of a number, with a NUL behind it */
 
-/** A place in text[0 … end). What is taken stands behind it, after blanks; a take that fails returns 0 and leaves
- * the cursor where the text breaks its format. */
+/**
+ * A place in text[0 … end). What is taken stands behind it, after blanks; a take that fails returns
+ * 0 and leaves the cursor where the text breaks its format.
+ */
 typedef struct qkvi_json_cursor {
     const char *text;
     size_t at, end;

@@ -1,8 +1,9 @@
 /*
- * qkv_array_read_part: some rows of an array in a .npy file, of which only their bytes are read. Rows are those of
- * the dimension before the last, so that they lie apart once for each index of those before it:
+ * qkv_array_read_part: some rows of an array in a .npy file, of which only their bytes are read.
+ * Rows are those of the dimension before the last, so that they lie apart once for each index of
+ * those before it:
  *
- *     [..., n_rows, n_columns]: begin of row i of block b = data_begin + (b n_rows + i) n_columns width
+ *     [..., n_rows, n_columns]: row i of block b = data_begin + (b n_rows + i) n_columns width
  */
 #include "files/npy.h"
 

@@ -10,7 +10,7 @@ enum { MAX_MANIFEST = 1 << 20, MAX_PART = 128, DIGEST = 64 };
 
 bool qkvi_is_ollama(const char *name) { return strncmp(name, PREFIX, strlen(PREFIX)) == 0; }
 
-/* ---- The name --------------------------------------------------------------------------------- */
+/* ---- The name -------------------------------------------------------------------------------- */
 
 /* Letters, digits, '.', '_' and '-', of which the first is none of the last three. */
 static bool is_part(const char *text, size_t n) {
@@ -38,9 +38,12 @@ static bool manifest_of(const char *name, char path[4 * MAX_PART]) {
     return true;
 }
 
-/* ---- The folder ------------------------------------------------------------------------------- */
+/* ---- The folder ------------------------------------------------------------------------------ */
 
-/* The n-th place where models may be, to be freed; NULL without memory. *is_last: there is none behind it. */
+/*
+ * The n-th place where models may be, to be freed; NULL without memory. *is_last: there is none
+ * behind it.
+ */
 static char *root_of(int n, bool *is_last) {
     const char *const given = getenv("OLLAMA_MODELS"), *const home = getenv("HOME");
     *is_last = n == 1 || (given && *given);
@@ -78,7 +81,7 @@ static qkv_status not_there(const char *name, qkv_error *error) {
     return QKV_ERR_IO;
 }
 
-/* ---- The manifest ----------------------------------------------------------------------------- */
+/* ---- The manifest ---------------------------------------------------------------------------- */
 
 static qkv_status layer_fail(const char *file, qkv_error *error, const char *type) {
     return qkvi_file_fail(error, QKV_ERR_UNSUPPORTED, file,

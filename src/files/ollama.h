@@ -15,8 +15,9 @@
 bool qkvi_is_ollama(const char *name);
 
 /**
- * The path of the GGUF file of ollama:NAME[:TAG], to be freed; NAME may be USER/NAME, and TAG is latest where
- * it is absent. ARGUMENT: no such name can be; IO: it is not there; FORMAT, UNSUPPORTED: its manifest.
+ * The path of the GGUF file of ollama:NAME[:TAG], to be freed; NAME may be USER/NAME, and TAG is
+ * latest where it is absent. ARGUMENT: no such name can be; IO: it is not there; FORMAT,
+ * UNSUPPORTED: its manifest.
  */
 qkv_status qkvi_ollama_find(const char *name, char **path, qkv_error *error);
 

@@ -1,7 +1,8 @@
 /**
- * Tables of keys and values (model.h has the format). Bytes are checked as a whole first: a byte order
- * mark goes, a NUL or broken UTF-8 is refused; then the file is read record by record (table_rows.c),
- * and each record becomes a key and its numbers (table_rows.c). The first one says how many there are.
+ * Tables of keys and values (model.h has the format). Bytes are checked as a whole first: a byte
+ * order mark goes, a NUL or broken UTF-8 is refused; then the file is read record by record
+ * (table_rows.c), and each record becomes a key and its numbers (table_rows.c). The first one says
+ * how many there are.
  */
 #include <strings.h>
 

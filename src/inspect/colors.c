@@ -6,8 +6,8 @@
  * 2020): lightness linear from 0.965 to 0.27 (light) or from 0.255 to 0.945 (dark), hue turning
  * from cyan over blue to indigo or from indigo over blue and green to yellow, never through both
  * red and green, chroma as large as sRGB allows up to 0.15; then sampled at 17 places. Between them
- * colours are interpolated linearly in sRGB. The top of a scale is a round number, so that its ticks
- * are short and pictures compare.
+ * colours are interpolated linearly in sRGB. The top of a scale is a round number, so that its
+ * ticks are short and pictures compare.
  */
 #include "inspect/colors.h"
 
@@ -42,9 +42,9 @@ qkvi_rgb qkvi_weight_color(double t, bool dark) {
 }
 
 /*
- * Blue is the part of the ramp whose hue tells it from ochre, which has red and blue exchanged. Both
- * keep their lightness, so sizes can be compared across 0, and readers who do not tell red from green
- * tell them apart.
+ * Blue is the part of the ramp whose hue tells it from ochre, which has red and blue exchanged.
+ * Both keep their lightness, so sizes can be compared across 0, and readers who do not tell red
+ * from green tell them apart.
  */
 qkvi_rgb qkvi_signed_color(double t, bool dark) {
     static const double part[2] = { 0.75, 0.55 };
@@ -53,7 +53,7 @@ qkvi_rgb qkvi_signed_color(double t, bool dark) {
     return t < 0 ? (qkvi_rgb){ blue.b, blue.g, blue.r } : blue;
 }
 
-/* ---- Scales ------------------------------------------------------------------------------------ */
+/* ---- Scales ---------------------------------------------------------------------------------- */
 
 /* Tops by which ticks come out round: 0, 0.2 … 1 and so on; times a power of ten. */
 static const struct {

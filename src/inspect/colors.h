@@ -16,7 +16,9 @@ qkvi_rgb qkvi_weight_color(double t, bool dark);
 /** Of a value t in [-1, 1] (clamped; NaN: grey): blue above 0, ochre below, the page's at 0. */
 qkvi_rgb qkvi_signed_color(double t, bool dark);
 
-/** Colours run from low to top: from 0 to a round number not below the largest weight, or as asked. */
+/**
+ * Colours run from low to top: from 0 to a round number not below the largest weight, or as asked.
+ */
 typedef struct qkvi_scale {
     double low, top, largest; /* largest: of the finite weights */
     int n_steps;              /* of the ticks, from low to top */

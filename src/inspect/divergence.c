@@ -1,7 +1,8 @@
 /**
  * Jensen-Shannon divergence of the rows of two heads: with m = (p + g) / 2,
  *     JS = 1/2 sum (p ln p + g ln g) - sum m ln m
- * over smoothed weights. Keys that both hide have the same smoothed weight in both, and add nothing.
+ * over smoothed weights. Keys that both hide have the same smoothed weight in both, and add
+ * nothing.
  */
 #include <math.h>
 
@@ -14,7 +15,7 @@
 
 /* A block of rows of both heads. */
 typedef struct block {
-    const qkvi_rows *x, *y;
+    const qkvi_weight_rows *x, *y;
     double smoothing;
     int64_t n; /* rows */
     int n_tasks;
@@ -44,9 +45,9 @@ static void run_rows(void *argument, int index) {
         w->js[i] = divergence_of(w->x->p + i * n, w->y->p + i * n, n, w->smoothing);
 }
 
-static qkv_status add_blocks(qkv_ctx *ctx, const qkvi_rows *x, const qkvi_rows *y, double smoothing,
-                             double *rows, qkv_divergence *out, const qkv_call_options *call,
-                             qkv_error *error) {
+static qkv_status add_blocks(qkv_ctx *ctx, const qkvi_weight_rows *x, const qkvi_weight_rows *y,
+                             double smoothing, double *rows, qkv_divergence *out,
+                             const qkv_call_options *call, qkv_error *error) {
     enum { MOST = 512 };
     double js[MOST];
     const int64_t n_queries = x->batch.n_queries, step = qkvi_min_i64(x->at_once, MOST);
@@ -79,7 +80,7 @@ qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_head_view *of_x,
                                   const qkv_head_view *of_y, double smoothing, double *rows,
                                   qkv_divergence *divergence, const qkv_call_options *given,
                                   qkv_error *error) {
-    qkvi_rows x = { .p = NULL }, y = x;
+    qkvi_weight_rows x = { .p = NULL }, y = x;
     qkv_divergence sums = qkv_divergence_init();
     qkv_call_options call;
     if (!ctx || !divergence)
@@ -105,8 +106,8 @@ qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_head_view *of_x,
 /* ---- Heads unlike each other ----------------------------------------------------------------- */
 
 /*
- * d(a, b) = sqrt(mean over numbers of ((a - b) / sd)^2), sd the standard deviation of the number over all
- * heads; numbers without a spread, or that a head lacks, are left out.
+ * d(a, b) = sqrt(mean over numbers of ((a - b) / sd)^2), sd the standard deviation of the number
+ * over all heads; numbers without a spread, or that a head lacks, are left out.
  */
 
 /* The standard deviation of a number over all heads; 0 if one of them has no such number. */

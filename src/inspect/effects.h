@@ -2,8 +2,8 @@
  * Effects of ablated heads: what effects.c, which asks, and effects_pass.c, which runs, share.
  *
  *     base run      hidden states h[l] and outputs o[l] of every layer
- *     set s         with lowest layer l: block l reads h[l], its heads give o[l] but for those of s;
- *                   blocks above l are computed as ever, and their heads of s are replaced, too
+ *     set s         with lowest layer l: block l reads h[l], its heads give o[l] but for those of
+ *                   s; blocks above l are computed as ever, and their heads of s are replaced, too
  *
  * A copy's rows never meet those of another, so a copy has the bits that it would have alone.
  */

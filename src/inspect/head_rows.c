@@ -1,7 +1,8 @@
 /*
  * Statistics of rows in one forward call (qkv/stats.h), and of columns in a pass over them
- * (qkv/columns.h): O(n) memory at any length, shared out over the context's threads, the same bits for
- * any number of them. Values are not read: a head of values of one 0, or none where lse is there.
+ * (qkv/columns.h): O(n) memory at any length, shared out over the context's threads, the same bits
+ * for any number of them. Values are not read: a head of values of one 0, or none where lse is
+ * there.
  */
 #include "inspect/head_rows.h"
 
@@ -36,7 +37,9 @@ static int compare(const void *a, const void *b) {
 
 static int is_in(qkvi_range keys, int64_t j) { return j >= keys.begin && j < keys.end; }
 
-/* The places of one token. What a query sees is an interval around it: the nearest place decides. */
+/*
+ * The places of one token. What a query sees is an interval around it: the nearest place decides.
+ */
 static void mark(const qkvi_rules *rules, const uint8_t *seen, const placed_token *places,
                  int64_t n, uint8_t *matches) {
     int64_t before = -1, after = -1, follows = -1; /* the nearest key: at a place before, after it;

@@ -45,8 +45,8 @@ typedef struct qkvi_head_pass {
 } qkvi_head_pass;
 
 /**
- * Arrays of [n_heads][n], of keys [n_heads][n_keys], in a few allocations; lists have their length as a
- * last dimension. A row that sees no key has a largest weight of 0.
+ * Arrays of [n_heads][n], of keys [n_heads][n_keys], in a few allocations; lists have their length
+ * as a last dimension. A row that sees no key has a largest weight of 0.
  */
 typedef struct qkvi_head_rows {
     int64_t n_heads, n, n_keys;
@@ -107,8 +107,8 @@ void qkvi_head_numbers(const qkvi_head_sums *sums, double *numbers);
 enum { QKVI_HAS_SAME = 1u << 0, QKVI_HAS_DUPLICATE = 1u << 1, QKVI_HAS_INDUCTION = 1u << 2 };
 
 /**
- * Sets bits of matches, [n] zeros, by the tokens ids of as many queries and keys. Query i stands at key
- * i and sees the keys of the rules, as far as they are seen (NULL: all are).
+ * Sets bits of matches, [n] zeros, by the tokens ids of as many queries and keys. Query i stands at
+ * key i and sees the keys of the rules, as far as they are seen (NULL: all are).
  */
 qkv_status qkvi_matches_find(const qkvi_rules *rules, const uint8_t *seen, const int32_t *ids,
                              uint8_t *matches, qkv_error *error);

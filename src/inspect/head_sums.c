@@ -53,7 +53,7 @@ static void add_rows(qkvi_head_sums *sums, const qkvi_head_rows *rows, int64_t h
     }
 }
 
-/* ---- What keys receive ------------------------------------------------------------------------ */
+/* ---- What keys receive ----------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -83,8 +83,8 @@ static int64_t most_queries(const int64_t *n_queries, int64_t n_keys) {
 }
 
 /*
- * A key that no row sees has no share, and is no key of the coefficient. One that few rows see (the last
- * of a decoder's) is no sink, whatever those think of it.
+ * A key that no row sees has no share, and is no key of the coefficient. One that few rows see (the
+ * last of a decoder's) is no sink, whatever those think of it.
  */
 static void add_received(const qkvi_head_rows *rows, int64_t head, double *shares,
                          qkvi_head_sums *sums) {

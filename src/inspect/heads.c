@@ -1,7 +1,7 @@
 /**
- * Heads of one attention on one input: what is known of them, and their numbers. A layer of a run goes
- * through its passes at once, so that short texts keep all threads busy; arrays go head by head, so that
- * memory does not grow with the number of heads.
+ * Heads of one attention on one input: what is known of them, and their numbers. A layer of a run
+ * goes through its passes at once, so that short texts keep all threads busy; arrays go head by
+ * head, so that memory does not grow with the number of heads.
  */
 #include "inspect/heads_impl.h"
 
@@ -148,7 +148,7 @@ int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, int64_t 
     return sees(heads, qkvi_heads_rules(heads, index), query, key);
 }
 
-/* ---- Measuring --------------------------------------------------------------------------------- */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 /* What all heads of the input share. */
 struct work {

@@ -155,7 +155,7 @@ static qkv_status take_tokens(const qkv_heads_arrays *a, qkv_heads *heads, qkv_e
     return QKV_OK;
 }
 
-/* ---- Queries and keys -------------------------------------------------------------------------- */
+/* ---- Queries and keys ------------------------------------------------------------------------ */
 
 static void take_heads(const qkv_heads_arrays *a, qkv_heads *heads) {
     const int64_t group = a->n_heads / a->n_kv_heads;

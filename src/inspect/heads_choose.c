@@ -1,6 +1,7 @@
 /**
- * Which head and query of a run to show first. A rule picks a head and a query by the sharpest look at a
- * key that says something; what is shown of it is the key that the query looks at most, whatever it is.
+ * Which head and query of a run to show first. A rule picks a head and a query by the sharpest look
+ * at a key that says something; what is shown of it is the key that the query looks at most,
+ * whatever it is.
  */
 
 #include "core/options.h"

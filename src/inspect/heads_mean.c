@@ -2,9 +2,9 @@
  * Means and standard deviations of numbers over inputs (Welford 1962), in the order of the inputs:
  * mean += (x - mean) / n, m2 += (x - old mean) (x - new mean), deviation = sqrt(m2 / (n - 1)).
  *
- * A number that an input does not have (no token stands in it twice) is left out; what weights that are
- * NaN enter is NaN for all inputs. The place of the key that receives most has no mean: the most
- * frequent one is kept, of equal ones the smallest. Counts are added. Mean weights are sums of
+ * A number that an input does not have (no token stands in it twice) is left out; what weights that
+ * are NaN enter is NaN for all inputs. The place of the key that receives most has no mean: the
+ * most frequent one is kept, of equal ones the smallest. Counts are added. Mean weights are sums of
  * 1 / n_inputs times the weights of each.
  */
 #include <math.h>
@@ -18,8 +18,8 @@
 
 /*
  * Labels of heads. The first rule that holds names the head: Clark, Khandelwal, Levy and Manning
- * 2019, Gu et al. 2024; "duplicate", "induction", "same-token" and "coreference-like" have thresholds
- * of our own. docs/statistics.md has the table, and how the least lengths are derived.
+ * 2019, Gu et al. 2024; "duplicate", "induction", "same-token" and "coreference-like" have
+ * thresholds of our own. docs/statistics.md has the table, and how the least lengths are derived.
  */
 
 static const qkv_head_rule rules[] = {
@@ -171,7 +171,7 @@ qkv_status qkv_heads_open_mean(int64_t n_layers, int64_t n_heads, int64_t max_ke
     return status;
 }
 
-/* ---- Adding -------------------------------------------------------------------------------------- */
+/* ---- Adding ---------------------------------------------------------------------------------- */
 
 static void add_number(struct number_sum *sum, double value) {
     const double step = value - sum->mean;
@@ -281,7 +281,7 @@ qkv_status qkv_heads_add_numbers(qkv_heads *heads, const double *numbers, qkv_er
     return QKV_OK;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static void refresh(const qkv_heads *heads) {
     for (int64_t h = 0; heads->mean->is_old && h < heads->n_all; h++) set_numbers(heads->mean, h);

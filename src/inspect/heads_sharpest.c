@@ -1,7 +1,8 @@
 /**
- * What heads look at most. Weights are computed some rows of a head at a time, and no more than those
- * that are asked for. The first of equal ones wins: layers, heads, queries and keys are visited in
- * ascending order. Where all queries and keys count, what the measure has found is taken.
+ * What heads look at most. Weights are computed some rows of a head at a time, and no more than
+ * those that are asked for. The first of equal ones wins: layers, heads, queries and keys are
+ * visited in ascending order. Where all queries and keys count, what the measure has found is
+ * taken.
  */
 
 #include "attn/ctx.h"
@@ -37,8 +38,8 @@ static qkv_sharpest place(const qkv_heads *heads, int64_t index, int64_t i, int6
 }
 
 /*
- * Whether some weight of a row may be larger, which most rows are refused by. Numbers from 0 on have
- * the order of their bits, which compilers know to compare in vectors; a NaN may be.
+ * Whether some weight of a row may be larger, which most rows are refused by. Numbers from 0 on
+ * have the order of their bits, which compilers know to compare in vectors; a NaN may be.
  */
 static bool may_be_larger(const float *weights, qkvi_range keys, const qkv_sharpest *best) {
     int32_t most = -1, least;

@@ -1,6 +1,7 @@
 /**
- * Weights of heads: rectangles of them, maps of tiles, and what a head does at each position. Everything
- * is a call of qkv/columns.h or qkv/stats.h, or is read from the weights that a mean holds.
+ * Weights of heads: rectangles of them, maps of tiles, and what a head does at each position.
+ * Everything is a call of qkv/columns.h or qkv/stats.h, or is read from the weights that a mean
+ * holds.
  */
 #include <math.h>
 
@@ -11,7 +12,7 @@
 #include "qkv/columns.h"
 #include "qkv/stats.h"
 
-/* ---- One head ------------------------------------------------------------------------------------ */
+/* ---- One head -------------------------------------------------------------------------------- */
 
 /* Of arrays: those of all heads up to this one are there. */
 static qkv_status make_lse(qkv_heads *heads, int64_t index, qkv_error *error) {
@@ -131,7 +132,7 @@ qkv_status qkv_heads_weights(qkv_heads *heads, int64_t index, int64_t i0, int64_
     return weights_of(heads, index, i0, i1, j0, j1, weights, row, NULL, error);
 }
 
-/* ---- Maps of tiles ------------------------------------------------------------------------------- */
+/* ---- Maps of tiles --------------------------------------------------------------------------- */
 
 /* A map over whole tiles: what the last ones lack is hidden. */
 struct padded {
@@ -263,7 +264,7 @@ qkv_status qkv_heads_cells(qkv_heads *heads, int64_t index, int64_t tile, qkv_ti
     return QKV_OK;
 }
 
-/* ---- Position by position ------------------------------------------------------------------------ */
+/* ---- Position by position -------------------------------------------------------------------- */
 
 /* A query that sees no key has no entropy: NaN, not the 0 of one that looks at a single key. */
 static qkv_status by_query(qkv_heads *heads, int64_t index, const qkv_head_view *v,
@@ -303,8 +304,8 @@ static qkv_status pass_whole(qkv_heads *heads, qkv_status status, const qkv_head
 
 /*
  * Diagonals are not shared: their sums go from key to key. They come by delta = i + q_offset - j,
- * from delta = q_offset - (n_keys - 1) on; by_offset has d = j - i ascending: the same ones from the
- * other end.
+ * from delta = q_offset - (n_keys - 1) on; by_offset has d = j - i ascending: the same ones from
+ * the other end.
  */
 static qkv_status by_key(qkv_heads *heads, int64_t index, const qkv_head_view *v,
                          const qkv_heads_profile *profile, const qkv_call_options *call,

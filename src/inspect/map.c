@@ -20,8 +20,8 @@
  *
  *     w = max(0, t - d)^2,   t: the distance that 0.5 % of the pairs are below,
  *
- * so that what is near counts. Of few pairs, t is that of the 30th. Pairs are those of some queries,
- * evenly spread, with all keys: 2^18 at most, or those of one query.
+ * so that what is near counts. Of few pairs, t is that of the 30th. Pairs are those of some
+ * queries, evenly spread, with all keys: 2^18 at most, or those of one query.
  */
 
 enum { MOST_PAIRS = 1 << 18, LEAST_NEAR = 30, N_SCALES = 7 };
@@ -130,8 +130,9 @@ static qkv_status choose(const qkvi_kernels *kernels, const qkv_map_options *opt
 
 /*
  * One of 0.2, 0.4, 0.8, 1, 1.25, 2.5 and 5, for queries times it and keys divided by it, keys then
- * centred: that with which near pairs of query and key have the scores that their distances promise.
- * 1 where nothing can be said. options has the metric. MEMORY, and what qkvi_points_make refuses.
+ * centred: that with which near pairs of query and key have the scores that their distances
+ * promise. 1 where nothing can be said. options has the metric. MEMORY, and what qkvi_points_make
+ * refuses.
  */
 static qkv_status balance_choose(const qkvi_kernels *kernels, const qkv_map_options *options,
                                  int64_t n_queries, int64_t n_keys, int64_t head_dim,

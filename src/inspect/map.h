@@ -29,7 +29,10 @@ int qkvi_map_cancelled(const struct qkvi_map *map);
 /** Progress: iterations of all runs. */
 void qkvi_map_tell(const struct qkvi_map *map);
 
-/** All runs, to their ends or until cancelled, from affinities that are there; then their KL. MEMORY. */
+/**
+ * All runs, to their ends or until cancelled, from affinities that are there; then their KL.
+ * MEMORY.
+ */
 qkv_status qkvi_map_descend(struct qkvi_map *map, qkv_error *error);
 /** The best of them becomes the map, and what is to be said of it enters the report. MEMORY. */
 qkv_status qkvi_map_keep_best(struct qkvi_map *map, int32_t *agree, qkv_map_report *report,
@@ -49,16 +52,16 @@ qkv_status qkvi_map_check_options(const qkv_map_options *options, int64_t n, qkv
 void qkvi_map_complete_options(qkv_map_options *options, int64_t n);
 
 /**
- * Spearman's correlation of a and b, [n] finite each: Pearson's of their ranks, of equal numbers the
- * middle one. NaN if one of them does not vary. n < 2^31. Time is linear in n; memory: 48 n bytes
- * (MEMORY).
+ * Spearman's correlation of a and b, [n] finite each: Pearson's of their ranks, of equal numbers
+ * the middle one. NaN if one of them does not vary. n < 2^31. Time is linear in n; memory: 48 n
+ * bytes (MEMORY).
  */
 qkv_status qkvi_rank_correlation(const double *a, const double *b, int64_t n, double *correlation,
                                  qkv_error *error);
 
 /**
- * Fills n_neighbours, trust, preserved, recall and rank_correlation. xy is [n][2]; q and k are those
- * of the caller. MEMORY.
+ * Fills n_neighbours, trust, preserved, recall and rank_correlation. xy is [n][2]; q and k are
+ * those of the caller. MEMORY.
  */
 qkv_status qkvi_map_quality(const qkvi_points *points, qkvi_pool *pool, const double *xy,
                             int64_t head_dim, const float *q, const float *k,

@@ -1,6 +1,6 @@
 /**
- * Trustworthiness (Venna and Kaski 2001), preserved neighbours, and how well the map orders the keys
- * of a query.
+ * Trustworthiness (Venna and Kaski 2001), preserved neighbours, and how well the map orders the
+ * keys of a query.
  *
  *     T(k) = 1 - 2 / (n k (2n - 3k - 1)) sum_i sum_j max(0, r_ij - k)
  *
@@ -8,8 +8,8 @@
  * Equal distances are ranked by index. k is 5, or less where n is less than 11: T needs k < n / 2.
  * Counts are whole numbers, so the order of sums is free.
  *
- * Of many points some are measured, evenly spread, so that the pairs stay those of 4096 points: of s
- * among n those at [i n / s], i = 0 ... s - 1.
+ * Of many points some are measured, evenly spread, so that the pairs stay those of 4096 points: of
+ * s among n those at [i n / s], i = 0 ... s - 1.
  */
 #include "inspect/map.h"
 

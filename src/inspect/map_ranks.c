@@ -1,6 +1,6 @@
 /**
- * Spearman's correlation by two radix sorts: the bits of a double, those of negative ones turned over,
- * are in the order of the numbers. Sums go over pairs in their own order.
+ * Spearman's correlation by two radix sorts: the bits of a double, those of negative ones turned
+ * over, are in the order of the numbers. Sums go over pairs in their own order.
  */
 #include <math.h>
 
@@ -21,7 +21,9 @@ static uint64_t key_of(double x) {
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-/* By digits from the lowest; each pass keeps the order of equal ones. Returns where the result is. */
+/*
+ * By digits from the lowest; each pass keeps the order of equal ones. Returns where the result is.
+ */
 static struct item *sort(struct item *items, struct item *spare, int64_t n) {
     for (int shift = 0; shift < DIGITS * DIGIT_BITS; shift += DIGIT_BITS) {
         int32_t starts[VALUES + 1] = { 0 };

@@ -2,8 +2,8 @@
  * The runs of a map, and the best of them.
  *
  * Few points: each run is a task, so that threads share the runs. Many points: one run after the
- * other, and threads share the rows of each. Between bouts of iterations the caller's thread looks at
- * the cancel flag and tells how far the runs are.
+ * other, and threads share the rows of each. Between bouts of iterations the caller's thread looks
+ * at the cancel flag and tells how far the runs are.
  */
 #include <math.h>
 

@@ -18,7 +18,7 @@ typedef struct sums {
 
 /* A block of rows. */
 typedef struct block {
-    const qkvi_rows *rows;
+    const qkvi_weight_rows *rows;
     qkv_pattern_kind kind;
     const int32_t *ids;
     int64_t i0, n;
@@ -70,7 +70,7 @@ static void add_rows(const block *w, sums *all, qkv_pattern_match *match) {
     }
 }
 
-static qkv_status add_blocks(qkv_ctx *ctx, const qkvi_rows *rows, qkv_pattern_kind kind,
+static qkv_status add_blocks(qkv_ctx *ctx, const qkvi_weight_rows *rows, qkv_pattern_kind kind,
                              const int32_t *ids, qkv_pattern_match *match,
                              const qkv_call_options *call, qkv_error *error) {
     enum { MOST = 128 };
@@ -95,7 +95,7 @@ static qkv_status add_blocks(qkv_ctx *ctx, const qkvi_rows *rows, qkv_pattern_ki
 qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_head_view *head, qkv_pattern_kind kind,
                                const int32_t *ids, qkv_pattern_match *match,
                                const qkv_call_options *given, qkv_error *error) {
-    qkvi_rows rows = { .p = NULL };
+    qkvi_weight_rows rows = { .p = NULL };
     qkv_pattern_match found = qkv_pattern_match_init();
     qkv_call_options call;
     if (!ctx || !match)

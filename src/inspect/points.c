@@ -126,7 +126,7 @@ void qkvi_points_free(qkvi_points *points) {
     *points = (qkvi_points){ 0 };
 }
 
-/* ---- Distances: of point i to those from `first` to `end`, d[0] to the first of them ---------- */
+/* ---- Distances: of point i to those from `first` to `end`, d[0] to the first of them --------- */
 
 static void to_cosine(const qkvi_points *points, int64_t i, int64_t first, int64_t end, double *d) {
     const int squared = points->metric == QKV_MAP_COSINE;

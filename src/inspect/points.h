@@ -1,10 +1,10 @@
 /**
  * The points of a map, queries first, then keys, and their distances.
  *
- * Coordinates are doubles, in rows and, for the kernels of kernels/tsne.h, in columns. Columns are cut
- * into blocks of QKVI_POINTS_BLOCK points, [dim][points of the block], one after the other, so that
- * the distances of many points to a block find it in the cache. The last block is as wide as is left
- * of `room`, with zeros beyond the last point.
+ * Coordinates are doubles, in rows and, for the kernels of kernels/tsne.h, in columns. Columns are
+ * cut into blocks of QKVI_POINTS_BLOCK points, [dim][points of the block], one after the other, so
+ * that the distances of many points to a block find it in the cache. The last block is as wide as
+ * is left of `room`, with zeros beyond the last point.
  */
 #ifndef QKVI_INSPECT_POINTS_H
 #define QKVI_INSPECT_POINTS_H
@@ -43,7 +43,8 @@ void qkvi_points_block_distances(const qkvi_points *points, int64_t i, int64_t f
 
 /**
  * The two principal components: xy [n][2] are the coordinates of the centred rows, explained their
- * shares of the variance (0 without any). In each component the largest loading is positive. MEMORY.
+ * shares of the variance (0 without any). In each component the largest loading is positive.
+ * MEMORY.
  */
 qkv_status qkvi_points_pca(const qkvi_points *points, double *xy, double explained[2],
                            qkv_error *error);

@@ -1,6 +1,6 @@
 /*
- * What heads do on inputs made to find it out: random tokens said twice, and the pronoun probes of a
- * grammar (train/eval_probes.c).
+ * What heads do on inputs made to find it out: random tokens said twice, and the pronoun probes of
+ * a grammar (train/eval_probes.c).
  *
  * Different tokens within a period make what a query looks for unique: its token stands once in the
  * first time, T places before. Weights are computed at these two keys only, from q, k and lse.
@@ -107,7 +107,10 @@ static void say_twice(const struct probing *probing, int64_t text, int32_t *ids)
         ids[probing->n - 1] = qkv_tokenizer_special(probing->tokenizer, QKV_TOKEN_SEP);
 }
 
-/* p = exp(scale q.k - lse) of key j for query i, in double; the model is as it is, all keys are seen. */
+/*
+ * p = exp(scale q.k - lse) of key j for query i, in double; the model is as it is, all keys are
+ * seen.
+ */
 static double weight_of(const qkv_capture *capture, int64_t head, int64_t i, int64_t j) {
     const int64_t head_dim = capture->head_dim, first = head * capture->n;
     const float *const q = capture->q + (first + i) * head_dim;

@@ -1,4 +1,7 @@
-/** What a mean of heads does at each position, from its weights; sums are chains in double, in order. */
+/**
+ * What a mean of heads does at each position, from its weights; sums are chains in double, in
+ * order.
+ */
 #include <math.h>
 
 #include "inspect/heads_impl.h"

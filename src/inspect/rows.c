@@ -25,7 +25,7 @@ static int64_t rows_at_once(int64_t n_queries, int64_t n_keys) {
     return qkvi_max_i64(qkvi_min_i64(n, n_queries), 1);
 }
 
-qkv_status qkvi_rows_begin(const char *name, const qkv_head_view *head, qkvi_rows *rows,
+qkv_status qkvi_rows_begin(const char *name, const qkv_head_view *head, qkvi_weight_rows *rows,
                            qkv_error *error) {
     int64_t n_weights;
     rows->p = NULL;
@@ -39,9 +39,9 @@ qkv_status qkvi_rows_begin(const char *name, const qkv_head_view *head, qkvi_row
                           (long long)rows->at_once, (long long)rows->batch.n_keys);
 }
 
-void qkvi_rows_end(qkvi_rows *rows) { free(rows->p); }
+void qkvi_rows_end(qkvi_weight_rows *rows) { free(rows->p); }
 
-qkv_status qkvi_rows_get(qkv_ctx *ctx, const qkvi_rows *rows, int64_t i0, int64_t i1,
+qkv_status qkvi_rows_get(qkv_ctx *ctx, const qkvi_weight_rows *rows, int64_t i0, int64_t i1,
                          qkv_error *error) {
     const qkv_head_view *x = &rows->head;
     return qkvi_ctx_told(ctx,

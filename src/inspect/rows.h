@@ -1,6 +1,7 @@
 /**
  * Rows of weights of one head, some at a time: memory is O(len_k), whatever len_q is. A block is
- * qkv_attention_weights of all its keys; what is done with it is the caller's, row by row, on threads.
+ * qkv_attention_weights of all its keys; what is done with it is the caller's, row by row, on
+ * threads.
  */
 #ifndef QKVI_INSPECT_ROWS_H
 #define QKVI_INSPECT_ROWS_H
@@ -8,21 +9,21 @@
 #include "attn/batch.h"
 #include "qkv/patterns.h"
 
-typedef struct qkvi_rows {
+typedef struct qkvi_weight_rows {
     qkv_head_view head;
     qkvi_batch batch;
     int64_t at_once; /* rows of a block */
     float *p;        /* [at_once][n_keys] */
-} qkvi_rows;
+} qkvi_weight_rows;
 
 /** Shape and buffer. A view that is not one is refused by name; end is for what begin has made. */
 QKV_NODISCARD qkv_status qkvi_rows_begin(const char *name, const qkv_head_view *head,
-                                         qkvi_rows *rows, qkv_error *error);
-void qkvi_rows_end(qkvi_rows *rows);
+                                         qkvi_weight_rows *rows, qkv_error *error);
+void qkvi_rows_end(qkvi_weight_rows *rows);
 
 /** The queries [i0, i1), i1 - i0 <= at_once, into p. */
-QKV_NODISCARD qkv_status qkvi_rows_get(qkv_ctx *ctx, const qkvi_rows *rows, int64_t i0, int64_t i1,
-                                       qkv_error *error);
+QKV_NODISCARD qkv_status qkvi_rows_get(qkv_ctx *ctx, const qkvi_weight_rows *rows, int64_t i0,
+                                       int64_t i1, qkv_error *error);
 
 /** The sum of a row: 0 for one that sees no key, NaN for one that is NaN. */
 double qkvi_row_sum(const float *p, int64_t n);

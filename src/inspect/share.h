@@ -1,8 +1,8 @@
 /**
- * Passes over one head of arrays that ranks share: queries, keys or rows of tiles are cut so that each rank
- * has about as many pairs that see each other, and what each rank has computed goes to all. Of one rank
- * these are the calls of libqkv alone. A query's statistics do not depend on other queries, nor a key's
- * sums on other keys, so results have the bits of one rank.
+ * Passes over one head of arrays that ranks share: queries, keys or rows of tiles are cut so that
+ * each rank has about as many pairs that see each other, and what each rank has computed goes to
+ * all. Of one rank these are the calls of libqkv alone. A query's statistics do not depend on other
+ * queries, nor a key's sums on other keys, so results have the bits of one rank.
  *
  * status: of what came before, on this rank. A failure of one rank becomes that of all.
  */

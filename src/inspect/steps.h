@@ -24,8 +24,10 @@ void qkvi_step_input(const qkvi_stack *stack, double *sum);
 /* What a block's attention reads of a row of its input: the row, or its norm. */
 void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double *read);
 
-/* The norms of a row of queries or keys, where norm has a gamma, and its turns by rope, NULL: none, in a
- * text of `reach` tokens. */
+/*
+ * The norms of a row of queries or keys, where norm has a gamma, and its turns by rope, NULL: none,
+ * in a text of `reach` tokens.
+ */
 void qkvi_step_place(const qkvi_mha *mha, const qkvi_layernorm *norm, const qkvi_rope *rope,
                      int64_t place, int64_t reach, int64_t n_heads, double *x);
 

@@ -1,6 +1,6 @@
 /*
- * One query through a block, step by step: where its numbers lie, and the steps themselves, in double
- * and in the order of a textbook.
+ * One query through a block, step by step: where its numbers lie, and the steps themselves, in
+ * double and in the order of a textbook.
  */
 #ifndef QKVI_INSPECT_STEPS_BLOCK_H
 #define QKVI_INSPECT_STEPS_BLOCK_H

@@ -127,8 +127,8 @@ qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding 
 /* ---- Vectors --------------------------------------------------------------------------------- */
 
 /*
- * One query of vectors without a model: every number in double precision, and how far the library's own
- * are from them.
+ * One query of vectors without a model: every number in double precision, and how far the library's
+ * own are from them.
  */
 
 /* What is given: [head_dim], [n_keys][head_dim], [n_keys][head_dim_v]. */

@@ -1,9 +1,9 @@
 /**
- * t-SNE: joint affinities of points, of all pairs or of near ones, and runs that descend from a start,
- * by the exact gradient or by that of Barnes and Hut.
+ * t-SNE: joint affinities of points, of all pairs or of near ones, and runs that descend from a
+ * start, by the exact gradient or by that of Barnes and Hut.
  *
- * A row of affinities belongs to one task, and so does the force on a point; what is summed over rows
- * is summed in their order by one thread. So bits do not depend on the number of threads.
+ * A row of affinities belongs to one task, and so does the force on a point; what is summed over
+ * rows is summed in their order by one thread. So bits do not depend on the number of threads.
  */
 #ifndef QKVI_INSPECT_TSNE_H
 #define QKVI_INSPECT_TSNE_H
@@ -48,8 +48,8 @@ static inline double qkvi_tsne_log(const qkvi_kernels *kernels, double x) {
 }
 
 /**
- * Affinities of near points. Row i is from start[i] to start[i + 1], a multiple of 8 long, in the order
- * of points; what fills it up is p = 0 to point i.
+ * Affinities of near points. Row i is from start[i] to start[i + 1], a multiple of 8 long, in the
+ * order of points; what fills it up is p = 0 to point i.
  */
 typedef struct qkvi_tsne_sparse {
     int64_t *start; /* [n + 1] */
@@ -71,7 +71,9 @@ typedef struct qkvi_tsne {
     int stop_early;
 } qkvi_tsne;
 
-/** The entropy of each row of conditional affinities is that of perplexity within tolerance nats. */
+/**
+ * The entropy of each row of conditional affinities is that of perplexity within tolerance nats.
+ */
 qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double perplexity,
                           double tolerance, qkvi_tsne *tsne, qkv_error *error);
 /** Is asked every fraction of a second whether to go on. */

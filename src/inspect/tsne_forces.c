@@ -1,7 +1,8 @@
 /**
  * What moves the points of a map: forces, KL and gradient, over all pairs or by Barnes and Hut.
  *
- *     KL = sum p ln p + sum p ln d + ln(sum w) sum p,  gradient 4 (sum p w (y_i - y_j) - sum w^2 (y_i - y_j) / sum w)
+ *     KL = sum p ln p + sum p ln d + ln(sum w) sum p
+ *     gradient = 4 (sum p w (y_i - y_j) - sum w^2 (y_i - y_j) / sum w)
  *
  * A task owns the force on a point; sums over points are chains in their order, by one thread.
  */
@@ -161,10 +162,10 @@ void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run
 
 /*
  * The descent of t-SNE, step for step that of scikit-learn: gradient 4 sum (p - q) w (y_i - y_j),
- * gains + 0.2 where velocity and gradient disagree in sign, else times 0.8, at least 0.01;
- * velocity = momentum velocity - rate gain gradient; y += velocity. Momentum and exaggeration change
- * after 250 iterations, when velocities and gains begin anew. Every 50 iterations it is seen whether
- * the KL is still getting smaller.
+ * gains + 0.2 where velocity and gradient disagree in sign, else times 0.8, at least 0.01; velocity
+ * = momentum velocity - rate gain gradient; y += velocity. Momentum and exaggeration change after
+ * 250 iterations, when velocities and gains begin anew. Every 50 iterations it is seen whether the
+ * KL is still getting smaller.
  */
 
 enum {

@@ -2,8 +2,8 @@
  * Affinities of near points: for each the floor(3 perplexity) + 1 nearest by D, found among all, of
  * equal ones the first; conditional affinities over those alone; p = (p_j|i + p_i|j) / sum.
  *
- * Tasks draw tiles of points and take the blocks of columns one after the other, so that a block serves
- * a whole tile from the cache. What is summed over rows is a chain in the order of rows.
+ * Tasks draw tiles of points and take the blocks of columns one after the other, so that a block
+ * serves a whole tile from the cache. What is summed over rows is a chain in the order of rows.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -115,7 +115,9 @@ static int find_all(struct job *job, qkvi_pool *pool, int n_tasks, const qkvi_ts
 
 /* ---- From conditional to joint --------------------------------------------------------------- */
 
-/* Who has a point among its nearest: of point j, from start[j] to start[j + 1], in ascending order. */
+/*
+ * Who has a point among its nearest: of point j, from start[j] to start[j + 1], in ascending order.
+ */
 struct reverse {
     int64_t *start; /* [n + 1] */
     int32_t *from;  /* [n k] */

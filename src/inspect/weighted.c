@@ -1,6 +1,6 @@
 /**
- * The keys of each query with the greatest p[j] g[j], in one go through its weights: a list in order, into
- * which a key is put behind all that are not smaller.
+ * The keys of each query with the greatest p[j] g[j], in one go through its weights: a list in
+ * order, into which a key is put behind all that are not smaller.
  */
 #include <math.h>
 
@@ -13,7 +13,7 @@
 
 /* A block of rows, and where the lists of its first one go. */
 typedef struct block {
-    const qkvi_rows *rows;
+    const qkvi_weight_rows *rows;
     const float *key_weights;
     int64_t n, n_top;
     int n_tasks;
@@ -58,7 +58,7 @@ static void run_rows(void *argument, int index) {
     for (int64_t i = index; i < w->n; i += w->n_tasks) list_row(w, i);
 }
 
-static qkv_status list_blocks(qkv_ctx *ctx, const qkvi_rows *rows, block *w,
+static qkv_status list_blocks(qkv_ctx *ctx, const qkvi_weight_rows *rows, block *w,
                               const qkv_call_options *call, qkv_error *error) {
     const int64_t n_queries = rows->batch.n_queries;
     for (int64_t i0 = 0; i0 < n_queries; i0 += w->n) {
@@ -96,7 +96,7 @@ qkv_status qkv_inspect_weighted_top(qkv_ctx *ctx, const qkv_head_view *head,
                                     const float *key_weights, int64_t n_top, int64_t *keys,
                                     float *values, const qkv_call_options *given,
                                     qkv_error *error) {
-    qkvi_rows rows = { .p = NULL };
+    qkvi_weight_rows rows = { .p = NULL };
     qkv_call_options call;
     QKV_TRY(check(ctx, key_weights, n_top, keys, values, error));
     QKV_TRY(qkvi_rows_call(given, &call, error));

@@ -4,13 +4,13 @@
  * tests/attention/unit/test_attention_announced.c holds:
  *
  *   - what is announced will be read or written by the same call;
- *   - each line at most once, evenly spread over the steps of the products that go on meanwhile (two
+ *   - each line at most once, spread over the steps of the products that go on meanwhile (two
  *     exceptions: docs/kernels.md);
  *   - nothing else is. In a page that nothing has touched a line cannot be fetched, so that the
  *     processor walks the page tables each time: 132 cycles on a Zen 1, 1.6 for any other line.
  *
- * Lines lie in stretches of as many lines each: in one where memory is dense, in one for each of the
- * lines of a row where rows lie apart.
+ * Lines lie in stretches of as many lines each: in one where memory is dense, in one for each of
+ * the lines of a row where rows lie apart.
  */
 #ifndef QKVI_KERNELS_AHEAD_H
 #define QKVI_KERNELS_AHEAD_H

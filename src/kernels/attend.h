@@ -12,11 +12,13 @@
  * softmax, values (a channel panel of 32 KiB does).
  *
  *     k   [panel][head_dim][32 keys]               panel = (key - first_key) / 32
- *     v   [block][panel][256 keys][32 channels]    block = (key - first_key) / 256, panel = channel / 32
+ *     v   [block][panel][256 keys][32 channels]    block = (key - first_key) / 256
+ *                                                  panel = channel / 32
  *
  * In classes whose words are pairs (kernels/class.h) there are half as many words:
  *
- *     k   [panel][ceil(head_dim / 2)][32 keys]     v   [block][panel][128 pairs of keys][32 channels]
+ *     k   [panel][ceil(head_dim / 2)][32 keys]
+ *     v   [block][panel][128 pairs of keys][32 channels]
  *
  * Zeros fill up the depth to a multiple of the class's step: head_dim in q and k, keys in v.
  */
@@ -117,9 +119,9 @@ typedef struct qkvi_attend_scratch {
 } qkvi_attend_scratch;
 
 /*
- * Where the keys of a block of queries come in several calls, in ascending order: what the sums have
- * come to. Before the first call m is -inf, l, l_rounded and a->o_sum are 0; a->o_sum is kept, too.
- * What statistics have of a row is a qkvi_stats_kept.
+ * Where the keys of a block of queries come in several calls, in ascending order: what the sums
+ * have come to. Before the first call m is -inf, l, l_rounded and a->o_sum are 0; a->o_sum is kept,
+ * too. What statistics have of a row is a qkvi_stats_kept.
  */
 typedef struct qkvi_attend_state {
     int64_t begin, end;       /* keys of this call, whole blocks of 256 or up to the last key */
@@ -168,8 +170,8 @@ typedef struct qkvi_attend {
 } qkvi_attend;
 
 /*
- * A head with at most 16 queries and 16 keys, from arrays that are not packed (tmpl/attend_small.h):
- * no explicit mask, no soft cap, every key seen by some query of the head.
+ * A head with at most 16 queries and 16 keys, from arrays that are not packed
+ * (tmpl/attend_small.h): no explicit mask, no soft cap, every key seen by some query of the head.
  */
 enum {
     QKVI_SMALL = 16,

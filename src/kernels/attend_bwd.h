@@ -3,12 +3,12 @@
  * head against one block of at most 256 keys, everything packed by the caller. docs/numerics.md
  * states the order of every sum.
  *
- *   product          rows     columns   depth     A (broadcast)        B (32 columns wide)
- *   S  = Q K^T       query    key       channel   Q panels             K^T panel [channel][32 keys]
- *   dP = dO V^T      query    key       channel   dO panels            V^T panel [channel][32 keys]
- *   dV += P^T dO     key      channel   query     P, by columns        dO panel [query][32 channels]
- *   dK += dS^T Q     key      channel   query     dS, by columns       Q panel [query][32 channels]
- *   dQ += dS K       query    channel   key       dS, by rows          K panel [key][32 channels]
+ *   product        rows    columns   depth     A (broadcast)        B (32 columns wide)
+ *   S  = Q K^T     query    key       channel   Q panels             K^T panel [channel][32 keys]
+ *   dP = dO V^T    query    key       channel   dO panels            V^T panel [channel][32 keys]
+ *   dV += P^T dO   key      channel   query     P, by columns        dO panel [query][32 channels]
+ *   dK += dS^T Q   key      channel   query     dS, by columns       Q panel [query][32 channels]
+ *   dQ += dS K     query    channel   key       dS, by rows          K panel [key][32 channels]
  *
  * A is only ever broadcast, so P and dS are never transposed. P lives for one panel of 32 keys, dS
  * for the key block.
@@ -59,12 +59,14 @@ struct qkvi_bwd_block {
     bool capped;              /* dS is wanted without the derivative of the soft cap */
 
     qkvi_mask mask; /* from query 0 and key 0 of the block on */
-    /* Of 32 queries each, the panels that the block mask shows; beyond n_queries like those before. */
+    /*
+     * Of 32 queries each, the panels that the block mask shows; beyond n_queries like those before.
+     */
     uint32_t panels[QKVI_BWD_QUERIES / 32];
     const qkvi_dropout *dropout; /* likewise; NULL: none */
 
-    bool
-        select; /* Q, dO or K hold a value that is not finite, and not every query sees and keeps every key */
+    /* Q, dO or K hold a value that is not finite, and not every query sees and keeps every key. */
+    bool select;
 
     float *p;                      /* [128][P_ROW]  scratch: */
     float *t;                      /* [128][P_ROW]  derivative of the soft cap; NULL without one */
@@ -72,10 +74,10 @@ struct qkvi_bwd_block {
     bool whole;                    /* d_s has a place for each panel */
     uint32_t *p_pairs, *d_s_pairs; /* [64][P_ROW]   class dp: pairs of queries of a panel */
     uint16_t *d_s_rows;            /* [128][DS_ROW] class dp: dS of the key block */
-    uint32_t
-        *keep; /* [128]         weights kept of the panel under way, a bit each; with dropout */
-    uint32_t *
-        see; /* [128][8]      visible keys, a bit each; where a tile was wholly visible only if select is set */
+    /* [128]: weights kept of the panel under way, a bit each; with dropout. */
+    uint32_t *keep;
+    /* [128][8]: visible keys, a bit each; where a tile was wholly visible only if select is set. */
+    uint32_t *see;
 
     float *d_k, *d_v; /* channel panels of keys, added to */
     float *d_q;       /* rows of the caller's array, added to */

@@ -1,14 +1,15 @@
 /*
- * The forward pass of attention: what it keeps of a block of queries when statistics of their weights
- * are asked for (include/qkv/stats.h, docs/numerics.md, Statistics).
+ * The forward pass of attention: what it keeps of a block of queries when statistics of their
+ * weights are asked for (include/qkv/stats.h, docs/numerics.md, Statistics).
  *
  * Each sum over keys is that of a block of keys, partial sums and a tree, added to what
  * earlier blocks came to. Sums of classes lie in groups of 16 rows:
  *
  *     class_sums[row / 16][n_masses][row % 16]
  *
- * A list of the greatest scores is of numbers that are in the order of scores, the greatest first, of
- * equal ones the smaller key (tmpl/attend_stats.h), so that its maximum is all there is to compare.
+ * A list of the greatest scores is of numbers that are in the order of scores, the greatest first,
+ * of equal ones the smaller key (tmpl/attend_stats.h), so that its maximum is all there is to
+ * compare.
  */
 #ifndef QKVI_KERNELS_ATTEND_STATS_H
 #define QKVI_KERNELS_ATTEND_STATS_H
@@ -21,7 +22,9 @@ enum {
     QKVI_STATS_MOST_KEYS = INT32_MAX /* of a list: a key has 32 bits in it */
 };
 
-/* In units of the written order: x = log2 p, d as tmpl/attend_stats.h parts it, s = score - origin. */
+/*
+ * In units of the written order: x = log2 p, d as tmpl/attend_stats.h parts it, s = score - origin.
+ */
 typedef enum qkvi_stats_sum {
     QKVI_SUM_PX,
     QKVI_SUM_PP,
@@ -33,7 +36,9 @@ typedef enum qkvi_stats_sum {
     QKVI_STATS_SUMS
 } qkvi_stats_sum;
 
-/* Masses on keys with the query's token, on those before the query, and on those after such a one. */
+/*
+ * Masses on keys with the query's token, on those before the query, and on those after such a one.
+ */
 typedef enum qkvi_stats_token {
     QKVI_TOKEN_SAME,
     QKVI_TOKEN_DUPLICATE,
@@ -62,7 +67,9 @@ typedef struct qkvi_stats_scratch {
     uint8_t holds[QKV_STATS_MAX_CLASSES + 1]; /* panels of it with a key of the class, a bit each */
 } qkvi_stats_scratch;
 
-/* What a row's sums have come to between two blocks of keys, where they do not stay in the scratch. */
+/*
+ * What a row's sums have come to between two blocks of keys, where they do not stay in the scratch.
+ */
 typedef struct qkvi_stats_kept {
     int64_t n_seen;
     float sum[QKVI_STATS_SUMS], tokens[QKVI_STATS_TOKENS];
@@ -89,7 +96,10 @@ typedef struct qkvi_attend_stats {
     const int32_t *tokens_q, *tokens_k; /* from query 0 of the block and from key 0 on */
     const int64_t *offsets;             /* n_offsets + 1, never falling: bounds of key - position */
 
-    /* Results from query 0 of the block on, each nullable; rows are `row` apart, times their length. */
+    /*
+     * Results from query 0 of the block on, each nullable; rows are `row` apart, times their
+     * length.
+     */
     int64_t row;
     float *largest, *entropy, *effective_keys, *mean_distance, *mean_square_distance;
     float *logit_mean, *logit_variance, *logit_largest;

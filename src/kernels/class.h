@@ -3,8 +3,9 @@
  * processors (docs/numerics.md). Here is what differs between them outside of the kernels; what the
  * kernels do in each is a row of tmpl/attend_classes.h.
  *
- * Packed K and V are words of 32 bits. A word is a float, or a pair of bf16 that are neighbours along
- * the depth, the first in its lower half: two channels of a key in K, two keys of a channel in V.
+ * Packed K and V are words of 32 bits. A word is a float, or a pair of bf16 that are neighbours
+ * along the depth, the first in its lower half: two channels of a key in K, two keys of a channel
+ * in V.
  */
 #ifndef QKVI_KERNELS_CLASS_H
 #define QKVI_KERNELS_CLASS_H

@@ -1,12 +1,12 @@
 /*
- * The pass over columns (include/qkv/columns.h): what its kernel works on. At most 96 queries of one
- * head, from a multiple of 96 on, against one block of 256 keys, K packed by the caller as for forward
- * (kernels/attend.h). docs/numerics.md, Columns, states the order of every sum.
+ * The pass over columns (include/qkv/columns.h): what its kernel works on. At most 96 queries of
+ * one head, from a multiple of 96 on, against one block of 256 keys, K packed by the caller as for
+ * forward (kernels/attend.h). docs/numerics.md, Columns, states the order of every sum.
  *
- *     scores of 32 keys (attend_scores.h)   x = s c - lse log2 e   p = 2^min(x, 0)   sums over queries
+ *     scores of 32 keys (attend_scores.h)  x = s c - lse log2 e  p = 2^min(x, 0)  sums over queries
  *
- * Keys are in lanes, so that sums over queries need no shuffles: a chain over the rows in floats, and
- * these into doubles. What needs p in another direction (diagonals, tiles) finds the block in
+ * Keys are in lanes, so that sums over queries need no shuffles: a chain over the rows in floats,
+ * and these into doubles. What needs p in another direction (diagonals, tiles) finds the block in
  * scratch->s. Weights that are shown have sums of their own (tmpl/columns_weights.h).
  */
 #ifndef QKVI_KERNELS_COLUMNS_H
@@ -27,7 +27,8 @@ typedef struct qkvi_columns_sum {
 } qkvi_columns_sum;
 
 /*
- * Of one thread: what is of a block of queries, then what is of all of them. Vectors are aligned to 64.
+ * Of one thread: what is of a block of queries, then what is of all of them. Vectors are aligned to
+ * 64.
  */
 typedef struct qkvi_columns_scratch {
     _Alignas(64) float shift[QKVI_QUERY_BLOCK]; /* lse in the units of the exponent */

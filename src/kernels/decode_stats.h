@@ -1,8 +1,8 @@
 /*
  * Decode: what it keeps when statistics of weights are asked for (include/qkv/stats.h,
- * docs/numerics.md, Decode). Each half of a block of keys goes through the statistics of the forward
- * pass, 256 keys and the rows of one head at a time; what these have of a split lies in its part, row
- * by row, so that splits can be joined:
+ * docs/numerics.md, Decode). Each half of a block of keys goes through the statistics of the
+ * forward pass, 256 keys and the rows of one head at a time; what these have of a split lies in its
+ * part, row by row, so that splits can be joined:
  *
  *     part   m, l, seen   o [row][o_row]   kept [row], sums_bytes each
  */

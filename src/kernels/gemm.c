@@ -161,9 +161,9 @@ static struct rows rows_of_panel(const struct gemm_job *job, int64_t c, int64_t 
 }
 
 /*
- * n rows of B, which is read from end to end, but further on than row c of the panel; fewer at its end.
- * One tile meets the rows that it announces; of two tiles the first would meet those that the second
- * one has yet to announce, so theirs belong to the next chain.
+ * n rows of B, which is read from end to end, but further on than row c of the panel; fewer at its
+ * end. One tile meets the rows that it announces; of two tiles the first would meet those that the
+ * second one has yet to announce, so theirs belong to the next chain.
  */
 static struct rows rows_of_stream(const struct gemm_job *job, const struct block *block, int64_t c,
                                   int64_t j0, int64_t n) {
@@ -200,7 +200,10 @@ static void multiply_panel(const struct gemm_job *job, const struct block *block
     }
 }
 
-/* Columns j0 … of a block, for the chains of k from k0 on and below k1; once even if there are none. */
+/*
+ * Columns j0 … of a block, for the chains of k from k0 on and below k1; once even if there are
+ * none.
+ */
 static void multiply_chains(const struct gemm_job *job, const struct block *block, int64_t j0,
                             int64_t k0, int64_t k1, bool stream) {
     const int64_t begin = k0;

@@ -37,8 +37,8 @@ void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
                       int64_t col_stride, float *packed);
 
 /*
- * Announces n floats of each of some rows that are too short for the processor to see where they go: the
- * lines that begin in them (ahead.h).
+ * Announces n floats of each of some rows that are too short for the processor to see where they
+ * go: the lines that begin in them (ahead.h).
  */
 static inline void qkvi_fetch_rows(const float *x, int64_t x_row, int64_t n_rows, int64_t n) {
     for (int64_t i = 0; i < n_rows; i++) {
@@ -53,9 +53,9 @@ static inline int64_t qkvi_gemm_packed_at(int64_t k, int64_t c, int64_t j) {
 }
 
 /*
- * B[c0 … c0 + n_c - 1][j0 … j0 + n_j - 1], for matrices that come in pieces. c0 and j0 are multiples
- * of 32, n_c and n_j too unless the piece ends with B. B[c0 + c][j0 + j] lies at
- * b[c * row_stride + j * col_stride].
+ * B[c0 … c0 + n_c - 1][j0 … j0 + n_j - 1], for matrices that come in pieces. c0 and j0 are
+ * multiples of 32, n_c and n_j too unless the piece ends with B. B[c0 + c][j0 + j] lies at b[c *
+ * row_stride + j * col_stride].
  */
 typedef struct qkvi_gemm_piece {
     int64_t c0, n_c, j0, n_j;
@@ -75,8 +75,8 @@ void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t 
                float *c, int64_t c_row_stride, const float *bias, bool accumulate);
 
 /*
- * The same, and then mapped = map(C), element by element: mapped[i * c_row_stride + j]; it may be c.
- * map does n elements and is called for pieces of rows, by the thread that made them.
+ * The same, and then mapped = map(C), element by element: mapped[i * c_row_stride + j]; it may be
+ * c. map does n elements and is called for pieces of rows, by the thread that made them.
  */
 typedef void qkvi_gemm_map(int64_t n, const float *x, float *y);
 void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
@@ -87,9 +87,9 @@ void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, i
 #pragma GCC visibility pop
 
 /*
- * Panels in each block of n_panels, where about n_blocks are wanted beside each other. Of few rows these
- * are all the blocks that there are: then a few panels less or one more, so that n_threads that draw
- * blocks end together.
+ * Panels in each block of n_panels, where about n_blocks are wanted beside each other. Of few rows
+ * these are all the blocks that there are: then a few panels less or one more, so that n_threads
+ * that draw blocks end together.
  */
 int64_t qkvi_gemm_panels(int64_t n_panels, int64_t n_row_blocks, int64_t n_blocks, int n_threads);
 

@@ -1,7 +1,7 @@
 /*
  * Matrix products in bf16 with sums in f32: C[m][n] = A[m][k] B[k][n] (+ bias[n]), A of floats that
- * are rounded to bf16 (to nearest even), B rounded and packed beforehand. Two classes (class.h), each with one
- * order of operations on every processor (docs/numerics.md, Layers):
+ * are rounded to bf16 (to nearest even), B rounded and packed beforehand. Two classes (class.h),
+ * each with one order of operations on every processor (docs/numerics.md, Layers):
  *
  *     dp    a chain of steps over pairs of k, as VDPBF16PS adds them (tmpl/dp.h)
  *     amx   for every 32 of k, c = c + (even + odd), where even and odd are chains of fmaf from 0
@@ -28,10 +28,10 @@ enum { QKVI_BF16_STEP = 32 }; /* k is padded to a multiple: what a tile of AMX i
 size_t qkvi_bf16_packed_words(int64_t k, int64_t n);
 
 /*
- * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; one of the strides is 1.
- * pool may be NULL; packed is aligned to 64. All kernels pack the same bits; without being told by
- * which, it asks for the best that the processor has, which takes some 50 microseconds in a virtual
- * machine.
+ * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; one of the strides is
+ * 1. pool may be NULL; packed is aligned to 64. All kernels pack the same bits; without being told
+ * by which, it asks for the best that the processor has, which takes some 50 microseconds in a
+ * virtual machine.
  */
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed);
@@ -53,9 +53,9 @@ static inline float qkvi_bf16_packed_at(int64_t k, int64_t c, int64_t j, const u
  * half is A in bf16. A job fills it, unless it is half_filled: by a job with the same A, or as what
  * that one has rounded.
  *
- * rounded, where it is given (which needs half), gets what would be in mapped, or without a map in c,
- * as half of a job of the same class that reads it; c and mapped then mean nothing. rows, where it is
- * given (without a map), gets C rounded to bf16, row after row; c then means nothing.
+ * rounded, where it is given (which needs half), gets what would be in mapped, or without a map in
+ * c, as half of a job of the same class that reads it; c and mapped then mean nothing. rows, where
+ * it is given (without a map), gets C rounded to bf16, row after row; c then means nothing.
  */
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;

@@ -1,6 +1,6 @@
 /*
- * Right factors of products in bf16, rounded and packed: see gemm_bf16.h. Both ways that a matrix can
- * lie are read in order and go through a few KiB of bf16 in the first-level cache.
+ * Right factors of products in bf16, rounded and packed: see gemm_bf16.h. Both ways that a matrix
+ * can lie are read in order and go through a few KiB of bf16 in the first-level cache.
  */
 #include <assert.h>
 #include <string.h>

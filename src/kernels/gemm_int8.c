@@ -1,9 +1,9 @@
 /*
  * Matrix products of 8-bit integers: packing of B, and the loops over blocks. See gemm_int8.h.
  *
- * A is rounded once, by all threads. Blocks of rows x panels are tasks; in one, each panel of B meets all
- * tiles of rows, and the next panel is announced meanwhile. Where a block has one tile of rows (a token) B is
- * read once and from end to end.
+ * A is rounded once, by all threads. Blocks of rows x panels are tasks; in one, each panel of B
+ * meets all tiles of rows, and the next panel is announced meanwhile. Where a block has one tile of
+ * rows (a token) B is read once and from end to end.
  */
 #include "kernels/gemm_int8.h"
 
@@ -155,7 +155,10 @@ static groups groups_from(const product *p, int64_t first, int64_t most) {
     return (groups){ p->job.packed_b + first, qkvi_max_i64(0, qkvi_min_i64(most, all - first)) };
 }
 
-/* What is read after the panel of column j0, or, where B is read from end to end, STREAM_AHEAD further on. */
+/*
+ * What is read after the panel of column j0, or, where B is read from end to end, STREAM_AHEAD
+ * further on.
+ */
 static groups groups_after(const product *p, int64_t i1, int64_t j0, bool stream) {
     const int64_t first = j0 / QKVI_INT8_COLUMNS * p->n_groups;
     const int64_t ahead = qkvi_ceil_div(STREAM_AHEAD, (int64_t)sizeof(qkvi_int8_panel));
@@ -218,7 +221,10 @@ static int choose_blocks(product *p, int n_threads) {
     return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
 }
 
-/* Products side by side: task number `end` and the next ones are not the product's, but those behind it. */
+/*
+ * Products side by side: task number `end` and the next ones are not the product's, but those
+ * behind it.
+ */
 typedef struct side {
     product *products;
     int *ends;

@@ -1,7 +1,7 @@
 /*
- * Matrix products of 8-bit integers with scales: C[m][n] = A[m][k] B[k][n] (+ bias[n]), A of floats that
- * are rounded in groups, B rounded and packed beforehand. int8.h has both forms and the order of
- * operations, which is that of the scalar build on every processor.
+ * Matrix products of 8-bit integers with scales: C[m][n] = A[m][k] B[k][n] (+ bias[n]), A of floats
+ * that are rounded in groups, B rounded and packed beforehand. int8.h has both forms and the order
+ * of operations, which is that of the scalar build on every processor.
  */
 #ifndef QKVI_KERNELS_GEMM_INT8_H
 #define QKVI_KERNELS_GEMM_INT8_H
@@ -15,12 +15,17 @@
 /* Panels that a packed k x n matrix takes; SIZE_MAX if their bytes do not fit. */
 size_t qkvi_int8_packed_panels(int64_t k, int64_t n);
 
-/* A piece of B, as qkvi_gemm_pack_piece takes it; c0 is a multiple of 64, and n_c, too, unless it ends with B. */
+/*
+ * A piece of B, as qkvi_gemm_pack_piece takes it; c0 is a multiple of 64, and n_c, too, unless it
+ * ends with B.
+ */
 void qkvi_int8_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gemm_piece *piece,
                           qkvi_int8_panel *packed);
 
-/* Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; packed is aligned to 64. pool may be
- * NULL, and so may kernels: all pack the same bits. */
+/*
+ * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; packed is aligned to
+ * 64. pool may be NULL, and so may kernels: all pack the same bits.
+ */
 void qkvi_int8_pack_b(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
                       const float *b, int64_t row_stride, int64_t col_stride,
                       qkvi_int8_panel *packed);
@@ -51,8 +56,8 @@ typedef struct qkvi_gemm_int8_job {
 size_t qkvi_int8_groups(int64_t m, int64_t k);
 
 /*
- * Products with the same A, m, k and rows, side by side: threads wait for each other once. k = 0 is a
- * product of zeros. Without memory for A they compute the same bits slowly.
+ * Products with the same A, m, k and rows, side by side: threads wait for each other once. k = 0 is
+ * a product of zeros. Without memory for A they compute the same bits slowly.
  */
 enum { QKVI_GEMM_INT8_JOBS = 3 };
 void qkvi_gemm_int8(qkvi_pool *pool, int n_jobs, const qkvi_gemm_int8_job *jobs);

@@ -3,15 +3,16 @@
  *
  *     element = scale q,  scale = max|x| / 127,  q = x · (127 / max|x|), to the nearest integer
  *
- * of the 64 elements of a row of A, or of a column of B. A group is scale 0 and zeros where max|x| is below
- * 2^-100, and scale NaN and zeros where one of its elements is not finite. k is padded with zeros.
+ * of the 64 elements of a row of A, or of a column of B. A group is scale 0 and zeros where max|x|
+ * is below 2^-100, and scale NaN and zeros where one of its elements is not finite. k is padded
+ * with zeros.
  *
  * The product of two groups is a sum of integers, below 2^20 and so exact, whatever its order:
  *
  *     C = fma(Σ q_A q_B, scale_A · scale_B, C), group after group, from +0; then the bias is added
  *
- * The instruction for it (VPDPBUSD) multiplies unsigned by signed bytes. So B has q + 128, and the sum for a
- * row of A begins at -128 Σ q_A.
+ * The instruction for it (VPDPBUSD) multiplies unsigned by signed bytes. So B has q + 128, and the
+ * sum for a row of A begins at -128 Σ q_A.
  */
 #ifndef QKVI_KERNELS_INT8_H
 #define QKVI_KERNELS_INT8_H
@@ -27,7 +28,10 @@ typedef struct qkvi_int8_group {
     int8_t q[QKVI_INT8_GROUP];
 } qkvi_int8_group;
 
-/* Of 32 columns of B; they follow each other along k, and then come the next 32 columns. Aligned to 64. */
+/*
+ * Of 32 columns of B; they follow each other along k, and then come the next 32 columns. Aligned to
+ * 64.
+ */
 typedef struct qkvi_int8_panel {
     float scale[QKVI_INT8_COLUMNS];
     uint8_t q[QKVI_INT8_GROUP / 4][QKVI_INT8_COLUMNS][4]; /* q + 128 of k, k + 1, k + 2, k + 3 */

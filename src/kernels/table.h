@@ -31,10 +31,10 @@ typedef struct qkvi_kernels {
     uint32_t fast_dp; /* QKVI_CPU_… bits with which class dp outruns class f32; 0: never */
 
     /*
-     * C[n_rows][n_cols] = A B, or C += A B if add; then C += bias[n_cols], if there is one. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b:
-     * one packed panel. A[i][c] lies at a[i * a_row + c * a_col]. Each product is one fmaf chain
-     * from 0 in the order of k. ahead_rows <= k rows of panels from `ahead` on, which will be read
-     * soon, are announced meanwhile (ahead.h); 0: none.
+     * C[n_rows][n_cols] = A B, or C += A B if add; then C += bias[n_cols], if there is one. 1 <=
+     * n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b: one packed panel. A[i][c] lies at a[i * a_row + c
+     * * a_col]. Each product is one fmaf chain from 0 in the order of k. ahead_rows <= k rows of
+     * panels from `ahead` on, which will be read soon, are announced meanwhile (ahead.h); 0: none.
      */
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add,
@@ -50,10 +50,11 @@ typedef struct qkvi_kernels {
                                       int64_t a_row, const uint32_t *b, float *c, int64_t c_row);
 
     /*
-     * By 8-bit integers (int8.h). round: n_rows of n floats as groups, rows of them y_row apart. tile:
-     * C[n_rows][n_cols] of products over n_groups, added to what C had if add; then C += bias[n_cols], if there is
-     * one. 1 <= n_rows <= mr, 1 <= n_cols <= 32; rows of a are a_row groups apart; b: one packed
-     * panel. ahead_groups <= n_groups groups from `ahead` on are announced as in gemm_tile.
+     * By 8-bit integers (int8.h). round: n_rows of n floats as groups, rows of them y_row apart.
+     * tile: C[n_rows][n_cols] of products over n_groups, added to what C had if add; then C +=
+     * bias[n_cols], if there is one. 1 <= n_rows <= mr, 1 <= n_cols <= 32; rows of a are a_row
+     * groups apart; b: one packed panel. ahead_groups <= n_groups groups from `ahead` on are
+     * announced as in gemm_tile.
      */
     void (*int8_round)(int64_t n_rows, int64_t n, const float *x, int64_t x_row, qkvi_int8_group *y,
                        int64_t y_row);
@@ -71,16 +72,17 @@ typedef struct qkvi_kernels {
     bool (*attend_small)(const qkvi_attend_small *a);
 
     /*
-     * The pass over columns: columns.h. block adds what a block of queries has to the sums of
-     * own; own->sees begins as zeros, and so do the last 16 floats of the rows of scores. end: entropy
+     * The pass over columns: columns.h. block adds what a block of queries has to the sums of own;
+     * own->sees begins as zeros, and so do the last 16 floats of the rows of scores. end: entropy
      * of the keys.
      */
     void (*columns_block)(const qkvi_columns *c);
     void (*columns_end)(qkvi_columns_scratch *own);
 
     /*
-     * The block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row; most[i *
-     * step] is the greatest s of row i in the block, -inf if there is none, sum[i * step] that of its e.
+     * The block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row; most[i
+     * * step] is the greatest s of row i in the block, -inf if there is none, sum[i * step] that of
+     * its e.
      */
     void (*columns_weights)(const qkvi_columns *c, double *most, double *sum, int64_t step);
 
@@ -106,7 +108,9 @@ typedef struct qkvi_kernels {
     void (*pack_key_pairs)(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
                            int64_t depth, const uint32_t *see, uint32_t *panels);
 
-    /* n rows of dim elements of a type to floats, and floats, times factor, to them: rounded once. */
+    /*
+     * n rows of dim elements of a type to floats, and floats, times factor, to them: rounded once.
+     */
     void (*load_rows[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,
                                      float *y, int64_t y_stride);
     void (*store_rows[QKVI_N_DTYPES])(const float *x, int64_t x_stride, int64_t n, int64_t dim,

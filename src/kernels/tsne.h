@@ -3,9 +3,10 @@
  * body in tmpl/tsne.h.
  *
  * All in double, eight lanes, nothing fused. A sum along a row has eight partial sums, element j in
- * sum j mod 8 in the order of j, and then the tree 4, 2, 1. So bits do not depend on the instruction
- * set. `room` is n rounded up to a multiple of 8: rows of that length hold room elements, of which
- * those from n on are read and, where a row is written, written. Pointers are aligned to a double.
+ * sum j mod 8 in the order of j, and then the tree 4, 2, 1. So bits do not depend on the
+ * instruction set. `room` is n rounded up to a multiple of 8: rows of that length hold room
+ * elements, of which those from n on are read and, where a row is written, written. Pointers are
+ * aligned to a double.
  */
 #ifndef QKVI_KERNELS_TSNE_H
 #define QKVI_KERNELS_TSNE_H
@@ -69,18 +70,18 @@ typedef struct qkvi_tsne_kernels {
     double (*sum_p_log)(int64_t n, const double *p, const double *a);
 
     /*
-     * attract and cost of a sparse row: p_j is that of point to[j], j < n, n a multiple of 8. Element
-     * j is in partial sum j mod 8. xy is [][2].
+     * attract and cost of a sparse row: p_j is that of point to[j], j < n, n a multiple of 8.
+     * Element j is in partial sum j mod 8. xy is [][2].
      */
     void (*pull)(int64_t n, int64_t i, const double *p, const int32_t *to, const double *xy,
                  double attract[2]);
     double (*pull_cost)(int64_t n, int64_t i, const double *p, const int32_t *to, const double *xy);
 
     /*
-     * repel and sum_w, by Barnes and Hut, of eight points from `first` on, in the order of the tree:
-     * each walks down the tree and adds, in that order, m w^2 (y_i - c) and m w of the nodes of m
-     * points and mean c that it is far from, and those of the points of leaves that it is near. A
-     * lane is a point, so lanes do not meet. first is a multiple of 8.
+     * repel and sum_w, by Barnes and Hut, of eight points from `first` on, in the order of the
+     * tree: each walks down the tree and adds, in that order, m w^2 (y_i - c) and m w of the nodes
+     * of m points and mean c that it is far from, and those of the points of leaves that it is
+     * near. A lane is a point, so lanes do not meet. first is a multiple of 8.
      */
     void (*push)(const qkvi_tsne_tree *tree, int64_t first, qkvi_tsne_force force[8]);
 } qkvi_tsne_kernels;

@@ -8,7 +8,8 @@
  *     relu(x) = max(0, x)                           relu'(x) = [x > 0]
  *     tanh'(x) = 1 - tanh²(x)
  *
- * Errors are in docs/numerics.md. NaN stays NaN; so becomes -∞, but for ReLU and tanh, as in PyTorch.
+ * Errors are in docs/numerics.md. NaN stays NaN; so becomes -∞, but for ReLU and tanh, as in
+ * PyTorch.
  */
 #ifndef QKVI_LAYER_ACT_H
 #define QKVI_LAYER_ACT_H

@@ -35,7 +35,10 @@ typedef struct qkvi_adamw {
     qkvi_adamw_chunk *chunks;
     int n_chunks;
     float *partial; /* [n_chunks] */
-    /* own_end > 0: a step changes the elements own_begin … own_end - 1 alone, and m and v begin there. */
+    /*
+     * own_end > 0: a step changes the elements own_begin … own_end - 1 alone, and m and v begin
+     * there.
+     */
     size_t own_begin, own_end;
 } qkvi_adamw;
 

@@ -45,7 +45,7 @@ static inline double qkvi_ln(double x) {
 }
 
 /* exp(x), |x| < 700: 2^n exp(r), |r| <= ln(2) / 2 */
-static inline double qkvi_exp(double x) {
+static inline double qkvi_angle_exp(double x) {
     const double n = floor(x / (QKVI_LN_2_HIGH + QKVI_LN_2_LOW) + 0.5);
     const double r = (x - n * QKVI_LN_2_HIGH) - n * QKVI_LN_2_LOW;
     double sum = 1;

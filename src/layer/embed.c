@@ -16,8 +16,8 @@
 
 /* ---- Sinusoids ---------------------------------------------------------------------------------
  *
- * In double, by series (angles.h), so that no libm decides the bits; the error is a few 1e-16 of the
- * angle, far below half an ulp of a float.
+ * In double, by series (angles.h), so that no libm decides the bits; the error is a few 1e-16 of
+ * the angle, far below half an ulp of a float.
  */
 
 #define LN_10000 0x1.26bb1bbb55516p+3

@@ -1,8 +1,9 @@
 /*
  * Linear layer, forward and backward: see linear.h.
  *
- * All three products run on the same kernel, of floats or of bf16; forward also on that of int8. Weights and x are packed; d_y and x
- * as left factors are only broadcast, or rounded, so d_yᵀ is a matter of strides.
+ * All three products run on the same kernel, of floats or of bf16; forward also on that of int8.
+ * Weights and x are packed; d_y and x as left factors are only broadcast, or rounded, so d_yᵀ is a
+ * matter of strides.
  */
 #include "layer/linear.h"
 
@@ -50,7 +51,7 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
         qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
 }
 
-/* ---- Forward ----------------------------------------------------------------------------------- */
+/* ---- Forward --------------------------------------------------------------------------------- */
 
 /*
  * What products in bf16 work in lives in the context, whose memory for it only grows: from malloc a
@@ -223,7 +224,7 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
     leave_half(ctx, &space);
 }
 
-/* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------- */
+/* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------ */
 
 static void input_half(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
                        float *d_x) {

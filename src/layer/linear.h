@@ -5,10 +5,10 @@
  *
  *     x [n_rows][n_in]   W [n_out][n_in]   b [n_out]   y [n_rows][n_out]
  *
- * The matrix kernel wants its right factor in panels. A layer that is trained therefore keeps W in up
- * to two packed forms beside it, which are stale until qkvi_linear_pack has seen the weights: `forward`
- * is Wᵀ, for y; `backward` is W, for d_x. A layer that only runs has no `weight`: its parameters are the
- * panels themselves.
+ * The matrix kernel wants its right factor in panels. A layer that is trained therefore keeps W in
+ * up to two packed forms beside it, which are stale until qkvi_linear_pack has seen the weights:
+ * `forward` is Wᵀ, for y; `backward` is W, for d_x. A layer that only runs has no `weight`: its
+ * parameters are the panels themselves.
  *
  * A layer that computes in bf16 has `half` and `half_backward` instead: both factors of each of the
  * three products are rounded to bf16, to nearest even, and sums are f32, in the order of its class;
@@ -41,13 +41,20 @@ static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
     return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half, layer->int8 };
 }
 
-/* Fills those packed forms that are not NULL, of a layer with weight. ctx may be NULL: one thread. */
+/*
+ * Fills those packed forms that are not NULL, of a layer with weight. ctx may be NULL: one thread.
+ */
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer);
 
-/* Floats that panels of x [n_rows][n] take at most, whatever computes with them; INT64_MAX: too many. */
+/*
+ * Floats that panels of x [n_rows][n] take at most, whatever computes with them; INT64_MAX: too
+ * many.
+ */
 int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n);
 
-/* Panels of x [n_rows][n_in], in parallel, for the gradients of this layer and of others like it. */
+/*
+ * Panels of x [n_rows][n_in], in parallel, for the gradients of this layer and of others like it.
+ */
 void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                     float *packed);
 
@@ -60,9 +67,9 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
                              const float *x, float *y, float *g);
 
 /*
- * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 and int8 x is
- * rounded once. half, only for layers in bf16, and nullable: half[l] [n_rows][n_out] becomes y[l]
- * rounded to bf16, and what y[l] holds afterwards means nothing.
+ * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 and
+ * int8 x is rounded once. half, only for layers in bf16, and nullable: half[l] [n_rows][n_out]
+ * becomes y[l] rounded to bf16, and what y[l] holds afterwards means nothing.
  */
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half);
@@ -79,15 +86,17 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                 const float *d_y, float *d_x);
 
-/* d_x += d_y W. product: [n_rows][n_in] for a layer in bf16, whose sum is added when it is whole; others do
- * not use it. */
+/*
+ * d_x += d_y W. product: [n_rows][n_in] for a layer in bf16, whose sum is added when it is whole;
+ * others do not use it.
+ */
 void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                     const float *d_y, float *d_x, float *product);
 
 /*
- * d->weight = d_yᵀ x and d->bias, if there is one, = the column sums of d_y. x comes as the panels of qkvi_pack_rows,
- * because several layers may read the same x; scratch holds qkvi_colsum_elems(n_rows, n_out)
- * floats.
+ * d->weight = d_yᵀ x and d->bias, if there is one, = the column sums of d_y. x comes as the panels
+ * of qkvi_pack_rows, because several layers may read the same x; scratch holds
+ * qkvi_colsum_elems(n_rows, n_out) floats.
  */
 void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
                                  int64_t n_rows, const float *d_y, const float *x_packed,

@@ -4,8 +4,8 @@
  *     loss_r = lse_r - x[r][t_r]      mean over the rows that have a target
  *     d_x[r][j] = (softmax(x_r)[j] - [j = t_r]) / n
  *
- * With label smoothing ε (Szegedy et al. 2016, section 7) the target's share is 1 - ε + ε/V and that
- * of every other of the V classes ε/V, as in torch.nn.CrossEntropyLoss:
+ * With label smoothing ε (Szegedy et al. 2016, section 7) the target's share is 1 - ε + ε/V and
+ * that of every other of the V classes ε/V, as in torch.nn.CrossEntropyLoss:
  *
  *     loss_r = (1 - ε) (lse_r - x[r][t_r]) + ε (lse_r - mean x_r)
  *     d_x[r][j] = (softmax(x_r)[j] - (1 - ε) [j = t_r] - ε/V) / n

@@ -1,6 +1,6 @@
 /*
- * Vectors of sentences. Inputs are run some at a time, short ones first, so that a run has few lengths; as
- * no result depends on its neighbours in a run, that changes no bit.
+ * Vectors of sentences. Inputs are run some at a time, short ones first, so that a run has few
+ * lengths; as no result depends on its neighbours in a run, that changes no bit.
  */
 #include "model/model_impl.h"
 
@@ -11,8 +11,9 @@
 /* ---- Texts that become vectors --------------------------------------------------------------- */
 
 /*
- * Texts that become vectors: behind a prompt, in lower case where the model's files say so, and cut to the
- * length that they were trained for. Reference: sentence-transformers 6, base/modules/transformer.py.
+ * Texts that become vectors: behind a prompt, in lower case where the model's files say so, and cut
+ * to the length that they were trained for. Reference: sentence-transformers 6,
+ * base/modules/transformer.py.
  */
 
 const qkv_prompt *qkv_model_prompt(const qkv_model *model, int64_t index) {

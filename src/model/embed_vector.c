@@ -54,7 +54,9 @@ static void largest(int64_t first, int64_t n, int64_t dim, const float *hidden, 
         }
 }
 
-/* Where nothing is left, the reference has the first token, or what its sums and maxima begin with. */
+/*
+ * Where nothing is left, the reference has the first token, or what its sums and maxima begin with.
+ */
 static void pool_nothing(qkv_pooling pooling, int64_t dim, const float *hidden, double *x) {
     for (int64_t c = 0; c < dim; c++)
         x[c] = pooling == QKV_POOLING_CLS   ? (double)hidden[c]

@@ -45,7 +45,9 @@ static qkv_status bind(qkv_model *model, qkv_error *error) {
     return QKV_OK;
 }
 
-/* The root of hidden that words are multiplied with, in the type that they are stored in (Gemma). */
+/*
+ * The root of hidden that words are multiplied with, in the type that they are stored in (Gemma).
+ */
 static void round_word_scale(qkv_model *model, const qkvi_model_family *family,
                              const qkvi_resolver *resolver) {
     char name[128];
@@ -170,7 +172,10 @@ static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv
                : qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for names", model->source);
 }
 
-/* How vectors of sentences are made, and the tokenizer that their texts need. folder NULL: there is none. */
+/*
+ * How vectors of sentences are made, and the tokenizer that their texts need. folder NULL: there is
+ * none.
+ */
 static qkv_status read_sentence(const char *folder, qkv_model *model, qkv_error *error) {
     QKV_TRY(
         qkvi_recipe_read(folder, model->tokenizer->max_len, &model->info, &model->recipe, error));
@@ -221,7 +226,7 @@ static qkv_status open_files(const char *folder, const char *weights, const want
     return status;
 }
 
-/* ---- GGUF -------------------------------------------------------------------------------------- */
+/* ---- GGUF ------------------------------------------------------------------------------------ */
 
 /* The vector of a sentence is what the file says of it, and else the mean. */
 static qkv_status read_gguf_sentence(const qkvi_gguf *gguf, qkv_model *model, qkv_error *error) {
@@ -263,7 +268,7 @@ static qkv_status open_gguf(const char *path, const char *source, const wanted *
     return status;
 }
 
-/* ---- Callers ----------------------------------------------------------------------------------- */
+/* ---- Callers --------------------------------------------------------------------------------- */
 
 static qkv_status read_options(const qkv_model_open_options *given, wanted *asked,
                                qkv_error *error) {

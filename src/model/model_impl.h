@@ -30,7 +30,8 @@ struct qkv_model {
     /* decoder_start_token_id of config.json, whatever generation_config.json says */
     int64_t config_start;
     int has_adapter; /* adapter_config.json is beside the weights */
-    int has_index; /* model.safetensors.index.json is beside a model.safetensors that nobody named */
+    /* model.safetensors.index.json is beside a model.safetensors that nobody named */
+    int has_index;
     char *no_head;        /* why there is no head for words although there should be one; NULL */
     float *arena;         /* all parameters, in the table's order; ties are not stored twice */
     struct qkvi_net *net; /* pointers into arena (arch/net.h); NULL: opened to be trained */
@@ -56,7 +57,9 @@ qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model,
 qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
                            qkvi_resolver *resolver, qkv_error *error);
 
-/** Load what is stored and no parameter. A BERT may turn out to have positions that are parameters. */
+/**
+ * Load what is stored and no parameter. A BERT may turn out to have positions that are parameters.
+ */
 qkv_status qkvi_model_positions(qkv_model *model, const qkvi_model_family *family,
                                 qkvi_resolver *resolver, qkv_error *error);
 qkv_status qkvi_model_lm_bias(qkv_model *model, const qkvi_model_family *family,
@@ -72,8 +75,8 @@ qkv_status qkvi_model_check_head(const qkv_model *model, int has_head, const cha
 qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error);
 
 /**
- * Making vectors of sentences: what embed.c, which runs the model, and embed_vector.c, which does the rest
- * for one input, share.
+ * Making vectors of sentences: what embed.c, which runs the model, and embed_vector.c, which does
+ * the rest for one input, share.
  */
 
 /** What is asked for, and room for numbers on their way. */

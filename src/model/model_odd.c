@@ -19,7 +19,7 @@ static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
     const qkvi_pieces *const pieces = &model->tokenizer->pieces;
     char text[400];
     if (pieces->n_hidden == 0) return QKV_OK;
-    const struct qkvi_piece first = pieces->tokens[pieces->first_hidden];
+    const struct qkvi_text_piece first = pieces->tokens[pieces->first_hidden];
     const char *const bytes = pieces->bytes + first.offset;
     snprintf(
         text, sizeof text,
@@ -31,7 +31,10 @@ static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
     return add(model, text, error);
 }
 
-/* SmolLM2's folder, for one: transformers 5 lets the class count, which its authors' releases did not. */
+/*
+ * SmolLM2's folder, for one: transformers 5 lets the class count, which its authors' releases did
+ * not.
+ */
 static qkv_status warn_of_words(qkv_model *model, qkv_error *error) {
     if (!model->tokenizer->other_words) return QKV_OK;
     return add(

@@ -1,7 +1,7 @@
 /*
- * Which matrices of words are one: as config.json says (tie_word_embeddings), and as the file does. Copies
- * of a tied matrix that are stored and differ are parameters of their own, as in transformers 5, and equal
- * ones are kept once. A head that would need what is not stored is none.
+ * Which matrices of words are one: as config.json says (tie_word_embeddings), and as the file does.
+ * Copies of a tied matrix that are stored and differ are parameters of their own, as in
+ * transformers 5, and equal ones are kept once. A head that would need what is not stored is none.
  */
 #include <math.h>
 
@@ -107,8 +107,9 @@ qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
 /* ---- What is no parameter -------------------------------------------------------------------- */
 
 /*
- * What is stored and no parameter: a bias of logits, and tables of positions that could be computed. A
- * table that is stored is what transformers adds, so only one that is what would be computed is left out.
+ * What is stored and no parameter: a bias of logits, and tables of positions that could be
+ * computed. A table that is stored is what transformers adds, so only one that is what would be
+ * computed is left out.
  */
 
 /* The tensor of that name and shape as floats, to be freed; NULL if it is not stored. */

@@ -1,6 +1,6 @@
 /*
- * Running a model: encodings in, hidden states and captures (run_capture.c) out. A run owns the pass
- * that computed it.
+ * Running a model: encodings in, hidden states and captures (run_capture.c) out. A run owns the
+ * pass that computed it.
  */
 #include <math.h>
 

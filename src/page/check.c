@@ -1,4 +1,7 @@
-/** What a caller of qkv_page_write may have got wrong: fields of the page, and of each head. See parts.h. */
+/**
+ * What a caller of qkv_page_write may have got wrong: fields of the page, and of each head. See
+ * parts.h.
+ */
 #include <math.h>
 
 #include "page/head.h"

@@ -1,6 +1,6 @@
 /**
- * What a page says about its heads, as JSON: who looks at whom under which rule, tokens, statistics,
- * thumbnails, and the colours of weights, so that page and pictures have the same.
+ * What a page says about its heads, as JSON: who looks at whom under which rule, tokens,
+ * statistics, thumbnails, and the colours of weights, so that page and pictures have the same.
  */
 
 #include "files/encode.h"
@@ -124,7 +124,10 @@ static void add_ramps(qkvi_bytes *file) {
     qkvi_bytes_text(file, "]],");
 }
 
-/* The numbers that a page has columns for: name, title and definition once, then values for each head. */
+/*
+ * The numbers that a page has columns for: name, title and definition once, then values for each
+ * head.
+ */
 static void add_numbers(qkvi_bytes *file) {
     const qkv_head_number *number;
     const char *before = "[[";

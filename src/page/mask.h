@@ -1,6 +1,7 @@
 /**
  * What a query of a page does with a key: which keys it may see, and their scores. Rules of
- * position leave an interval, from which keys that no query sees and the bits of a mask take some away.
+ * position leave an interval, from which keys that no query sees and the bits of a mask take some
+ * away.
  */
 #ifndef QKVI_PAGE_MASK_H
 #define QKVI_PAGE_MASK_H

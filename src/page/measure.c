@@ -4,8 +4,8 @@
  *
  *     p_ij = exp(scale q_i . k_j - lse_i)
  *
- * is computed twice, from q and k as they are and as f16 would hold them. The head is written as f16
- * if no weight moves by more than 1e-3; as f32 otherwise, and where it costs little, up to 64
+ * is computed twice, from q and k as they are and as f16 would hold them. The head is written as
+ * f16 if no weight moves by more than 1e-3; as f32 otherwise, and where it costs little, up to 64
  * tokens. Products and exp are those of the library's kernels, so the numbers are the same for any
  * instruction set and number of threads. A cell of the thumbnail is the largest weight of its tile.
  * Above QKVI_PAGE_WHOLE^2 weights both look at QKVI_PAGE_SAMPLE rows, evenly spread.
@@ -84,7 +84,7 @@ static bool rows_make(struct rows *rows, const qkv_page *page, const float *k) {
     return rows->received && rows->distance;
 }
 
-/* ---- Weights of some queries ------------------------------------------------------------------ */
+/* ---- Weights of some queries ----------------------------------------------------------------- */
 
 /* Products of m queries, which lie at places[]. */
 static void multiply(const struct rows *rows, const qkv_page *page, const float *q, int64_t m,
@@ -114,7 +114,7 @@ static void weigh(const struct rows *rows, const qkv_page *page, const qkv_page_
         if (qkvi_page_hidden(page, head, i, j)) row[j] = 0;
 }
 
-/* ---- What is measured of them ----------------------------------------------------------------- */
+/* ---- What is measured of them ---------------------------------------------------------------- */
 
 /* Numbers from 0 on have the order of their bits, which compilers know to compare in vectors. */
 static int32_t bits_of(float x) {
@@ -231,7 +231,7 @@ uint8_t qkvi_page_level(float p) {
     return (uint8_t)(fmin(fmax(t, 0), 1) * 255 + 0.5);
 }
 
-/* ---- Several heads ---------------------------------------------------------------------------- */
+/* ---- Several heads --------------------------------------------------------------------------- */
 
 struct work {
     const qkv_page *page;

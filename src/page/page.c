@@ -1,10 +1,11 @@
 /**
  * The page: one HTML file that holds q, k and lse of heads, and the script that shows them.
  *
- * In this order, so that a browser has something to show early: a policy that allows nothing but our own
- * script and style, by their hashes; the style; the frame of the page; the manifest (JSON); the first
- * head; the script; the other heads. docs/page.md has every field. Text of the caller is only in the
- * title, the manifest and the table for readers without scripts (page_plain.c), escaped there.
+ * In this order, so that a browser has something to show early: a policy that allows nothing but
+ * our own script and style, by their hashes; the style; the frame of the page; the manifest (JSON);
+ * the first head; the script; the other heads. docs/page.md has every field. Text of the caller is
+ * only in the title, the manifest and the table for readers without scripts (plain.c), escaped
+ * there.
  */
 #include "attn/ctx.h"
 #include "core/options.h"
@@ -124,7 +125,9 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, int64_t i, int half
     qkvi_bytes_text(file, "</script>\n");
 }
 
-/* Heads from the i-th on that are measured together: some for each thread, of those that may fit. */
+/*
+ * Heads from the i-th on that are measured together: some for each thread, of those that may fit.
+ */
 static int64_t heads_at_once(const qkv_page *page, int64_t i, size_t used) {
     const int64_t wanted = 4 * (int64_t)qkvi_pool_threads(page->ctx ? page->ctx->pool : NULL),
                   most = wanted < QKVI_PAGE_HEADS_AT_ONCE ? wanted : QKVI_PAGE_HEADS_AT_ONCE;
@@ -137,7 +140,9 @@ static int64_t heads_at_once(const qkv_page *page, int64_t i, size_t used) {
     return n;
 }
 
-/* The heads that fit, in the order given; the first always. Text is counted as what it is at most. */
+/*
+ * The heads that fit, in the order given; the first always. Text is counted as what it is at most.
+ */
 static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_page_result *result,
                          qkv_error *error) {
     size_t used = qkvi_page_fixed_bytes(page) + qkvi_page_add_script(NULL, page) + style_bytes();
@@ -155,7 +160,7 @@ static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_
     return QKV_OK;
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 /*
  * The heads after the first, some at a time: while threads encode these, one writes those before.

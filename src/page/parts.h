@@ -47,7 +47,8 @@ typedef struct qkvi_page_lists {
 
 /**
  * Copies heads, runs, queries and tables, and lets page point to the copies. A list of a length
- * that is not allowed stays: it is refused by the checks that follow. MEMORY, ARGUMENT, VERSION; free in any case.
+ * that is not allowed stays: it is refused by the checks that follow. MEMORY, ARGUMENT, VERSION;
+ * free in any case.
  */
 qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_error *error);
 void qkvi_page_lists_free(qkvi_page_lists *lists);

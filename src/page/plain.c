@@ -9,8 +9,9 @@
 /* ---- The drawing ----------------------------------------------------------------------------- */
 
 /*
- * The matrix of a page's first head for readers without scripts: an SVG of at most 32 x 32 cells, each
- * the largest weight of its tile, on 16 steps of the colours of pictures from 0 to a round number.
+ * The matrix of a page's first head for readers without scripts: an SVG of at most 32 x 32 cells,
+ * each the largest weight of its tile, on 16 steps of the colours of pictures from 0 to a round
+ * number.
  *
  *     column labels, turned           one <path> for each step: M x y h n for n cells
  *     row labels    cells

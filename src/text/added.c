@@ -115,7 +115,7 @@ qkv_status qkvi_added_seal(qkvi_added *added, const char *file, qkvi_added_norma
         QKV_TRY(check_equal(added, p, file, error));
         QKV_TRY(check_overlap(added, p, file, error));
         for (int32_t i = 0; i < patterns->n_sorted; i++) {
-            const struct qkvi_piece token = patterns->tokens[patterns->sorted[i]];
+            const struct qkvi_text_piece token = patterns->tokens[patterns->sorted[i]];
             pass->first[(unsigned char)patterns->bytes[token.offset]] = 1;
         }
     }

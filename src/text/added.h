@@ -45,9 +45,9 @@ typedef qkv_status qkvi_added_normalize(void *user, const char *token, size_t n_
 
 /**
  * Call once after the last add, before everything below. normalize NULL: there is no normaliser.
- * MEMORY; UNSUPPORTED where the reference has no answer, or has bytes in two tokens: two patterns are
- * equal or one is empty; a pattern begins with white space while a token of its pass takes that on
- * its right. file is for messages.
+ * MEMORY; UNSUPPORTED where the reference has no answer, or has bytes in two tokens: two patterns
+ * are equal or one is empty; a pattern begins with white space while a token of its pass takes that
+ * on its right. file is for messages.
  */
 qkv_status qkvi_added_seal(qkvi_added *added, const char *file, qkvi_added_normalize *normalize,
                            void *user, qkv_error *error);

@@ -20,7 +20,7 @@ qkv_status qkvi_added_list_put(qkvi_added_list *list, const qkvi_added_entry *en
     return QKV_OK;
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* {"content": "<mask>", "lstrip": true, …} */
 static qkv_status put_object(qkvi_added_list *list, const char *file, const char *path, int from,
@@ -104,7 +104,7 @@ static qkv_status put_older(qkvi_added_list *list) {
     return QKV_OK;
 }
 
-/* ---- What cannot be ------------------------------------------------------------------------------ */
+/* ---- What cannot be -------------------------------------------------------------------------- */
 
 static qkv_status refuse_marian(const qkvi_added_list *list, const qkvi_added_entry *entry,
                                 const char *what) {
@@ -126,8 +126,8 @@ static int is_blank_edged(const qkvi_added_entry *entry) {
 }
 
 /*
- * Marian's code looks for all tokens at once in the raw text, and what is special is what names them.
- * What it does with words and with tokens of white space is its own: refused.
+ * Marian's code looks for all tokens at once in the raw text, and what is special is what names
+ * them. What it does with words and with tokens of white space is its own: refused.
  */
 static qkv_status make_marian(qkvi_added_list *list) {
     const qkvi_added_entry *strips = NULL;
@@ -160,7 +160,7 @@ static qkv_status drop_listed(qkvi_added_list *list) {
     return QKV_OK;
 }
 
-/* ---- In order ------------------------------------------------------------------------------------ */
+/* ---- In order -------------------------------------------------------------------------------- */
 
 static int by_id(const void *a, const void *b) {
     const qkvi_added_entry *const x = a, *const y = b;
@@ -218,7 +218,7 @@ qkv_status qkvi_added_list_read(qkvi_added_list *list, const json_t *root) {
     return sort_by_id(list);
 }
 
-/* ---- By content -------------------------------------------------------------------------------- */
+/* ---- By content ------------------------------------------------------------------------------ */
 
 static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes) {
     const int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);

@@ -6,10 +6,11 @@
  *             added_tokens of tokenizer.json; by their ids
  *     named   special tokens that are in neither; then extra_special_tokens
  *
- * They are added in this order: a token of the vocabulary keeps its id, any other gets the next one,
- * counted from the number of tokens of the vocabulary (which has it, where that has holes). A later
- * entry replaces the switches of an earlier one, but what was special stays so. Where a file gives a
- * token another id than that, it contradicts itself. Marian's class alone takes ids as they are listed.
+ * They are added in this order: a token of the vocabulary keeps its id, any other gets the next
+ * one, counted from the number of tokens of the vocabulary (which has it, where that has holes). A
+ * later entry replaces the switches of an earlier one, but what was special stays so. Where a file
+ * gives a token another id than that, it contradicts itself. Marian's class alone takes ids as they
+ * are listed.
  *
  * added_list.c reads what is listed; added_names.c what is named, and makes tokens of both.
  */
@@ -55,7 +56,7 @@ qkv_status qkvi_added_list_read(qkvi_added_list *list, const json_t *root);
 /** Fills sorted: qkvi_added_list_place finds nothing before. */
 qkv_status qkvi_added_list_sort(qkvi_added_list *list);
 
-/* ---- Parts ------------------------------------------------------------------------------------ */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 qkv_status qkvi_added_no_memory(const qkvi_added_list *list);
 qkv_status qkvi_added_list_put(qkvi_added_list *list, const qkvi_added_entry *entry);

@@ -4,8 +4,10 @@
 
 enum { MAX_NAMES = 4096 }; /* each is compared with those before it */
 
-/* A listed token that a field names is special; of extra ones only where the list has no switches, and
- * with Marian, where nothing else is. */
+/*
+ * A listed token that a field names is special; of extra ones only where the list has no switches,
+ * and with Marian, where nothing else is.
+ */
 static void mark(const qkvi_added_list *list, qkvi_added_entry *known, int is_role) {
     const int is_older = (known->flags & QKVI_ENTRY_IS_OLDER) && !list->older_stay;
     known->flags |= QKVI_ADDED_NAMED;
@@ -107,8 +109,10 @@ struct extra {
     const json_t *value;
 };
 
-/* Both names of the list in tokenizer_config.json and what special_tokens_map.json makes of it. The older
- * name counts where the newer is not there, or has nothing. */
+/*
+ * Both names of the list in tokenizer_config.json and what special_tokens_map.json makes of it. The
+ * older name counts where the newer is not there, or has nothing.
+ */
 static qkv_status put_extras(qkvi_added_list *list) {
     static const char now[] = "extra_special_tokens", then[] = "additional_special_tokens";
     const qkvi_settings *const s = list->settings;
@@ -135,7 +139,9 @@ static qkv_status put_extras(qkvi_added_list *list) {
     return put_extra(list, older.file, then, older.value);
 }
 
-/* What stands around texts is somewhere: a class that gives it a new id read the wrong vocabulary. */
+/*
+ * What stands around texts is somewhere: a class that gives it a new id read the wrong vocabulary.
+ */
 static qkv_status check_around(const qkvi_added_list *list, const char *field, qkvi_named which) {
     const qkvi_settings *const s = list->settings;
     const qkvi_added_entry entry = { .content = s->named[which].content,
@@ -175,7 +181,10 @@ static qkv_status added_list_names(qkvi_added_list *list) {
 
 /* ---- Ids ------------------------------------------------------------------------------------- */
 
-/* The first id that is free: behind the vocabulary, counted by its tokens, and behind what was added. */
+/*
+ * The first id that is free: behind the vocabulary, counted by its tokens, and behind what was
+ * added.
+ */
 static int32_t first_free(const qkvi_added_list *list, uint32_t n) {
     const int32_t size = list->tokenizer->pieces.n_sorted;
     int32_t free = size;

@@ -1,10 +1,10 @@
 /**
  * Byte-pair encoding (Sennrich et al. 2016). Two kinds of tokenizers:
  *
- *     byte-level  a word's symbols are its bytes (Radford et al. 2019, section 2.2): GPT-2, RoBERTa,
- *                 BART, Llama 3, Qwen, SmolLM, ModernBERT
- *     metaspace   its symbols are characters, a space is U+2581, and a character without a token is its bytes
- *                 (SentencePiece, Kudo and Richardson 2018): Llama 2, Mistral, Gemma
+ *     byte-level  a word's symbols are its bytes (Radford et al. 2019, section 2.2): GPT-2,
+ *                 RoBERTa, BART, Llama 3, Qwen, SmolLM, ModernBERT
+ *     metaspace   its symbols are characters, a space is U+2581, and a character without a token is
+ *                 its bytes (SentencePiece, Kudo and Richardson 2018): Llama 2, Mistral, Gemma
  */
 #ifndef QKVI_TEXT_BPE_H
 #define QKVI_TEXT_BPE_H
@@ -74,7 +74,9 @@ typedef struct qkvi_bpe {
 
 extern const qkvi_tokenizer_kind qkvi_bpe_kind, qkvi_metaspace_kind;
 
-/** No tokens, no merges; words are those of GPT-2, and no other switch is on. NULL without memory. */
+/**
+ * No tokens, no merges; words are those of GPT-2, and no other switch is on. NULL without memory.
+ */
 qkv_tokenizer *qkvi_bpe_new(void);
 /** The same of the other kind, where a stretch is one word. */
 qkv_tokenizer *qkvi_metaspace_new(void);
@@ -96,8 +98,8 @@ qkv_status qkvi_bpe_add_merge(qkv_tokenizer *tokenizer, const char *file, const 
 qkv_status qkvi_bpe_end_merges(qkv_tokenizer *tokenizer, const char *file, qkv_error *error);
 
 /**
- * byte_fallback of a sealed vocabulary: without any token of a byte it does nothing. With some but not all the reference
- * puts bytes before unknown characters that stood before them: UNSUPPORTED.
+ * byte_fallback of a sealed vocabulary: without any token of a byte it does nothing. With some but
+ * not all the reference puts bytes before unknown characters that stood before them: UNSUPPORTED.
  */
 qkv_status qkvi_metaspace_check_bytes(const qkv_tokenizer *tokenizer, const char *file,
                                       qkv_error *error);
@@ -115,8 +117,10 @@ int qkvi_bpe_is_normal(const qkv_tokenizer *tokenizer, const char *text, uint32_
                        uint32_t end);
 void qkvi_bpe_finish(void *user);
 
-/** The raw places of the tokens from a number on, whose places are those of the normalised text; in order, without
- * overlap. first: a character at or before the first of them. */
+/**
+ * The raw places of the tokens from a number on, whose places are those of the normalised text; in
+ * order, without overlap. first: a character at or before the first of them.
+ */
 void qkvi_bpe_map(const qkvi_normal_text *normal, size_t first, qkvi_tokens *list, int64_t token);
 
 /* ---- Merging, in bpe_merge.c ----------------------------------------------------------------- */

@@ -158,7 +158,7 @@ qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_
     return QKV_OK;
 }
 
-/* ---- Texts that are normalised ----------------------------------------------------------------- */
+/* ---- Texts that are normalised --------------------------------------------------------------- */
 
 int qkvi_bpe_is_normal(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
                        uint32_t end) {
@@ -173,8 +173,10 @@ qkv_status qkvi_bpe_normalize(void *user, const char *text, uint32_t begin, uint
     return qkvi_compose(text, begin, end, model->lowers, model->composes, normal);
 }
 
-/* The raw place of a place in the normalised text; *from is the character before it or its own. Inside of
- * a character it is as far from its front, but not beyond it. */
+/*
+ * The raw place of a place in the normalised text; *from is the character before it or its own.
+ * Inside of a character it is as far from its front, but not beyond it.
+ */
 static uint32_t raw_place(const qkvi_normal_text *normal, size_t *from, uint32_t place) {
     while (*from + 1 < normal->n_chars && normal->chars[*from + 1].offset <= place) ++*from;
     const qkvi_word_char at = normal->chars[*from];

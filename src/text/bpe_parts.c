@@ -2,9 +2,10 @@
  * The parts of a tokenizer.json that are BPE's. Byte-level is what has a pre-tokenizer ByteLevel:
  *
  *     byte-level  normalizer     null, Lowercase, NFC, or the latter two in this order
- *                 pre_tokenizer  ByteLevel; before it, in a Sequence, Digits, or Split by a pattern of words.h
+ *                 pre_tokenizer  ByteLevel; before it, in a Sequence, Digits, or Split by a pattern
+ *                                of words.h
  *     metaspace   normalizer     null, Prepend of U+2581, Replace of spaces by it, or both
- *                 pre_tokenizer  null, Metaspace, or Split at the spaces that Replace has left: none
+ *                 pre_tokenizer  null, Metaspace, or Split at spaces, of which Replace left none
  *                 decoder        Metaspace, or a Sequence of Replace, ByteFallback, Fuse and Strip
  */
 #include "text/bpe.h"
@@ -21,7 +22,7 @@ static int is_byte_level(const json_t *root) {
     return 0;
 }
 
-/* ---- Byte-level ------------------------------------------------------------------------------- */
+/* ---- Byte-level ------------------------------------------------------------------------------ */
 
 static qkv_status read_normalizer(const qkvi_tokenizer_reader *r) {
     const json_t *object = NULL;
@@ -33,8 +34,10 @@ static qkv_status read_normalizer(const qkvi_tokenizer_reader *r) {
     return qkvi_tokenizer_refuse(r, "normalizer", qkvi_part_type(object));
 }
 
-/* Split by a pattern: one that is written out in words.c. Each word is a part, also where words are said to be
- * what stays when the rest is removed, for there is no rest. */
+/*
+ * Split by a pattern: one that is written out in words.c. Each word is a part, also where words are
+ * said to be what stays when the rest is removed, for there is no rest.
+ */
 static qkv_status read_split(const qkvi_tokenizer_reader *r, const json_t *part) {
     static const struct {
         const char *pattern;
@@ -105,7 +108,7 @@ static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
     return read_byte_level(r, last);
 }
 
-/* ---- Metaspace -------------------------------------------------------------------------------- */
+/* ---- Metaspace ------------------------------------------------------------------------------- */
 
 static qkv_status read_spaces(const qkvi_tokenizer_reader *r) {
     static const char list[] = "normalizers";

@@ -1,6 +1,6 @@
 /**
- * BPE as classes of transformers make it: settings.h has the switches, and the vocabulary is that of a tokenizer.json or
- * of vocab.json and merges.txt.
+ * BPE as classes of transformers make it: settings.h has the switches, and the vocabulary is that
+ * of a tokenizer.json or of vocab.json and merges.txt.
  *
  *     GPT-2, RoBERTa, BART   byte-level, GPT-2's words
  *     Qwen2                  byte-level, NFC, Qwen's words
@@ -53,7 +53,7 @@ static qkv_status set_around(const qkvi_settings *s, const json_t *root, qkv_tok
     return QKV_OK;
 }
 
-/* ---- What the classes set --------------------------------------------------------------------- */
+/* ---- What the classes set -------------------------------------------------------------------- */
 
 static void set_byte_level(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
     qkvi_bpe *model = qkvi_bpe_of(tokenizer);

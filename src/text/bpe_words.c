@@ -4,14 +4,14 @@
  *     vocab.json    {"token": id, …}
  *     merges.txt    "a b" a line; lines that begin with "#version" do not count
  *
- * A merge of a tokenizer.json is "a b" or ["a", "b"]. Its tokens and their joined string are in the vocabulary, as the
- * reference demands.
+ * A merge of a tokenizer.json is "a b" or ["a", "b"]. Its tokens and their joined string are in the
+ * vocabulary, as the reference demands.
  */
 #include "files/utf8.h"
 #include "text/bpe.h"
 #include "text/tokenizer_json.h"
 
-/* ---- model.merges ----------------------------------------------------------------------------- */
+/* ---- model.merges ---------------------------------------------------------------------------- */
 
 /* "a b" or ["a", "b"]: its two parts; 0 if it is neither. */
 static int parts_of(const json_t *merge, const char *parts[2], size_t n[2]) {
@@ -51,7 +51,10 @@ static qkv_status add_values(const qkvi_tokenizer_reader *r, const json_t *merge
     return QKV_OK;
 }
 
-/* A merge by its bytes, the same. Room for a token that is too long by one byte: no vocabulary has it. */
+/*
+ * A merge by its bytes, the same. Room for a token that is too long by one byte: no vocabulary has
+ * it.
+ */
 struct merge {
     char bytes[2][QKVI_PIECE_MAX_BYTES + 1], line[2 * QKVI_PIECE_MAX_BYTES + 2];
     const char *parts[2];
@@ -115,7 +118,7 @@ qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *mo
     return qkvi_bpe_end_merges(r->tokenizer, r->name, r->error);
 }
 
-/* ---- vocab.json and merges.txt ---------------------------------------------------------------- */
+/* ---- vocab.json and merges.txt --------------------------------------------------------------- */
 
 static const qkvi_json_limits vocab_limits = {
     .max_bytes = (size_t)16 << 20, .max_values = 600000, .max_containers = 2, .max_depth = 2

@@ -72,9 +72,10 @@ qkv_status qkvi_byte_level_text(const char *bytes, size_t n, qkvi_growing *text)
 /* ---- Bytes as people read them --------------------------------------------------------------- */
 
 /*
- * One rule for all kinds of tokenizers whose tokens hold the spaces between words: what cannot be seen has a
- * sign that every font with mathematical signs has, and is neither left out nor written as vocabularies
- * write it. What is shown tells the bytes back, unless the text itself has such a sign or a backslash.
+ * One rule for all kinds of tokenizers whose tokens hold the spaces between words: what cannot be
+ * seen has a sign that every font with mathematical signs has, and is neither left out nor written
+ * as vocabularies write it. What is shown tells the bytes back, unless the text itself has such a
+ * sign or a backslash.
  */
 
 static const char *sign_of(int32_t code) {

@@ -23,8 +23,8 @@ size_t qkvi_byte_level_bytes(const char *token, size_t n_token, char *bytes);
 qkv_status qkvi_byte_level_text(const char *bytes, size_t n, qkvi_growing *text);
 
 /**
- * Appends bytes as they are shown: U+2423 for a space, U+21B5 for a newline, U+21E5 for a tab, \x1b for
- * other control characters and for bytes that are no whole character, and all else as itself.
+ * Appends bytes as they are shown: U+2423 for a space, U+21B5 for a newline, U+21E5 for a tab, \x1b
+ * for other control characters and for bytes that are no whole character, and all else as itself.
  */
 qkv_status qkvi_show(const char *bytes, size_t n, qkvi_growing *text);
 

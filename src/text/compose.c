@@ -1,11 +1,11 @@
 /*
- * NFC: characters are decomposed, the marks behind each starter put in order, and what fits its starter joins it. Reference:
- * the crate unicode-normalization, whose order this is.
+ * NFC: characters are decomposed, the marks behind each starter put in order, and what fits its
+ * starter joins it. Reference: the crate unicode-normalization, whose order this is.
  *
  *     put_char        lower case
  *     put_decomposed  the parts of a character
  *     put_part        starters end the marks before them
- *     end_marks       marks in order; each joins the starter unless one of its class is between them
+ *     end_marks       marks in order; each joins the starter unless one of its class lies between
  *
  * A starter joins the one before it if nothing is between them (Hangul, and some Indic vowels).
  */
@@ -35,7 +35,7 @@ int qkvi_is_composed(const char *text, size_t n) {
     return i == n;
 }
 
-/* ---- Marks ------------------------------------------------------------------------------------ */
+/* ---- Marks ----------------------------------------------------------------------------------- */
 
 static qkv_status add_mark(struct composer *c, struct part mark) {
     if (c->n_marks == c->capacity) {
@@ -86,7 +86,7 @@ static void end_marks(struct composer *c) {
     c->n_marks = kept;
 }
 
-/* ---- Characters ------------------------------------------------------------------------------- */
+/* ---- Characters ------------------------------------------------------------------------------ */
 
 static qkv_status put(struct composer *c, struct part part) {
     return qkvi_normal_text_put(c->normal, part.code, part.begin, part.end);

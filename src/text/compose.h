@@ -7,9 +7,9 @@
 #include "text/normalize.h"
 
 /**
- * Replaces what normal holds by text[begin … end), valid UTF-8, each character in lower case if `lowers`, then
- * composed if `composes`. A composed character has the bytes of all its parts; of the parts that a character leaves the
- * first has its bytes. Time is linear. MEMORY.
+ * Replaces what normal holds by text[begin … end), valid UTF-8, each character in lower case if
+ * `lowers`, then composed if `composes`. A composed character has the bytes of all its parts; of
+ * the parts that a character leaves the first has its bytes. Time is linear. MEMORY.
  */
 qkv_status qkvi_compose(const char *text, uint32_t begin, uint32_t end, int lowers, int composes,
                         qkvi_normal_text *normal);

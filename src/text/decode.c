@@ -17,7 +17,10 @@ static qkv_status decode_plain(const qkv_tokenizer *tokenizer, const int32_t *id
     return QKV_OK;
 }
 
-/* As in the reference, what a token becomes must be a special token's own text: what the normaliser changed is none. */
+/*
+ * As in the reference, what a token becomes must be a special token's own text: what the normaliser
+ * changed is none.
+ */
 static int is_special(const qkv_tokenizer *tokenizer, int32_t id) {
     const qkvi_added *const added = &tokenizer->added;
     size_t n_bytes = 0;

@@ -117,7 +117,9 @@ static qkv_status push_normal(struct encoder *e, const char *text, uint32_t begi
     return kind->encode_normal(e->work, normal, from, normal->n_chars);
 }
 
-/* 1 if a stretch must be normalised before the tokens of the second pass are looked for, or at all. */
+/*
+ * 1 if a stretch must be normalised before the tokens of the second pass are looked for, or at all.
+ */
 static int has_two_steps(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
                          uint32_t end) {
     const qkvi_tokenizer_kind *const kind = tokenizer->kind;
@@ -204,11 +206,11 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer, const char *text
 /* ---- Cutting --------------------------------------------------------------------------------- */
 
 /*
- * Cutting an encoding: see qkv/tokenizer.h. Time is linear in the tokens, so that a line of a megabyte
- * is cut as easily as a word.
+ * Cutting an encoding: see qkv/tokenizer.h. Time is linear in the tokens, so that a line of a
+ * megabyte is cut as easily as a word.
  *
- * Of texts that have become as long, the one that was the shorter loses the next token, the first if
- * they were as long from the beginning (PyPI tokenizers, utils/truncation.rs, LongestFirst).
+ * Of texts that have become as long, the one that was the shorter loses the next token, the first
+ * if they were as long from the beginning (PyPI tokenizers, utils/truncation.rs, LongestFirst).
  *
  * The tokens of a text stand together. They end at an inserted token (special, of no bytes), where
  * the type changes, or where the bytes begin anew: two texts may have nothing between them.

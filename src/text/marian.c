@@ -194,8 +194,8 @@ const qkvi_tokenizer_kind qkvi_marian_kind = {
 /*
  * The files of a Marian folder, read; see marian.h.
  *
- * unk and eos are in the vocabulary. sp_model_kwargs may only be empty: sampling would give other ids
- * each time.
+ * unk and eos are in the vocabulary. sp_model_kwargs may only be empty: sampling would give other
+ * ids each time.
  */
 
 qkv_status qkvi_marian_separate(const qkvi_text_file *config, int *separate, qkv_error *error) {

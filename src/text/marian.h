@@ -24,8 +24,10 @@ typedef struct qkvi_marian {
     int32_t *ids; /* of the vocabulary, by those of the .spm */
 } qkvi_marian;
 
-/** Are the vocabularies of the languages separate? So says a tokenizer_config.json. FORMAT if it is no
- * JSON; LIMIT; MEMORY. */
+/**
+ * Are the vocabularies of the languages separate? So says a tokenizer_config.json. FORMAT if it is
+ * no JSON; LIMIT; MEMORY.
+ */
 qkv_status qkvi_marian_separate(const qkvi_text_file *config, int *separate, qkv_error *error);
 
 /** The tokenizer of one language, of a .spm and a vocabulary. is_other: that of the target, whose

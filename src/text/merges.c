@@ -3,7 +3,7 @@
  *
  * A merge changes the counts of the pairs around it only:
  *
- *     … p [a b] n …  →  … p [ab] n …      (p, a) and (b, n) are one fewer, (p, ab) and (ab, n) one more
+ *     … p [a b] n …  →  … p [ab] n …    (p, a) and (b, n) are one fewer, (p, ab), (ab, n) one more
  *
  * where p is what the word holds by then, on its left already merged. So counts are exact at any
  * time, and the result is what counting anew would give.

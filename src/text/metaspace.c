@@ -1,6 +1,7 @@
 /*
- * Metaspace BPE: see bpe.h. A stretch has its spaces as U+2581 and is one word, unless these begin words. A word's symbols
- * are its characters. One without a token is the tokens "<0x00>" … "<0xFF>" of its bytes, or else unk.
+ * Metaspace BPE: see bpe.h. A stretch has its spaces as U+2581 and is one word, unless these begin
+ * words. A word's symbols are its characters. One without a token is the tokens "<0x00>" … "<0xFF>"
+ * of its bytes, or else unk.
  *
  * Reference: PyPI tokenizers, models/bpe/model.rs (merge_word), pre_tokenizers/metaspace.rs,
  * normalizers/{prepend,replace}.rs.
@@ -8,7 +9,7 @@
 #include "files/utf8.h"
 #include "text/bpe.h"
 
-/* ---- Stretches -------------------------------------------------------------------------------- */
+/* ---- Stretches ------------------------------------------------------------------------------- */
 
 /* One call of encode. */
 struct work {
@@ -41,7 +42,7 @@ static qkv_status normalize(void *user, const char *text, uint32_t begin, uint32
     return write_stretch(text, begin, end, rules->replaces, rules->prepends && end > begin, normal);
 }
 
-/* ---- Words ------------------------------------------------------------------------------------ */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 /* The symbols of a character without a token. *last_unk: the one before is unk, too. */
 static void put_unknown(struct work *work, const char *bytes, uint32_t at, uint32_t length,
@@ -134,7 +135,7 @@ static void *start(const qkv_tokenizer *tokenizer, qkvi_tokens *list) {
     return work;
 }
 
-/* ---- The model -------------------------------------------------------------------------------- */
+/* ---- The model ------------------------------------------------------------------------------- */
 
 static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          qkvi_growing *text) {

@@ -1,6 +1,6 @@
 /**
- * Spaces as U+2581, which metaspace BPE and Unigram share: how a stretch is written so, where words begin, and what
- * decoders make of tokens.
+ * Spaces as U+2581, which metaspace BPE and Unigram share: how a stretch is written so, where words
+ * begin, and what decoders make of tokens.
  *
  * Reference: PyPI tokenizers, pre_tokenizers/metaspace.rs, decoders/{byte_fallback,fuse,strip}.rs.
  */

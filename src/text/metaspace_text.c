@@ -21,7 +21,7 @@ uint32_t qkvi_metaspace_word_end(const char *text, uint32_t begin, uint32_t end)
     return at;
 }
 
-/* ---- Tokens as text --------------------------------------------------------------------------- */
+/* ---- Tokens as text -------------------------------------------------------------------------- */
 
 int qkvi_metaspace_byte(const char *token, size_t n) {
     static const char digits[] = "0123456789abcdef";

@@ -165,7 +165,9 @@ static qkv_status flush_marks(qkvi_normalizer *n) {
     return QKV_OK;
 }
 
-/* `sorted` holds nothing now, and realloc grows a large array where it is: 16 bytes a mark, not 24. */
+/*
+ * `sorted` holds nothing now, and realloc grows a large array where it is: 16 bytes a mark, not 24.
+ */
 static qkv_status grow_marks(qkvi_normalizer *n) {
     const size_t capacity = n->marks_capacity ? 2 * n->marks_capacity : 64;
     struct mark *const marks = qkvi_realloc_array(n->marks, capacity, sizeof *marks);

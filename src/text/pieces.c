@@ -13,9 +13,9 @@ qkv_status qkvi_pieces_add(qkvi_pieces *pieces, int32_t id, const char *bytes, s
     QKV_TRY(qkvi_reserve(&pieces->tokens, &pieces->ids_capacity, (size_t)id + 1,
                          sizeof *pieces->tokens));
     QKV_TRY(reserve_bytes(pieces, n_bytes));
-    while (pieces->n_ids <= id) pieces->tokens[pieces->n_ids++] = (struct qkvi_piece){ 0, -1 };
+    while (pieces->n_ids <= id) pieces->tokens[pieces->n_ids++] = (struct qkvi_text_piece){ 0, -1 };
     if (n_bytes > 0) memcpy(pieces->bytes + pieces->n_bytes, bytes, n_bytes);
-    pieces->tokens[id] = (struct qkvi_piece){ (uint32_t)pieces->n_bytes, (int32_t)n_bytes };
+    pieces->tokens[id] = (struct qkvi_text_piece){ (uint32_t)pieces->n_bytes, (int32_t)n_bytes };
     pieces->n_bytes += n_bytes;
     return QKV_OK;
 }
@@ -36,14 +36,14 @@ static int compare_bytes(const char *a, size_t a_bytes, const char *b, size_t b_
 static int compare_ids(const void *a, const void *b, void *user) {
     const qkvi_pieces *pieces = user;
     const int32_t id_a = *(const int32_t *)a, id_b = *(const int32_t *)b;
-    const struct qkvi_piece x = pieces->tokens[id_a], y = pieces->tokens[id_b];
+    const struct qkvi_text_piece x = pieces->tokens[id_a], y = pieces->tokens[id_b];
     const int order = compare_bytes(pieces->bytes + x.offset, (size_t)x.length,
                                     pieces->bytes + y.offset, (size_t)y.length);
     return order != 0 ? order : (id_a > id_b) - (id_a < id_b);
 }
 
 static int same_token(const qkvi_pieces *pieces, int32_t a, int32_t b) {
-    const struct qkvi_piece x = pieces->tokens[a], y = pieces->tokens[b];
+    const struct qkvi_text_piece x = pieces->tokens[a], y = pieces->tokens[b];
     return x.length == y.length &&
            memcmp(pieces->bytes + x.offset, pieces->bytes + y.offset, (size_t)x.length) == 0;
 }
@@ -77,7 +77,7 @@ static int32_t lower_bound(const qkvi_pieces *pieces, int32_t low, int32_t high,
                            int byte) {
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
-        const struct qkvi_piece token = pieces->tokens[pieces->sorted[middle]];
+        const struct qkvi_text_piece token = pieces->tokens[pieces->sorted[middle]];
         const int at = (unsigned char)pieces->bytes[token.offset + (uint32_t)depth];
         if (at < byte)
             low = middle + 1;

@@ -19,7 +19,7 @@ enum {
 typedef struct qkvi_pieces {
     char *bytes; /* all tokens, one after the other */
     size_t n_bytes, bytes_capacity;
-    struct qkvi_piece {
+    struct qkvi_text_piece {
         uint32_t offset;
         int32_t length; /* -1: no token has this id */
     } * tokens;         /* by id */

@@ -2,7 +2,7 @@
  * The wire format of protocol buffers, read from untrusted bytes one field at a time.
  *
  *     message = { tag value }     tag = number << 3 | wire, a varint
- *     wire 0: varint              1: 8 bytes     2: length, a varint, and so many bytes     5: 4 bytes
+ *     wire 0: varint    1: 8 bytes    2: length, a varint, and so many bytes    5: 4 bytes
  *
  * A message inside a message is a value of wire 2, read by a reader of its own, so that nothing
  * here recurses. Groups (wires 3 and 4), numbers outside [1, 2^29) and varints of more than 64

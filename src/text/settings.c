@@ -12,7 +12,7 @@ static qkvi_json_reader top_of(const qkvi_settings *s, const qkvi_text_file *fil
     return (qkvi_json_reader){ file->name, "", root, s->error };
 }
 
-/* ---- Switches --------------------------------------------------------------------------------- */
+/* ---- Switches -------------------------------------------------------------------------------- */
 
 static qkv_status take_side(const qkvi_json_reader *reader, int *cuts_left) {
     const char *side = *cuts_left ? "left" : "right";
@@ -39,7 +39,10 @@ static qkv_status take_inputs(const qkvi_json_reader *reader, int *has_types) {
     return QKV_OK;
 }
 
-/* model_max_length, or by its older name max_len: a huge number is no limit. Marian's class has one. */
+/*
+ * model_max_length, or by its older name max_len: a huge number is no limit. Marian's class has
+ * one.
+ */
 static qkv_status take_length(qkvi_settings *s) {
     const qkvi_json_reader reader = top_of(s, &s->files->tokenizer_config, s->tokenizer_config);
     s->max_len = s->class->maker == QKVI_MADE_BY_MARIAN ? 512 : QKVI_NO_LIMIT;
@@ -88,7 +91,7 @@ static qkv_status take_switches(qkvi_settings *s) {
     return refuse_lists(&reader);
 }
 
-/* ---- Named tokens ----------------------------------------------------------------------------- */
+/* ---- Named tokens ---------------------------------------------------------------------------- */
 
 static const char *const named_fields[QKVI_N_NAMED] = { "bos_token", "eos_token", "unk_token",
                                                         "sep_token", "pad_token", "cls_token",
@@ -149,7 +152,7 @@ static qkv_status check_named(const qkvi_settings *s) {
     return QKV_OK;
 }
 
-/* ---- Everything ------------------------------------------------------------------------------- */
+/* ---- Everything ------------------------------------------------------------------------------ */
 
 static qkv_status load(const qkvi_text_file *file, json_t **root, qkv_error *error) {
     if (file->bytes == NULL) return QKV_OK;
@@ -211,7 +214,10 @@ qkv_status qkvi_settings_take_json(qkvi_settings *s, const json_t *root) {
     return QKV_OK;
 }
 
-/* A token that a switch wants at one end of a text, where the class, which does not heed the switch, has none. */
+/*
+ * A token that a switch wants at one end of a text, where the class, which does not heed the
+ * switch, has none.
+ */
 static int lacks(const qkvi_settings *s, const qkv_tokenizer *tokenizer, int is_wanted,
                  qkvi_named token, int at_end) {
     const qkvi_template *const text = &tokenizer->single;

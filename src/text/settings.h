@@ -6,10 +6,10 @@
  *     added_tokens.json        {"token": id, …}
  *     config.json              model_type, where no class is named
  *
- * The class decides who has the last word. Most classes make the tokenizer anew: of a tokenizer.json
- * they take vocabulary, merges and added tokens, decoders' what stands around a text, too; all else is
- * what tokenizer_config.json says, or what the class has where it is silent. TokenizersBackend takes
- * tokenizer.json as it is.
+ * The class decides who has the last word. Most classes make the tokenizer anew: of a
+ * tokenizer.json they take vocabulary, merges and added tokens, decoders' what stands around a
+ * text, too; all else is what tokenizer_config.json says, or what the class has where it is silent.
+ * TokenizersBackend takes tokenizer.json as it is.
  */
 #ifndef QKVI_TEXT_SETTINGS_H
 #define QKVI_TEXT_SETTINGS_H
@@ -83,7 +83,8 @@ typedef struct qkvi_settings {
     int has_types;
     int64_t max_len;                          /* model_max_length */
     const struct qkvi_tokenizer_words *words; /* of a tokenizer.json: the lists that root lacks */
-    int is_other; /* the vocabulary is not that of which the lists have ids: only what is named counts */
+    /* the vocabulary is not that of which the lists have ids: only what is named counts */
+    int is_other;
     qkv_error *error;
 } qkvi_settings;
 
@@ -100,31 +101,38 @@ qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_
                               qkvi_settings *settings, qkv_error *error);
 void qkvi_settings_free(qkvi_settings *settings);
 
-/** Which class makes the tokenizer; the small files are parsed. FORMAT, UNSUPPORTED. In settings_class.c. */
+/**
+ * Which class makes the tokenizer; the small files are parsed. FORMAT, UNSUPPORTED. In
+ * settings_class.c.
+ */
 qkv_status qkvi_settings_choose(qkvi_settings *settings, const qkvi_settings_wanted *wanted);
 
 /** What a tokenizer.json says about cutting and padding, where tokenizer_config.json does not. */
 qkv_status qkvi_settings_take_json(qkvi_settings *settings, const json_t *root);
 
-/** Sets what all makers have: whether texts have types, special tokens are looked for, the side that
- * is cut. */
+/**
+ * Sets what all makers have: whether texts have types, special tokens are looked for, the side that
+ * is cut.
+ */
 void qkvi_settings_apply(const qkvi_settings *settings, qkv_tokenizer *tokenizer);
 
 /** Reads the files into a tokenizer; root: of a tokenizer.json, or NULL. */
 typedef qkv_status qkvi_settings_fill(const qkvi_settings *settings, const json_t *root,
                                       qkv_tokenizer *tokenizer);
 
-/** A tokenizer that is filled. made: an empty one, which is taken over; NULL: there was no memory. */
+/**
+ * A tokenizer that is filled. made: an empty one, which is taken over; NULL: there was no memory.
+ */
 QKV_NODISCARD qkv_status qkvi_settings_make(const qkvi_settings *settings, const json_t *root,
                                             qkv_tokenizer *made, qkvi_settings_fill *fill,
                                             qkv_tokenizer **out);
 
-/* ---- Added tokens: see added_list.h ----------------------------------------------------------- */
+/* ---- Added tokens: see added_list.h ---------------------------------------------------------- */
 
 /**
  * Adds the tokens that the files list and name, of a tokenizer whose model is sealed, seals it, and
- * finds its roles. root: that of tokenizer.json, NULL if there is none. An id that a file gives to a
- * token must be the one that transformers gives it, or it is FORMAT. LIMIT; UNSUPPORTED; MEMORY.
+ * finds its roles. root: that of tokenizer.json, NULL if there is none. An id that a file gives to
+ * a token must be the one that transformers gives it, or it is FORMAT. LIMIT; UNSUPPORTED; MEMORY.
  */
 qkv_status qkvi_settings_add_tokens(const qkvi_settings *settings, const json_t *root,
                                     qkv_tokenizer *tokenizer);

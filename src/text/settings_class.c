@@ -2,8 +2,11 @@
  * models/auto/tokenization_auto.py. */
 #include "text/settings.h"
 
-/* Names as files have them, without "Fast". Others split texts in ways that are not here. Types are told
- * where a model may have them: that of DistilBERT has none, and who takes a file as it is knows none. */
+/*
+ * Names as files have them, without "Fast". Others split texts in ways that are not here. Types are
+ * told where a model may have them: that of DistilBERT has none, and who takes a file as it is
+ * knows none.
+ */
 static const qkvi_tokenizer_class classes[] = {
     { "TokenizersBackend", QKVI_MADE_BY_FILE, 0 },
     { "PreTrainedTokenizer", QKVI_MADE_BY_FILE, 0 },
@@ -34,7 +37,10 @@ enum type_rule {
     BEFORE_CLASS  /* it counts whatever class is named: files of such models name wrong ones */
 };
 
-/* Types without a row are those of PreTrainedTokenizerFast: tokenizer.json as it is, if there is one. */
+/*
+ * Types without a row are those of PreTrainedTokenizerFast: tokenizer.json as it is, if there is
+ * one.
+ */
 static const struct model_type {
     const char *name, *class;
     enum type_rule rule;

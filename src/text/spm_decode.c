@@ -55,7 +55,7 @@ static qkv_status flush_bytes(qkvi_spm_decoder *d) {
 }
 
 static qkv_status append_unknown(qkvi_spm_decoder *d, const char *piece, size_t n) {
-    const struct qkvi_piece unk = d->spm->pieces.tokens[d->spm->unk];
+    const struct qkvi_text_piece unk = d->spm->pieces.tokens[d->spm->unk];
     if ((size_t)unk.length == n && memcmp(d->spm->pieces.bytes + unk.offset, piece, n) == 0)
         return append(d, d->spm->unk_surface, d->spm->unk_surface_bytes);
     return append(d, piece, n);

@@ -84,7 +84,7 @@ static qkv_status emit_bytes(const qkvi_spm *spm, const qkvi_spm_token *token,
                              qkvi_spm_token_fn *emit, void *user) {
     for (uint32_t i = 0; i < token->n_bytes; i++) {
         const int32_t id = spm->byte_ids[(unsigned char)token->piece[i]];
-        const struct qkvi_piece piece = spm->pieces.tokens[id];
+        const struct qkvi_text_piece piece = spm->pieces.tokens[id];
         const qkvi_spm_token byte = { .id = id,
                                       .begin = token->begin,
                                       .end = i + 1 == token->n_bytes ? token->end : token->begin,

@@ -1,5 +1,6 @@
 /**
- * The file of a SentencePiece model, a protocol buffer: sentencepiece src/sentencepiece_model.proto.
+ * The file of a SentencePiece model, a protocol buffer: sentencepiece
+ * src/sentencepiece_model.proto.
  *
  *     1 pieces {1 piece · 2 score · 3 type}, ids in their order     2 trainer_spec
  *     3 normalizer_spec     4 self_test_data, not read     5 denormalizer_spec
@@ -42,7 +43,7 @@ static qkv_status no_memory(const struct reader *r) {
 
 /* "FILE: piece ID "…" WHAT" */
 static qkv_status refuse_piece(const struct reader *r, int32_t id, const char *what) {
-    const struct qkvi_piece piece = r->spm->pieces.tokens[id];
+    const struct qkvi_text_piece piece = r->spm->pieces.tokens[id];
     return FAIL(r, QKV_ERR_FORMAT, "piece %d \"%s\" %s", id,
                 QKVI_PRINTABLE_BYTES(96, r->spm->pieces.bytes + piece.offset, (size_t)piece.length),
                 what);
@@ -226,7 +227,7 @@ static int is_symbol(const void *user, int32_t id) {
 
 static qkv_status take_byte_piece(const struct reader *r, int32_t id) {
     qkvi_spm *spm = r->spm;
-    const struct qkvi_piece piece = spm->pieces.tokens[id];
+    const struct qkvi_text_piece piece = spm->pieces.tokens[id];
     const int byte = qkvi_spm_byte(spm->pieces.bytes + piece.offset, (size_t)piece.length);
     if (byte < 0) return refuse_piece(r, id, "is of type BYTE but is not <0x00> to <0xFF>");
     if (!spm->byte_fallback)

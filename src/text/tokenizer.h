@@ -57,7 +57,9 @@ typedef struct qkvi_tokenizer_kind {
                             qkvi_normal_text *normal);
     qkv_status (*encode_normal)(void *work, const qkvi_normal_text *normal, size_t first,
                                 size_t last);
-    /** 1 if it is plain that the normaliser leaves a stretch as it is, ranges included. Nullable. */
+    /**
+     * 1 if it is plain that the normaliser leaves a stretch as it is, ranges included. Nullable.
+     */
     int (*is_normal)(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
                      uint32_t end);
     void (*finish)(void *work); /* NULL is allowed */
@@ -69,7 +71,10 @@ typedef struct qkvi_tokenizer_kind {
     /** Appends the text of ids, each of which has a token: what its decoder makes of the tokens. */
     qkv_status (*decode)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          qkvi_growing *text);
-    /** The same of ids that go on after others: nothing at the front is left out. NULL: no different. */
+    /**
+     * The same of ids that go on after others: nothing at the front is left out. NULL: no
+     * different.
+     */
     qkv_status (*decode_on)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                             qkvi_growing *text);
     /** Appends a token of the vocabulary as it is shown to people: valid UTF-8. NULL: as it is
@@ -80,18 +85,18 @@ typedef struct qkvi_tokenizer_kind {
 } qkvi_tokenizer_kind;
 
 /** How tokens become text. */
-typedef enum qkvi_decoder {
+typedef enum qkvi_decoding {
     QKVI_DECODER_KIND,  /* as the kind does it */
     QKVI_DECODER_PLAIN, /* a tokenizer.json without decoder: tokens with spaces between them */
     QKVI_DECODER_OTHER  /* a type that is not supported: only decoding is refused */
-} qkvi_decoder;
+} qkvi_decoding;
 
 struct qkv_tokenizer {
     const qkvi_tokenizer_kind *kind;
     void *model;        /* the kind's own, made by its reader */
     qkvi_pieces pieces; /* the vocabulary */
     qkvi_added added;   /* tokens cut out of the raw text */
-    qkvi_decoder decoder;
+    qkvi_decoding decoder;
     int normalizes;           /* the kind's normaliser changes text */
     int has_types;            /* 0: all types are 0, whatever the templates say */
     int cuts_left;            /* long texts lose their first tokens */
@@ -132,10 +137,16 @@ void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_
 /** <s> A </s> and <s> A </s></s> B </s>, types all 0. */
 void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep);
 
-/** The token that an id becomes when it is decoded: of added tokens what the normaliser made of them. */
+/**
+ * The token that an id becomes when it is decoded: of added tokens what the normaliser made of
+ * them.
+ */
 const char *qkvi_tokenizer_decoded(const qkv_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
 
-/** qkv_tokenizer_decode of ids that go on after others, without special tokens: a space at the front stays. */
+/**
+ * qkv_tokenizer_decode of ids that go on after others, without special tokens: a space at the front
+ * stays.
+ */
 qkv_status qkvi_tokenizer_decode_on(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
                                     qkv_text **text, qkv_error *error);
 

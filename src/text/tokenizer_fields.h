@@ -1,6 +1,6 @@
 /**
- * The fields of a tokenizer.json, or of a vocabulary of other files, as the readers of all kinds take
- * them: what is there, of which type, and the refusals.
+ * The fields of a tokenizer.json, or of a vocabulary of other files, as the readers of all kinds
+ * take them: what is there, of which type, and the refusals.
  */
 #ifndef QKVI_TEXT_TOKENIZER_FIELDS_H
 #define QKVI_TEXT_TOKENIZER_FIELDS_H
@@ -13,8 +13,10 @@
 #include "text/tokenizer.h"
 #include "text/tokenizer_words.h"
 
-/** For the values of a tokenizer.json beside its long lists, and for vocab.json beside other files: half a
- * million tokens fit. What is refused costs less than a second and 100 MB. */
+/**
+ * For the values of a tokenizer.json beside its long lists, and for vocab.json beside other files:
+ * half a million tokens fit. What is refused costs less than a second and 100 MB.
+ */
 extern const qkvi_json_limits qkvi_json_limits_tokenizer;
 
 /** The file being read: a tokenizer.json, or the vocabulary of other files. */
@@ -51,8 +53,8 @@ qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
                                const json_t **object, const char **type);
 
 /**
- * The normalizer: *last is the one that is not Lowercase, NULL if there is none; what Lowercase says comes
- * first. *lowers: 1 if there is one. Others before the last are refused.
+ * The normalizer: *last is the one that is not Lowercase, NULL if there is none; what Lowercase
+ * says comes first. *lowers: 1 if there is one. Others before the last are refused.
  */
 qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_t **last,
                                      int *lowers);

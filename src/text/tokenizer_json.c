@@ -6,8 +6,8 @@
  *     post_processor  what is put around a text
  *     decoder         that of the kind, for decoding
  *
- * A class may take the vocabulary only (settings.h). What would change ids and is not implemented is
- * refused by its name. truncation and padding cut and pad nothing here.
+ * A class may take the vocabulary only (settings.h). What would change ids and is not implemented
+ * is refused by its name. truncation and padding cut and pad nothing here.
  */
 #include "text/tokenizer_json.h"
 

@@ -13,8 +13,10 @@ qkv_status qkvi_tokenizer_read_vocab(const qkvi_text_files *files, qkv_tokenizer
 qkv_status qkvi_tokenizer_read_bpe(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                    qkv_error *error);
 
-/* The tokenizers that a class makes anew, of the vocabulary of a tokenizer.json (root) or, where root is
- * NULL, of the files for it. *tokenizer is NULL on error. */
+/*
+ * The tokenizers that a class makes anew, of the vocabulary of a tokenizer.json (root) or, where
+ * root is NULL, of the files for it. *tokenizer is NULL on error.
+ */
 qkv_status qkvi_bert_make(const qkvi_settings *settings, const json_t *root,
                           qkv_tokenizer **tokenizer);
 qkv_status qkvi_bpe_make(const qkvi_settings *settings, const json_t *root,
@@ -43,8 +45,9 @@ qkv_status qkvi_tokenizer_check_twice(const qkvi_tokenizer_reader *r);
 /** model.unk_token becomes *id and the unknown token. FORMAT: the vocabulary lacks it. */
 qkv_status qkvi_tokenizer_set_unk(const qkvi_tokenizer_reader *r, const char *unk, int32_t *id);
 /**
- * What the file puts around a text, after the tokens were added: fills the templates of a tokenizer whose
- * vocabularies are sealed. UNSUPPORTED for a type that is not implemented; FORMAT; LIMIT. In post_processor.c.
+ * What the file puts around a text, after the tokens were added: fills the templates of a tokenizer
+ * whose vocabularies are sealed. UNSUPPORTED for a type that is not implemented; FORMAT; LIMIT. In
+ * post_processor.c.
  */
 qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r);
 /** The vocabulary and the merges of vocab.json and merges.txt; in bpe_words.c. */

@@ -31,7 +31,7 @@ int qkvi_part_has_text(const json_t *part, const char *field, const char *text) 
 
 int qkvi_part_is_null(const json_t *part) { return part == NULL || json_is_null(part); }
 
-/* ---- Metaspace -------------------------------------------------------------------------------- */
+/* ---- Metaspace ------------------------------------------------------------------------------- */
 
 /* prepend_scheme, or add_prefix_space of older files, which may only confirm it. */
 static qkv_status read_scheme(const qkvi_tokenizer_reader *r, const char *path, const json_t *part,

@@ -1,4 +1,7 @@
-/** Parts of a tokenizer.json that kinds of tokenizers share: lists of parts, Metaspace and its decoders. */
+/**
+ * Parts of a tokenizer.json that kinds of tokenizers share: lists of parts, Metaspace and its
+ * decoders.
+ */
 #ifndef QKVI_TEXT_TOKENIZER_PARTS_H
 #define QKVI_TEXT_TOKENIZER_PARTS_H
 
@@ -22,8 +25,10 @@ int qkvi_part_is_null(const json_t *part);
 qkv_status qkvi_metaspace_read(const qkvi_tokenizer_reader *r, const json_t *part,
                                qkvi_metaspace *rules);
 
-/** The decoder of such a tokenizer, an object with a type: Metaspace, or a Sequence of Replace, ByteFallback, Fuse and
- * Strip. FORMAT; UNSUPPORTED. */
+/**
+ * The decoder of such a tokenizer, an object with a type: Metaspace, or a Sequence of Replace,
+ * ByteFallback, Fuse and Strip. FORMAT; UNSUPPORTED.
+ */
 qkv_status qkvi_metaspace_read_decoder(const qkvi_tokenizer_reader *r, const json_t *part,
                                        qkvi_metaspace *rules);
 

@@ -39,7 +39,10 @@ static qkv_status visit(void *user, qkvi_json_span key, qkvi_json_span value) {
     return status;
 }
 
-/* A list with nothing in it but its lines, so that places in messages stay right. Returns its end in the copy. */
+/*
+ * A list with nothing in it but its lines, so that places in messages stay right. Returns its end
+ * in the copy.
+ */
 static char *empty_list(char *to, const char *text, qkvi_json_span list) {
     *to++ = text[list.begin];
     for (size_t i = list.begin + 1; i + 1 < list.end; i++)

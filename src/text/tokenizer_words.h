@@ -1,7 +1,7 @@
 /**
- * The long lists of a tokenizer.json, model.vocab and model.merges, read by their bytes: as values of jansson those of
- * a vocabulary of 262,144 tokens would take 600 MB. All else of the file is jansson's, of a copy in which the
- * two lists are empty.
+ * The long lists of a tokenizer.json, model.vocab and model.merges, read by their bytes: as values
+ * of jansson those of a vocabulary of 262,144 tokens would take 600 MB. All else of the file is
+ * jansson's, of a copy in which the two lists are empty.
  */
 #ifndef QKVI_TEXT_TOKENIZER_WORDS_H
 #define QKVI_TEXT_TOKENIZER_WORDS_H
@@ -17,8 +17,9 @@ typedef struct qkvi_tokenizer_words {
 enum { QKVI_TOKENIZER_MAX_BYTES = 64 << 20, QKVI_VOCAB_MAX_TOKENS = 1 << 20 };
 
 /**
- * Finds the lists, and parses the rest. A key that is spelled with escapes is not found: its list then has the limits
- * of values. words points to bytes. *root as of qkvi_json_load. FORMAT; LIMIT; MEMORY.
+ * Finds the lists, and parses the rest. A key that is spelled with escapes is not found: its list
+ * then has the limits of values. words points to bytes. *root as of qkvi_json_load. FORMAT; LIMIT;
+ * MEMORY.
  */
 qkv_status qkvi_tokenizer_words_load(const char *file, const char *bytes, size_t n_bytes,
                                      qkvi_tokenizer_words *words, json_t **root, qkv_error *error);

@@ -22,8 +22,10 @@ qkv_status qkvi_tokens_push(qkvi_tokens *list, int32_t id, uint32_t begin, uint3
 /** The same for a special token. */
 qkv_status qkvi_tokens_push_special(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end);
 
-/** Where the second of two texts begins; the number of tokens if there is one. What types say is not
- * asked: those of many models are all 0. In encode.c. */
+/**
+ * Where the second of two texts begins; the number of tokens if there is one. What types say is not
+ * asked: those of many models are all 0. In encode.c.
+ */
 int64_t qkvi_encoding_second(const qkv_encoding *encoding);
 
 /** The list as arrays. MEMORY. */

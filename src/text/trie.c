@@ -32,7 +32,7 @@ struct builder {
 };
 
 static int byte_at(const struct builder *b, int32_t place, int32_t depth) {
-    const struct qkvi_piece token = b->pieces->tokens[b->sorted[place]];
+    const struct qkvi_text_piece token = b->pieces->tokens[b->sorted[place]];
     return (unsigned char)b->pieces->bytes[token.offset + (uint32_t)depth];
 }
 
@@ -138,7 +138,7 @@ static qkv_status place(struct builder *b, struct pending node) {
 static size_t count_nodes(const struct builder *b) {
     size_t nodes = 0;
     for (int32_t i = 0; i < b->n_sorted; i++) {
-        const struct qkvi_piece token = b->pieces->tokens[b->sorted[i]];
+        const struct qkvi_text_piece token = b->pieces->tokens[b->sorted[i]];
         const int32_t before = i > 0 ? b->pieces->tokens[b->sorted[i - 1]].length : 0;
         const int32_t most = before < token.length ? before : token.length;
         int32_t same = 0;

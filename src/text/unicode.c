@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int in_ranges(int32_t code, const struct qkvi_range *ranges, size_t n) {
+static int in_ranges(int32_t code, const struct qkvi_code_range *ranges, size_t n) {
     size_t low = 0, high = n;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;

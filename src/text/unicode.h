@@ -32,7 +32,10 @@ typedef enum qkvi_char_group {
 
 qkvi_char_group qkvi_char_group_of(int32_t code);
 
-/** Categories N, of a newer Unicode than the groups: what Digits of PyPI tokenizers takes for numbers. */
+/**
+ * Categories N, of a newer Unicode than the groups: what Digits of PyPI tokenizers takes for
+ * numbers.
+ */
 int qkvi_char_is_numeric(int32_t code);
 
 /** \w: Alphabetic, marks, decimal numbers, connectors, the two joiners. */

@@ -12,12 +12,12 @@
 
 #include "files/base.h"
 
-struct qkvi_range {
+struct qkvi_code_range {
     int32_t first, last;
 };
 
 /* Category Cf in utf8proc only, so cleaning must keep them. 20 code points. */
-static const struct qkvi_range qkvi_not_format[] = {
+static const struct qkvi_code_range qkvi_not_format[] = {
     { 0x0890, 0x0891 },
     { 0x08E2, 0x08E2 },
     { 0x110CD, 0x110CD },
@@ -25,7 +25,7 @@ static const struct qkvi_range qkvi_not_format[] = {
 };
 
 /* Category P in utf8proc only. 127 code points. */
-static const struct qkvi_range qkvi_not_punctuation[] = {
+static const struct qkvi_code_range qkvi_not_punctuation[] = {
     { 0x061D, 0x061D },   { 0x09FD, 0x09FD },   { 0x0A76, 0x0A76 },   { 0x0C77, 0x0C77 },
     { 0x0C84, 0x0C84 },   { 0x1B7D, 0x1B7E },   { 0x2E43, 0x2E4F },   { 0x2E52, 0x2E5D },
     { 0x10EAD, 0x10EAD }, { 0x10F55, 0x10F59 }, { 0x10F86, 0x10F89 }, { 0x1144B, 0x1144F },
@@ -37,7 +37,7 @@ static const struct qkvi_range qkvi_not_punctuation[] = {
 };
 
 /* Category Mn in utf8proc only, so they are no accents. 419 code points. */
-static const struct qkvi_range qkvi_not_mark[] = {
+static const struct qkvi_code_range qkvi_not_mark[] = {
     { 0x07FD, 0x07FD },   { 0x0898, 0x089F },   { 0x08CA, 0x08E1 },   { 0x09FE, 0x09FE },
     { 0x0AFA, 0x0AFF },   { 0x0B55, 0x0B55 },   { 0x0C04, 0x0C04 },   { 0x0C3C, 0x0C3C },
     { 0x0D00, 0x0D00 },   { 0x0D3B, 0x0D3C },   { 0x0D81, 0x0D81 },   { 0x0EBA, 0x0EBA },
@@ -64,7 +64,7 @@ static const struct qkvi_range qkvi_not_mark[] = {
 };
 
 /* Combining class 0 in the reference, so they are never reordered. 108 code points. */
-static const struct qkvi_range qkvi_not_combining[] = {
+static const struct qkvi_code_range qkvi_not_combining[] = {
     { 0x07FD, 0x07FD },   { 0x0898, 0x089F },   { 0x08CA, 0x08D3 },   { 0x09FE, 0x09FE },
     { 0x0C3C, 0x0C3C },   { 0x0D3B, 0x0D3C },   { 0x0EBA, 0x0EBA },   { 0x1715, 0x1715 },
     { 0x1ABF, 0x1ACE },   { 0x1DF6, 0x1DFA },   { 0xA82C, 0xA82C },   { 0x10D24, 0x10D27 },
@@ -78,7 +78,7 @@ static const struct qkvi_range qkvi_not_combining[] = {
 
 /* Lower case that utf8proc lacks: code + shift. 55 code points. */
 static const struct {
-    struct qkvi_range upper;
+    struct qkvi_code_range upper;
     int32_t shift;
 } qkvi_lower_extra[] = {
     { { 0x1C89, 0x1C89 }, 1 },      { { 0xA7CB, 0xA7CB }, 0x0264 - 0xA7CB },
@@ -92,7 +92,7 @@ static const struct {
  * Byte-level BPE's pattern and the rule for added tokens that are whole words follow a newer
  * Unicode than utf8proc: these are unassigned there. 4,924 letters, 80 numbers, 51 marks.
  */
-static const struct qkvi_range qkvi_newer_letters[] = {
+static const struct qkvi_code_range qkvi_newer_letters[] = {
     { 0x1C89, 0x1C8A },   { 0xA7CB, 0xA7CD },   { 0xA7DA, 0xA7DC },   { 0x105C0, 0x105F3 },
     { 0x10D4A, 0x10D65 }, { 0x10D6F, 0x10D85 }, { 0x10EC2, 0x10EC4 }, { 0x11380, 0x11389 },
     { 0x1138B, 0x1138B }, { 0x1138E, 0x1138E }, { 0x11390, 0x113B5 }, { 0x113B7, 0x113B7 },
@@ -100,11 +100,11 @@ static const struct qkvi_range qkvi_newer_letters[] = {
     { 0x16100, 0x1611D }, { 0x16D40, 0x16D6C }, { 0x18CFF, 0x18CFF }, { 0x1E5D0, 0x1E5ED },
     { 0x1E5F0, 0x1E5F0 }, { 0x2EBF0, 0x2EE5D },
 };
-static const struct qkvi_range qkvi_newer_numbers[] = {
+static const struct qkvi_code_range qkvi_newer_numbers[] = {
     { 0x10D40, 0x10D49 }, { 0x116D0, 0x116E3 }, { 0x11BF0, 0x11BF9 }, { 0x16130, 0x16139 },
     { 0x16D70, 0x16D79 }, { 0x1CCF0, 0x1CCF9 }, { 0x1E5F1, 0x1E5FA },
 };
-static const struct qkvi_range qkvi_newer_marks[] = {
+static const struct qkvi_code_range qkvi_newer_marks[] = {
     { 0x0897, 0x0897 },   { 0x10D69, 0x10D6D }, { 0x10EFC, 0x10EFC }, { 0x113B8, 0x113C0 },
     { 0x113C2, 0x113C2 }, { 0x113C5, 0x113C5 }, { 0x113C7, 0x113CA }, { 0x113CC, 0x113D0 },
     { 0x113D2, 0x113D2 }, { 0x113E1, 0x113E2 }, { 0x11F5A, 0x11F5A }, { 0x1611E, 0x1612F },

@@ -3,9 +3,9 @@
  *
  *     best[e] = max over pieces t = word[s … e) of best[s] + score(t)
  *
- * in double, rounded one after the other; a best is replaced only by a larger one, so of equal paths the one whose last
- * piece begins first stays. A character that is no piece is unknown. Neighbouring unknowns are one, which is looked up
- * as a whole.
+ * in double, rounded one after the other; a best is replaced only by a larger one, so of equal
+ * paths the one whose last piece begins first stays. A character that is no piece is unknown.
+ * Neighbouring unknowns are one, which is looked up as a whole.
  */
 #include "text/unigram.h"
 
@@ -34,7 +34,7 @@ struct work {
     size_t capacity;
 };
 
-/* ---- The best path ---------------------------------------------------------------------------- */
+/* ---- The best path --------------------------------------------------------------------------- */
 
 static void offer(struct best *best, double score, int32_t id, uint32_t from) {
     if (best->from == NOWHERE || score > best->score) *best = (struct best){ score, id, from };
@@ -57,7 +57,9 @@ static void extend(const qkvi_unigram *model, const char *word, uint32_t n, stru
     if (!is_known) offer(&best[from + n_char], model->unknown + so_far, model->unk, from);
 }
 
-/* Turns the links of the best path round: best[s].from is where the piece at s ends, and id is its. */
+/*
+ * Turns the links of the best path round: best[s].from is where the piece at s ends, and id is its.
+ */
 static void turn_round(struct best *best, uint32_t n) {
     uint32_t end = n, begin = best[n].from;
     int32_t id = best[n].id;
@@ -118,7 +120,7 @@ static qkv_status push_word(struct work *work, uint32_t begin, uint32_t end) {
     return push_path(work, text, begin, n);
 }
 
-/* ---- Stretches -------------------------------------------------------------------------------- */
+/* ---- Stretches ------------------------------------------------------------------------------- */
 
 static int32_t code_at(const qkvi_normal_text *text, size_t i) {
     int32_t code = 0;
@@ -163,8 +165,10 @@ static qkv_status push_part(struct work *work, const qkvi_normal_text *normal, s
     return QKV_OK;
 }
 
-/* The raw places of the tokens from a number on, whose places are those of words, behind a place. Of several that come
- * of the same bytes the first has them. */
+/*
+ * The raw places of the tokens from a number on, whose places are those of words, behind a place.
+ * Of several that come of the same bytes the first has them.
+ */
 static void map_places(const qkvi_normal_text *words, uint32_t before, qkvi_tokens *list,
                        int64_t token) {
     size_t i = 0;
@@ -231,7 +235,7 @@ static void *start(const qkv_tokenizer *tokenizer, qkvi_tokens *list) {
     return work;
 }
 
-/* ---- The model -------------------------------------------------------------------------------- */
+/* ---- The model ------------------------------------------------------------------------------- */
 
 static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          qkvi_growing *text) {

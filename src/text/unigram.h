@@ -1,12 +1,13 @@
 /**
- * Unigram (Kudo 2018) as a kind of tokenizer: of all ways to write a word with pieces, the one with the largest sum of
- * scores. XLM-RoBERTa, multilingual sentence models.
+ * Unigram (Kudo 2018) as a kind of tokenizer: of all ways to write a word with pieces, the one with
+ * the largest sum of scores. XLM-RoBERTa, multilingual sentence models.
  *
  *     stretch → steps of the normalizer → words at white space → U+2581 → the best path
  *
- * SentencePiece's own files are spm.h's. This one has sums in double and no way back, and it takes a rule of the map for
- * a whole grapheme: ids are those of PyPI tokenizers. Reference: models/unigram/model.rs (encode_optimized),
- * normalizers/{precompiled,strip,replace}.rs, pre_tokenizers/{whitespace,metaspace}.rs.
+ * SentencePiece's own files are spm.h's. This one has sums in double and no way back, and it takes
+ * a rule of the map for a whole grapheme: ids are those of PyPI tokenizers. Reference:
+ * models/unigram/model.rs (encode_optimized), normalizers/{precompiled,strip,replace}.rs,
+ * pre_tokenizers/{whitespace,metaspace}.rs.
  */
 #ifndef QKVI_TEXT_UNIGRAM_H
 #define QKVI_TEXT_UNIGRAM_H
@@ -37,7 +38,8 @@ typedef struct qkvi_unigram {
     size_t n_scores;
     double unknown; /* of a character that is no piece: the smallest score - 10 */
     int32_t unk;
-    int byte_fallback; /* what is unknown is the tokens of its bytes, if the vocabulary has all of them */
+    /* what is unknown is the tokens of its bytes, if the vocabulary has all of them */
+    int byte_fallback;
     int32_t byte_ids[256]; /* -1: there is none */
     qkvi_charsmap map;     /* of QKVI_STEP_MAP */
     qkvi_unigram_step steps[QKVI_UNIGRAM_STEPS];
@@ -57,8 +59,10 @@ qkvi_unigram *qkvi_unigram_of(const qkv_tokenizer *tokenizer);
 /** The score that a number of JSON stands for: the nearest double, as Python has it. */
 double qkvi_unigram_score(const char *decimal);
 
-/** The same as the crate serde_json has it, which divides the digits, rounded, by a power of ten, rounded. So do files
- * that are read as they are, and sums of scores tie or not. */
+/**
+ * The same as the crate serde_json has it, which divides the digits, rounded, by a power of ten,
+ * rounded. So do files that are read as they are, and sums of scores tie or not.
+ */
 double qkvi_unigram_score_quick(const char *decimal);
 
 /** The steps of the normalizer over text[begin … end); spare is scratch. MEMORY. */

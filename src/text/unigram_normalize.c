@@ -1,8 +1,9 @@
 /*
- * What happens to a text before Unigram segments it: see unigram.h. Each step reads the characters of the step before.
+ * What happens to a text before Unigram segments it: see unigram.h. Each step reads the characters
+ * of the step before.
  *
- * The reference takes the map for a whole grapheme of fewer than 6 bytes, where the shortest rule at its front, not the
- * longest, replaces all of it. Else each character is for itself.
+ * The reference takes the map for a whole grapheme of fewer than 6 bytes, where the shortest rule
+ * at its front, not the longest, replaces all of it. Else each character is for itself.
  */
 #include <utf8proc.h>
 
@@ -28,7 +29,7 @@ static qkv_status copy(const qkvi_normal_text *from, size_t i, qkvi_normal_text 
     return qkvi_normal_text_put(to, code_at(from, i), from->chars[i].begin, from->chars[i].end);
 }
 
-/* ---- The map ---------------------------------------------------------------------------------- */
+/* ---- The map --------------------------------------------------------------------------------- */
 
 /* The character behind the grapheme that begins at one. */
 static size_t grapheme_end(const qkvi_normal_text *text, size_t i) {
@@ -75,7 +76,7 @@ static qkv_status apply_map(const qkvi_charsmap *map, const qkvi_normal_text *fr
     return QKV_OK;
 }
 
-/* ---- White space ------------------------------------------------------------------------------ */
+/* ---- White space ----------------------------------------------------------------------------- */
 
 static int is_white(const qkvi_normal_text *text, size_t i) {
     return qkvi_char_group_of(code_at(text, i)) == QKVI_GROUP_SPACE;
@@ -104,7 +105,7 @@ static qkv_status join_spaces(int32_t code, const qkvi_normal_text *from, qkvi_n
     return QKV_OK;
 }
 
-/* ---- All steps -------------------------------------------------------------------------------- */
+/* ---- All steps ------------------------------------------------------------------------------- */
 
 static void clear(qkvi_normal_text *text) {
     text->bytes.n = 0;

@@ -1,13 +1,14 @@
 /**
  * Unigram of a tokenizer.json, as it is or as XLMRobertaTokenizer of transformers makes it anew.
  *
- *     model          Unigram: vocab [["piece", score], …], ids in their order; unk_id; byte_fallback
- *     normalizer     null, Precompiled, Strip, Replace of two and more spaces, or a Sequence of them
+ *     model          Unigram: vocab [["piece", score], …] in order of ids; unk_id; byte_fallback
+ *     normalizer     null, Precompiled, Strip, Replace of two and more spaces, a Sequence of these
  *     pre_tokenizer  null, WhitespaceSplit, Metaspace, or both in this order
  *     decoder        as of metaspace BPE: tokenizer_parts.h
  *
- * The class takes the vocabulary, the first Precompiled and nothing else of the file. Its unknown piece is number 3.
- * Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py, tokenization_utils_tokenizers.py.
+ * The class takes the vocabulary, the first Precompiled and nothing else of the file. Its unknown
+ * piece is number 3. Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py,
+ * tokenization_utils_tokenizers.py.
  */
 #include "text/unigram.h"
 
@@ -20,7 +21,7 @@
 
 enum { CLASS_UNK = 3 };
 
-/* ---- The vocabulary --------------------------------------------------------------------------- */
+/* ---- The vocabulary -------------------------------------------------------------------------- */
 
 static const char vocab_path[] = "model.vocab";
 
@@ -137,7 +138,7 @@ static qkv_status read_model(const qkvi_tokenizer_reader *r) {
     return read_unk(r, unk);
 }
 
-/* ---- The normalizer --------------------------------------------------------------------------- */
+/* ---- The normalizer -------------------------------------------------------------------------- */
 
 static qkv_status read_map(const qkvi_tokenizer_reader *r, const json_t *part) {
     static const char path[] = "normalizer.precompiled_charsmap";
@@ -200,7 +201,7 @@ static qkv_status read_normalizer(const qkvi_tokenizer_reader *r) {
     return QKV_OK;
 }
 
-/* ---- The pre-tokenizer ------------------------------------------------------------------------ */
+/* ---- The pre-tokenizer ----------------------------------------------------------------------- */
 
 static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
     static const char list[] = "pretokenizers";
@@ -228,7 +229,7 @@ qkv_status qkvi_unigram_read_json(qkvi_tokenizer_reader *r) {
     return read_model(r);
 }
 
-/* ---- The class -------------------------------------------------------------------------------- */
+/* ---- The class ------------------------------------------------------------------------------- */
 
 /* The first Precompiled of the file, at the top or in a Sequence. */
 static qkv_status take_map(const qkvi_tokenizer_reader *r) {

@@ -1,4 +1,7 @@
-/* Scores of Unigram as files have them: see unigram.h. Reference: serde_json, src/de.rs (f64_from_parts). */
+/*
+ * Scores of Unigram as files have them: see unigram.h. Reference: serde_json, src/de.rs
+ * (f64_from_parts).
+ */
 #include <math.h>
 
 #include "files/json_cursor.h"

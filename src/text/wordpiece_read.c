@@ -1,12 +1,12 @@
 /**
- * BERT's tokenizer as its class makes it: settings.h has the switches, and the vocabulary is that of a
- * tokenizer.json or of
+ * BERT's tokenizer as its class makes it: settings.h has the switches, and the vocabulary is that
+ * of a tokenizer.json or of
  *
  *     vocab.txt    one token a line, its id is the number of the line from 0
  *
- * "\n" ends a line, the last one may be missing, white space at the end of a line is no part of it, an
- * empty line is the empty token, and of equal lines the last one wins. Every line is UTF-8 of at most
- * 1 KiB; found while walking the bytes once.
+ * "\n" ends a line, the last one may be missing, white space at the end of a line is no part of it,
+ * an empty line is the empty token, and of equal lines the last one wins. Every line is UTF-8 of at
+ * most 1 KiB; found while walking the bytes once.
  */
 #include "files/utf8.h"
 #include "text/tokenizer_json.h"
@@ -181,7 +181,9 @@ qkv_status qkvi_bert_make(const qkvi_settings *s, const json_t *root, qkv_tokeni
     return qkvi_settings_make(s, root, qkvi_wordpiece_new(), fill, out);
 }
 
-/* Of a class that is named, or that of a type whose files are lines: other types have other files. */
+/*
+ * Of a class that is named, or that of a type whose files are lines: other types have other files.
+ */
 qkv_status qkvi_tokenizer_read_vocab(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                      qkv_error *error) {
     static const qkvi_settings_wanted wanted = { "vocab.txt",

@@ -14,7 +14,7 @@ const char qkvi_gpt2_pattern[] =
 const char qkvi_llama3_pattern[] = MODERN("\\p{N}{1,3}");
 const char qkvi_qwen_pattern[] = MODERN("\\p{N}");
 
-/* ---- GPT-2 ------------------------------------------------------------------------------------ */
+/* ---- GPT-2 ----------------------------------------------------------------------------------- */
 
 /*
  * The first of these that matches (GPT-2, encoder.py), written out:
@@ -63,7 +63,7 @@ size_t qkvi_gpt2_word(const char *text, size_t n) {
     return end == n || last == 0 ? end : last;
 }
 
-/* ---- Llama 3, Qwen ---------------------------------------------------------------------------- */
+/* ---- Llama 3, Qwen --------------------------------------------------------------------------- */
 
 /*
  * The first of these that matches:
@@ -129,7 +129,7 @@ size_t qkvi_modern_word(const char *text, size_t n, int max_digits) {
     return space_word(text, n);
 }
 
-/* ---- Digits ----------------------------------------------------------------------------------- */
+/* ---- Digits ---------------------------------------------------------------------------------- */
 
 static int is_digit_at(const char *text, size_t n, size_t *length) {
     int32_t code = 0;

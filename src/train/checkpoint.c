@@ -1,8 +1,8 @@
 /*
- * Checkpoints: see trainer.h. One safetensors file of four one-dimensional tensors, the arenas and the log,
- * with one metadata entry, "qkv_run": run_fields.h. (Checkpoints of before have no log: its lines are in
- * the folder's train_log.tsv.) It is written beside its place and renamed, so
- * that a killed run leaves the checkpoint before or the new one. A file with any byte changed is
+ * Checkpoints: see trainer.h. One safetensors file of four one-dimensional tensors, the arenas and
+ * the log, with one metadata entry, "qkv_run": run_fields.h. (Checkpoints of before have no log:
+ * its lines are in the folder's train_log.tsv.) It is written beside its place and renamed, so that
+ * a killed run leaves the checkpoint before or the new one. A file with any byte changed is
  * refused, or is the same checkpoint: the line has a checksum, and has those of the tensors.
  */
 #include <dirent.h>
@@ -18,10 +18,10 @@
 /* ---- Runs that are finished ------------------------------------------------------------------ */
 
 /*
- * A run that is finished: see trainer.h. train_run.txt is the line of run_fields.h after the last step,
- * without the hashes of what is then no longer there. It gets its place after all other files of the
- * run, of which model.safetensors is the first: so where the line is of a run and the weights have its
- * hash, everything is that run's.
+ * A run that is finished: see trainer.h. train_run.txt is the line of run_fields.h after the last
+ * step, without the hashes of what is then no longer there. It gets its place after all other files
+ * of the run, of which model.safetensors is the first: so where the line is of a run and the
+ * weights have its hash, everything is that run's.
  */
 
 static const char run_file[] = "train_run.txt";
@@ -81,7 +81,9 @@ static qkv_status find(const qkvi_trainer *trainer, const char *path, bool *is_f
     return check_weights(trainer->options->out, run.bits[QKVI_RUN_WEIGHTS], is_finished, error);
 }
 
-/* Whether options->out holds this very run, finished. ARGUMENT: it holds another one; MEMORY, IO. */
+/*
+ * Whether options->out holds this very run, finished. ARGUMENT: it holds another one; MEMORY, IO.
+ */
 static qkv_status finished_find(const qkvi_trainer *trainer, bool *is_finished, qkv_error *error) {
     char *const path = qkvi_path_join(trainer->options->out, run_file);
     *is_finished = false;

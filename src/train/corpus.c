@@ -128,11 +128,12 @@ qkv_status qkvi_corpus_check_translations(const qkvi_corpus *corpus, qkv_error *
 /* ---- Slots ---- */
 
 typedef struct first_parse {
-    const qkvi_frame *frame;
+    const qkvi_sentence_frame *frame;
     qkvi_assignment assignment;
 } first_parse;
 
-static bool note_first(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
+static bool note_first(void *user, const qkvi_sentence_frame *frame,
+                       const qkvi_assignment *assignment) {
     *(first_parse *)user = (first_parse){ frame, *assignment };
     return false;
 }

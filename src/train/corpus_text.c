@@ -1,8 +1,9 @@
-/* Text files as pairs.
+/*
+ * Text files as pairs.
  *
- * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. CR LF and LF end a
- * line alike, and a byte order mark is no text. In half
- * of the training pairs the second half is that of another line, drawn at random.
+ * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. CR LF
+ * and LF end a line alike, and a byte order mark is no text. In half of the training pairs the
+ * second half is that of another line, drawn at random.
  */
 #include "train/corpus.h"
 

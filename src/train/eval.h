@@ -14,14 +14,14 @@
 enum { QKVI_EVAL_BATCH = 256, QKVI_PIECE_PAIRS = 32 };
 
 /** Pairs of a text. */
-typedef struct qkvi_piece {
+typedef struct qkvi_eval_piece {
     int64_t n;
     struct {
         const char *a, *b;
         int64_t a_bytes, b_bytes; /* as qkvi_pair has them */
         bool is_next;
     } pairs[QKVI_PIECE_PAIRS];
-} qkvi_piece;
+} qkvi_eval_piece;
 
 /** A blank that was judged. */
 typedef struct qkvi_judged {
@@ -34,7 +34,7 @@ typedef struct qkvi_eval {
     qkv_ctx *ctx;
     const qkv_model *model;
     const qkvi_corpus *corpus;
-    const qkvi_piece *piece; /* where pairs come from; NULL: the corpus, which is a grammar */
+    const qkvi_eval_piece *piece; /* where pairs come from; NULL: the corpus, which is a grammar */
     uint64_t seed;
     qkvi_net_pass *pass;
     qkvi_feed batch;
@@ -96,9 +96,9 @@ qkv_status qkvi_eval_text(qkv_ctx *ctx, const qkv_model *model, const char *text
                           qkv_eval_report **report, qkv_error *error);
 
 /**
- * Fills n_probes… of the report, and the head. Also, both nullable:
- * hits [n_layers * n_heads], in how many each head looks at the antecedent; chance, in which share of
- * them a head would that looks at any content token.
+ * Fills n_probes… of the report, and the head. Also, both nullable: hits [n_layers * n_heads], in
+ * how many each head looks at the antecedent; chance, in which share of them a head would that
+ * looks at any content token.
  */
 qkv_status qkvi_eval_probes(qkvi_eval *eval, int64_t *hits, double *chance, qkv_error *error);
 

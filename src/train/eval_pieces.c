@@ -1,10 +1,12 @@
 /*
  * A text in pieces, which processes may measure: see qkv/train.h. What goes between them:
  *
- *     a piece    of each pair: + or -, whether the second half follows; the halves, with a tab between; a newline
+ *     a piece    of each pair: + or -, whether the second half follows; the halves, with a tab
+ *                between; a newline
  *     an answer  struct head; of each blank in order a struct of_blank
  *
- * Sums over blanks are made by take, in the order of pieces. So they have the same bits wherever a piece ends.
+ * Sums over blanks are made by take, in the order of pieces. So they have the same bits wherever a
+ * piece ends.
  */
 #include "core/fpstate.h"
 #include "train/eval.h"
@@ -37,7 +39,7 @@ static qkv_status put_pair(qkvi_growing *piece, const qkvi_pair *pair) {
     return qkvi_growing_put(piece, "\n", 1);
 }
 
-static qkv_status read_pair(qkvi_piece *piece, const char *line, int64_t n, qkv_error *error) {
+static qkv_status read_pair(qkvi_eval_piece *piece, const char *line, int64_t n, qkv_error *error) {
     if (piece->n == QKVI_PIECE_PAIRS)
         return qkvi_error_set(error, QKV_ERR_FORMAT, "a piece has more than %d lines",
                               QKVI_PIECE_PAIRS);
@@ -55,7 +57,8 @@ static qkv_status read_pair(qkvi_piece *piece, const char *line, int64_t n, qkv_
     return QKV_OK;
 }
 
-static qkv_status read_piece(qkvi_piece *piece, const char *bytes, size_t n, qkv_error *error) {
+static qkv_status read_piece(qkvi_eval_piece *piece, const char *bytes, size_t n,
+                             qkv_error *error) {
     piece->n = 0;
     for (size_t at = 0; at < n;) {
         const char *const newline = memchr(bytes + at, '\n', n - at);
@@ -115,7 +118,7 @@ static qkv_status put_answer(const qkvi_eval *eval, qkvi_growing *answer) {
 static qkv_status measure(qkv_eval_work *work, const char *bytes, size_t n_bytes,
                           qkv_error *error) {
     qkvi_eval *const eval = &work->eval;
-    qkvi_piece piece;
+    qkvi_eval_piece piece;
     QKV_TRY(read_piece(&piece, bytes, n_bytes, error));
     eval->piece = &piece;
     qkv_status status = qkvi_eval_blanks(eval, error);
@@ -193,7 +196,7 @@ qkv_status qkv_eval_take(qkv_eval_work *work, const char *answer, size_t n_bytes
     return status;
 }
 
-/* ---- From the beginning to the end ------------------------------------------------------------ */
+/* ---- From the beginning to the end ----------------------------------------------------------- */
 
 qkv_status qkv_eval_open(qkv_ctx *ctx, const qkv_model *model, const char *text,
                          qkv_eval_work **work, qkv_error *error) {

@@ -127,8 +127,9 @@ qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, q
 /* ---- Modules of sentence-transformers -------------------------------------------------------- */
 
 /*
- * What a folder of sentence-transformers has beside the model: its settings, and a folder for each module
- * behind the encoder. Without them the modules.json that is copied would name what is not there.
+ * What a folder of sentence-transformers has beside the model: its settings, and a folder for each
+ * module behind the encoder. Without them the modules.json that is copied would name what is not
+ * there.
  */
 
 /* Names were checked when the model was opened. */

@@ -1,5 +1,6 @@
 /*
- * GPT-2 (Radford et al. 2019), and Llama and its kin: every token of a document from those before it.
+ * GPT-2 (Radford et al. 2019), and Llama and its kin: every token of a document from those before
+ * it.
  *
  *     <|endoftext|> t1 t2 … tn <|endoftext|>, cut after max_len + 1 tokens: each but the last is an
  *     input, and the one that follows it the target
@@ -9,8 +10,10 @@
 
 #include "train/trainer.h"
 
-/* A grammar's tokens are mostly words: so many bytes for each seldom leave a sequence short. What it
- * says in so many documents makes its vocabulary. */
+/*
+ * A grammar's tokens are mostly words: so many bytes for each seldom leave a sequence short. What
+ * it says in so many documents makes its vocabulary.
+ */
 enum { BYTES_PER_TOKEN = 8, VOCABULARY_DOCUMENTS = 2000, VOCABULARY_BYTES = 500 };
 
 /* The next token of a document; every token but the first is a target. */

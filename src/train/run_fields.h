@@ -5,8 +5,8 @@
  *
  * Whole numbers are decimal; real numbers are the 16 hexadecimal digits of their bits, so that
  * nothing is rounded and no locale is asked; hashes are FNV-1a, which tells damage from good bytes,
- * not friend from foe. Options that came later are there only if they are used, so that a checkpoint
- * of before is read. `check` is the hash of all that stands before it.
+ * not friend from foe. Options that came later are there only if they are used, so that a
+ * checkpoint of before is read. `check` is the hash of all that stands before it.
  */
 #ifndef QKVI_TRAIN_RUN_FIELDS_H
 #define QKVI_TRAIN_RUN_FIELDS_H
@@ -89,8 +89,8 @@ qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fi
                                  qkv_error *error);
 
 /**
- * ARGUMENT, naming each option in which the stored run is another than ours. A run that is finished may
- * have replaced the model that it began from: then ours begins from what it made.
+ * ARGUMENT, naming each option in which the stored run is another than ours. A run that is finished
+ * may have replaced the model that it began from: then ours begins from what it made.
  */
 qkv_status qkvi_run_fields_match(const char *name, const qkvi_run_fields *stored,
                                  const qkvi_run_fields *ours, qkv_error *error);

@@ -62,8 +62,8 @@ static const qkvi_param *row_of(const qkvi_trainer *trainer, const char *name) {
 }
 
 /*
- * What transformers has a parameter for where nothing is tied, and computes nothing with: it finds a
- * copy, so that no part of the model is missing there.
+ * What transformers has a parameter for where nothing is tied, and computes nothing with: it finds
+ * a copy, so that no part of the model is missing there.
  */
 static void put_copies(const qkvi_trainer *trainer, shelf *out) {
     const qkv_model_info *const info = &trainer->info;

@@ -1,7 +1,7 @@
 /*
- * A step of training: see trainer.h. A part with N slices of gradients g_i and losses l_i, each over the
- * targets of the part, has the gradient (g_0 + g_1) + … and the loss alike. Of the parts k of a step, with
- * n_k targets and gradients g_k,
+ * A step of training: see trainer.h. A part with N slices of gradients g_i and losses l_i, each
+ * over the targets of the part, has the gradient (g_0 + g_1) + … and the loss alike. Of the parts k
+ * of a step, with n_k targets and gradients g_k,
  *
  *     mean += (g_k - mean) n_k / (n_0 + … + n_k)
  *
@@ -67,7 +67,9 @@ static part_size measure(const qkvi_trainer *t) {
     return size;
 }
 
-/* The losses and, in trainer->grads, the gradient of a slice of the examples that were drawn last. */
+/*
+ * The losses and, in trainer->grads, the gradient of a slice of the examples that were drawn last.
+ */
 static qkv_status run_slice(qkvi_trainer *t, const part_size *part, int64_t number, int64_t slice,
                             double losses[QKVI_TRAIN_LOSSES], qkv_error *error) {
     const qkv_train_options *const o = t->options;

@@ -48,7 +48,9 @@ const qkvi_objective *qkvi_objective_of(qkv_model_kind kind);
 
 enum { QKVI_HELD_OUT_PAIRS = 128 }; /* of every report's held-out loss */
 
-/** What a report tells, since the one before: a part of a run, for reports must not depend on stops. */
+/**
+ * What a report tells, since the one before: a part of a run, for reports must not depend on stops.
+ */
 enum { QKVI_TRAIN_LOSSES = 2 }; /* at most, of an objective */
 
 typedef struct qkvi_train_sums {
@@ -58,7 +60,9 @@ typedef struct qkvi_train_sums {
 
 typedef struct qkvi_trainer {
     qkv_ctx *ctx;
-    /* a copy; of a model to fine-tune it gets the sizes; compute is no QKV_WEIGHTS_BF16 but a class */
+    /*
+     * a copy; of a model to fine-tune it gets the sizes; compute is no QKV_WEIGHTS_BF16 but a class
+     */
     qkv_train_options *options;
     const qkvi_objective *objective;
     qkvi_corpus *corpus;
@@ -112,8 +116,8 @@ qkv_status qkvi_trainer_folder(const qkvi_trainer *trainer, qkv_error *error);
 void qkvi_trainer_close(qkvi_trainer *trainer);
 
 /**
- * Starts from a model: its tokenizer, its weights, and its sizes, which become those of the options.
- * UNSUPPORTED for one that nothing here trains; as qkv_model_open.
+ * Starts from a model: its tokenizer, its weights, and its sizes, which become those of the
+ * options. UNSUPPORTED for one that nothing here trains; as qkv_model_open.
  */
 qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error);
 /** Adds the files of sentence-transformers, and the folders of its modules. In fine_tune.c. */
@@ -132,9 +136,9 @@ qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, q
 void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table, float *params);
 
 /**
- * The examples, the losses and the gradient of the next step, which *grads is then (step.c). A step has
- * parts, and a part has slices: trainer->sum is the sum of its slices' gradients, and trainer->mean the
- * mean of the parts'.
+ * The examples, the losses and the gradient of the next step, which *grads is then (step.c). A step
+ * has parts, and a part has slices: trainer->sum is the sum of its slices' gradients, and
+ * trainer->mean the mean of the parts'.
  */
 qkv_status qkvi_train_step(qkvi_trainer *trainer, double losses[QKVI_TRAIN_LOSSES],
                            int64_t *n_tokens, const float **grads, qkv_error *error);
@@ -142,23 +146,23 @@ qkv_status qkvi_train_step(qkvi_trainer *trainer, double losses[QKVI_TRAIN_LOSSE
 qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, qkv_error *error);
 
 /**
- * Writes model.safetensors, config.json, the tokenizer's files and the log into options->out, and last
- * train_run.txt: the line of run_fields.h. Where that is, and has the hash of the weights, the run is
- * there whole.
+ * Writes model.safetensors, config.json, the tokenizer's files and the log into options->out, and
+ * last train_run.txt: the line of run_fields.h. Where that is, and has the hash of the weights, the
+ * run is there whole.
  */
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
 
 /**
- * checkpoint.safetensors in a folder: weights, both moments, the log, the number of steps done, the sums,
- * and the options and corpus that led there. load refuses a checkpoint of other options (ARGUMENT,
- * naming them: it would not be the same run), and a damaged one (FORMAT). Without a checkpoint a run
- * that options->out holds, finished, is finished.
+ * checkpoint.safetensors in a folder: weights, both moments, the log, the number of steps done, the
+ * sums, and the options and corpus that led there. load refuses a checkpoint of other options
+ * (ARGUMENT, naming them: it would not be the same run), and a damaged one (FORMAT). Without a
+ * checkpoint a run that options->out holds, finished, is finished.
  */
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
 /**
- * Both moments whole, where a checkpoint reads and writes them. Of moments that are shared out these are the
- * arrays of gradients, whose values are of no use between steps: gather fills them, and take takes the
- * elements of this rank from them.
+ * Both moments whole, where a checkpoint reads and writes them. Of moments that are shared out
+ * these are the arrays of gradients, whose values are of no use between steps: gather fills them,
+ * and take takes the elements of this rank from them.
  */
 float *qkvi_whole_m(const qkvi_trainer *trainer);
 float *qkvi_whole_v(const qkvi_trainer *trainer);
@@ -195,9 +199,9 @@ qkv_status qkvi_bpe_vocabulary_save(const qkvi_trainer *trainer, qkvi_files *fil
 int32_t qkvi_bpe_vocabulary_id(const qkvi_trainer *trainer, const char *token);
 
 /**
- * What a run says of itself: the caller's callback, and the log, which holds no times, so that the same
- * run writes the same log, stopped and resumed or not. A checkpoint has the log as far as it is; it
- * becomes train_log.tsv together with the model's files.
+ * What a run says of itself: the caller's callback, and the log, which holds no times, so that the
+ * same run writes the same log, stopped and resumed or not. A checkpoint has the log as far as it
+ * is; it becomes train_log.tsv together with the model's files.
  */
 
 typedef struct qkvi_progress {

@@ -49,7 +49,9 @@ static int decimals_of(double value, int most) {
     return most;
 }
 
-/* Ticks at equal steps from end to end, by as few decimals as possible; 0 is one if it is between. */
+/*
+ * Ticks at equal steps from end to end, by as few decimals as possible; 0 is one if it is between.
+ */
 static void place_ticks(qkvi_scale *scale) {
     enum { MOST_DECIMALS = 6 };
     static const int steps[] = { 5, 4, 6, 3, 7, 8, 2, 1 };

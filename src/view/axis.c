@@ -1,6 +1,6 @@
 /**
- * Axes. Ticks of a linear one are the multiples of 1, 2 or 5 times a power of ten that give about as
- * many as asked for (Heckbert 1990, "Nice numbers for graph labels").
+ * Axes. Ticks of a linear one are the multiples of 1, 2 or 5 times a power of ten that give about
+ * as many as asked for (Heckbert 1990, "Nice numbers for graph labels").
  */
 #include "view/axis.h"
 
@@ -10,7 +10,7 @@
 
 static const double largest = 1e14; /* that is drawn */
 
-void qkvi_range_add(qkvi_range *range, double a) {
+void qkvi_range_add(qkvi_axis_range *range, double a) {
     if (!(fabs(a) <= largest)) return;
     range->low = fmin(range->low, a);
     range->high = fmax(range->high, a);
@@ -31,8 +31,8 @@ static void add_ticks(qkvi_axis *axis, double step) {
         axis->ticks[axis->n_ticks++] = (qkvi_tick){ (first + (double)i) * step, 1 };
 }
 
-qkvi_axis qkvi_axis_linear(qkvi_range range, int n_ticks) {
-    if (range.low > range.high) range = (qkvi_range){ 0, 1 };
+qkvi_axis qkvi_axis_linear(qkvi_axis_range range, int n_ticks) {
+    if (range.low > range.high) range = (qkvi_axis_range){ 0, 1 };
     if (range.high - range.low < 1e-9 * fmax(fabs(range.high), 1e-3)) {
         const double margin = range.high != 0 ? fabs(range.high) * 0.1 : 1;
         range.low -= margin;
@@ -51,8 +51,8 @@ qkvi_axis qkvi_axis_exact(double low, double high, double least_step, int n_tick
     return axis;
 }
 
-qkvi_axis qkvi_axis_log(qkvi_range range) {
-    if (!(range.low > 0) || range.low > range.high) range = (qkvi_range){ 0.1, 1 };
+qkvi_axis qkvi_axis_log(qkvi_axis_range range) {
+    if (!(range.low > 0) || range.low > range.high) range = (qkvi_axis_range){ 0.1, 1 };
     const int from = (int)floor(log10(range.low) + 1e-9);
     int to = (int)ceil(log10(range.high) - 1e-9);
     if (to <= from) to = from + 1;

@@ -1,8 +1,8 @@
 /**
  * Cells and scale.
  *
- * Cells lie on whole pixels and are drawn without smoothing; the gap between them is the page. A map with
- * more weights than pixels is folded by its maximum: a sharp look stays sharp.
+ * Cells lie on whole pixels and are drawn without smoothing; the gap between them is the page. A
+ * map with more weights than pixels is folded by its maximum: a sharp look stays sharp.
  */
 #include "view/cells.h"
 

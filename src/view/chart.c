@@ -44,7 +44,7 @@ static int has_style(const qkv_panel *panel, qkv_series_style style) {
 }
 
 static qkvi_axis measure_x(const qkv_chart *chart) {
-    qkvi_range range = QKVI_RANGE_NONE;
+    qkvi_axis_range range = QKVI_RANGE_NONE;
     for (int64_t i = 0; i < chart->n && (chart->x || chart->log_x); i++) {
         const double x = chart->x ? chart->x[i] : (double)i;
         if (!chart->log_x || x > 0) qkvi_range_add(&range, x);
@@ -57,7 +57,7 @@ static qkvi_axis measure_x(const qkv_chart *chart) {
 }
 
 static qkvi_axis measure_y(const qkv_chart *chart, const qkv_panel *panel) {
-    qkvi_range range = QKVI_RANGE_NONE;
+    qkvi_axis_range range = QKVI_RANGE_NONE;
     const int stands_on_zero =
         panel->from_zero || has_style(panel, QKV_SERIES_AREA) || has_style(panel, QKV_SERIES_BARS);
     if (stands_on_zero && !panel->log_y) qkvi_range_add(&range, 0);
@@ -165,7 +165,7 @@ static void make_notes(const struct drawing *d, char *notes, size_t bytes) {
 /* ---- Drawing --------------------------------------------------------------------------------- */
 
 /* The line at 0 is that of the axis; without one it is the lowest. */
-static void draw_y_axis(const qkvi_field *field) {
+static void draw_y_axis(const qkvi_plot_area *field) {
     const qkvi_frame *const frame = field->frame;
     const int has_zero = !field->y_axis.log && field->y_axis.low <= 0 && field->y_axis.high >= 0;
     const qkvi_line style = { .size = LABEL_SIZE, .color = frame->palette->faint, .align = 1 };
@@ -186,7 +186,7 @@ static void draw_y_axis(const qkvi_field *field) {
 }
 
 /* Where x is on both sides of 0, a line tells them apart. */
-static void draw_x_ticks(const qkvi_field *field, int numbers) {
+static void draw_x_ticks(const qkvi_plot_area *field, int numbers) {
     const qkvi_frame *const frame = field->frame;
     const double zero = qkvi_axis_place(&field->x_axis, 0);
     if (field->x && zero > 0 && zero < 1)
@@ -206,7 +206,7 @@ static void draw_x_ticks(const qkvi_field *field, int numbers) {
     }
 }
 
-static qkv_status draw_labels(const struct drawing *d, const qkvi_field *field) {
+static qkv_status draw_labels(const struct drawing *d, const qkvi_plot_area *field) {
     const qkvi_line style = label_style(d);
     for (int64_t i = 0; i < field->n; i++) {
         char *const text = qkvi_shown(d->chart->labels[i]);
@@ -221,7 +221,7 @@ static qkv_status draw_labels(const struct drawing *d, const qkvi_field *field) 
 
 /* The y label on the left; of several series samples and names on the right. */
 static qkv_status draw_names(const struct drawing *d, const qkv_panel *panel,
-                             const qkvi_field *field) {
+                             const qkvi_plot_area *field) {
     const qkvi_type *const type = &d->frame->type;
     const double y = field->top - 34;
     const double room = (WIDTH - 300.0) / (double)panel->n_series - SAMPLE - 48;
@@ -252,15 +252,15 @@ static qkv_status draw_panel(const struct drawing *d, int64_t p, double top) {
     const qkv_chart *const chart = d->chart;
     const qkv_panel *const panel = &chart->panels[p];
     const int last = p == chart->n_panels - 1;
-    qkvi_field field = { .frame = d->frame,
-                         .x_axis = d->x_axis,
-                         .y_axis = d->y_axes[p],
-                         .left = ceil(d->frame->x + d->left),
-                         .top = top,
-                         .width = WIDTH,
-                         .height = d->height,
-                         .n = chart->n,
-                         .x = chart->x };
+    qkvi_plot_area field = { .frame = d->frame,
+                             .x_axis = d->x_axis,
+                             .y_axis = d->y_axes[p],
+                             .left = ceil(d->frame->x + d->left),
+                             .top = top,
+                             .width = WIDTH,
+                             .height = d->height,
+                             .n = chart->n,
+                             .x = chart->x };
     int64_t bar = 0;
     for (int64_t s = 0; s < panel->n_series; s++)
         field.n_bars += panel->series[s].style == QKV_SERIES_BARS;

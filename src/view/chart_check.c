@@ -10,8 +10,8 @@
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
 /*
- * The numbers of a chart as CSV (RFC 4180, lines end in LF): a line for each x, a column for each series. A
- * number has 9 digits; what is no number is an empty field.
+ * The numbers of a chart as CSV (RFC 4180, lines end in LF): a line for each x, a column for each
+ * series. A number has 9 digits; what is no number is an empty field.
  */
 
 /* Quoted where it must be, and where a blank at an end might be dropped by a reader. */

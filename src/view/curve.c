@@ -12,7 +12,7 @@ enum { WIDTH = 1280, HEIGHT = 620, AXIS_LABELS = 44, LABEL_GAP = 16, MAX_POINTS 
 
 /* Of the points that have both coordinates. */
 static qkvi_axis axis_of(const double *a, const double *other, int64_t n, int n_ticks) {
-    qkvi_range range = QKVI_RANGE_NONE;
+    qkvi_axis_range range = QKVI_RANGE_NONE;
     for (int64_t i = 0; i < n; i++)
         if (isfinite(other[i])) qkvi_range_add(&range, a[i]);
     return qkvi_axis_linear(range, n_ticks);

@@ -98,8 +98,9 @@ qkv_status qkv_view_received_write(const qkv_head_profile *given, const char *pa
 }
 
 /*
- * Distances that no query sees have a mean of 0, such as half of them under a causal mask. A picture, whose
- * axis has no place for 0, leaves them out at both ends, as long as something is left; a table has all.
+ * Distances that no query sees have a mean of 0, such as half of them under a causal mask. A
+ * picture, whose axis has no place for 0, leaves them out at both ends, as long as something is
+ * left; a table has all.
  */
 static void crop(const double *mean, const char *path, int64_t *first, int64_t *end) {
     const int64_t n = *end;

@@ -2,8 +2,8 @@
  * A map of points: queries as discs, keys as triangles, lines from one query to some keys.
  *
  * One scale for both axes, which have no numbers: directions of such a map mean nothing, distances
- * do. Colours are two of the eight of Okabe and Ito (2008), which colour-blind readers can tell apart; the
- * shapes say the same.
+ * do. Colours are two of the eight of Okabe and Ito (2008), which colour-blind readers can tell
+ * apart; the shapes say the same.
  */
 #include "view/point_map.h"
 
@@ -119,7 +119,9 @@ static int at_a_line(const qkv_point_map *map, int64_t i) {
     return 0;
 }
 
-/* Of few points, labels that have no room beside them are led to; of many they would be a tangle. */
+/*
+ * Of few points, labels that have no room beside them are led to; of many they would be a tangle.
+ */
 static int may_lead(const struct drawing *d) { return n_points(d->map) <= MOST_LED; }
 
 static int has_label(const struct drawing *d, int64_t i) {

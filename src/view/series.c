@@ -1,9 +1,10 @@
 /**
  * Series differ in colour, in dashes and, where points are few enough, in the shape of their marks.
  *
- * Colours: blue, vermilion, black, light blue and yellow of Okabe and Ito (2008), wine and pink of Tol
- * (2018): each with a contrast of at least 3 to the page, any two of a page at least 29 apart in CIE
- * Lab, also for those who lack one kind of cones (tests/unit/test_view_charts.c computes both).
+ * Colours: blue, vermilion, black, light blue and yellow of Okabe and Ito (2008), wine and pink of
+ * Tol (2018): each with a contrast of at least 3 to the page, any two of a page at least 29 apart
+ * in CIE Lab, also for those who lack one kind of cones (tests/unit/test_view_charts.c computes
+ * both).
  */
 #include "view/series.h"
 
@@ -14,8 +15,9 @@
 /* ---- Dense series ---------------------------------------------------------------------------- */
 
 /*
- * A series of more points than pixels: the mean of those that share a column of pixels as a line, and a band
- * from the smallest to the largest of them. A column without any value that has a place is a gap.
+ * A series of more points than pixels: the mean of those that share a column of pixels as a line,
+ * and a band from the smallest to the largest of them. A column without any value that has a place
+ * is a gap.
  */
 
 enum {
@@ -31,13 +33,13 @@ struct column {
     float x, low, high, mean;
 };
 
-static double column_of(const qkvi_field *field, int64_t i) {
+static double column_of(const qkvi_plot_area *field, int64_t i) {
     const double x = field->x ? field->x[i] : (double)i;
     return floor(field->width * qkvi_axis_place(&field->x_axis, x) / COLUMN);
 }
 
 /* The points from `first` on that share a column of pixels. Returns the first that does not. */
-static int64_t gather(const qkvi_field *field, const qkv_series *series, int64_t first,
+static int64_t gather(const qkvi_plot_area *field, const qkv_series *series, int64_t first,
                       struct column *column) {
     const double shared = column_of(field, first);
     double x, y, sum = 0, from = 0, to = 0, low = -INFINITY, high = INFINITY, mean = NAN;
@@ -56,7 +58,7 @@ static int64_t gather(const qkvi_field *field, const qkv_series *series, int64_t
 }
 
 /* The edge of the band keeps what is but one column wide to be seen. */
-static void draw_columns(const qkvi_field *field, const struct column *columns, int n,
+static void draw_columns(const qkvi_plot_area *field, const struct column *columns, int n,
                          int64_t index) {
     cairo_t *const cr = field->frame->cr;
     cairo_new_path(cr);
@@ -78,7 +80,8 @@ static void draw_columns(const qkvi_field *field, const struct column *columns, 
     cairo_set_dash(cr, NULL, 0, 0);
 }
 
-static void series_draw_dense(const qkvi_field *field, const qkv_series *series, int64_t index) {
+static void series_draw_dense(const qkvi_plot_area *field, const qkv_series *series,
+                              int64_t index) {
     struct column columns[MOST_COLUMNS];
     for (int64_t at = 0; at < field->n;) {
         int n = 0;
@@ -161,7 +164,7 @@ static void draw_mark(const qkvi_frame *frame, int64_t index, double x, double y
 
 /* ---- In the field ---------------------------------------------------------------------------- */
 
-int qkvi_field_locate(const qkvi_field *field, int64_t i, double value, double *x, double *y) {
+int qkvi_field_locate(const qkvi_plot_area *field, int64_t i, double value, double *x, double *y) {
     const double at = field->x ? field->x[i] : (double)i;
     *x = field->left + field->width * qkvi_axis_place(&field->x_axis, at);
     *y = field->top + field->height * (1 - qkvi_axis_place(&field->y_axis, value));
@@ -169,13 +172,13 @@ int qkvi_field_locate(const qkvi_field *field, int64_t i, double value, double *
 }
 
 /* Where areas and bars stand. */
-static double base_of(const qkvi_field *field) {
+static double base_of(const qkvi_plot_area *field) {
     const double zero = field->y_axis.log ? 0 : qkvi_axis_place(&field->y_axis, 0);
     return field->top + field->height * (1 - fmin(fmax(zero, 0), 1));
 }
 
 /* From `first` on to before the next gap: a line, or with a base a closed area. */
-static void trace(const qkvi_field *field, const qkv_series *series, int64_t first, int64_t end,
+static void trace(const qkvi_plot_area *field, const qkv_series *series, int64_t first, int64_t end,
                   double base) {
     double x = 0, y = 0, from = 0;
     cairo_t *const cr = field->frame->cr;
@@ -192,7 +195,7 @@ static void trace(const qkvi_field *field, const qkv_series *series, int64_t fir
     cairo_close_path(cr);
 }
 
-static void draw_runs(const qkvi_field *field, const qkv_series *series, int64_t index) {
+static void draw_runs(const qkvi_plot_area *field, const qkv_series *series, int64_t index) {
     double x, y;
     for (int64_t first = 0; first < field->n;) {
         int64_t end = first;
@@ -234,7 +237,7 @@ static double highest(const qkv_series *series, int64_t first, int64_t end) {
     return value;
 }
 
-static void draw_bars(const qkvi_field *field, const qkv_series *series, int64_t index,
+static void draw_bars(const qkvi_plot_area *field, const qkv_series *series, int64_t index,
                       int64_t bar) {
     const int64_t fold = qkvi_series_fold(field->n, field->width);
     const double slot = field->width / (double)field->n * (double)fold;
@@ -250,7 +253,7 @@ static void draw_bars(const qkvi_field *field, const qkv_series *series, int64_t
     }
 }
 
-void qkvi_series_draw(const qkvi_field *field, const qkv_series *series, int64_t index,
+void qkvi_series_draw(const qkvi_plot_area *field, const qkv_series *series, int64_t index,
                       int64_t bar) {
     if (series->style == QKV_SERIES_BARS)
         draw_bars(field, series, index, bar);

@@ -8,14 +8,14 @@
 enum { QKVI_MAX_SERIES = 4 };
 
 /** A panel on the sheet: its axes and its rectangle. */
-typedef struct qkvi_field {
+typedef struct qkvi_plot_area {
     const qkvi_frame *frame;
     qkvi_axis x_axis, y_axis;
     double left, top, width, height;
     int64_t n;
     const double *x; /* NULL: 0, 1, … */
     int64_t n_bars;  /* series of bars: they share the room of a position */
-} qkvi_field;
+} qkvi_plot_area;
 
 qkvi_rgb qkvi_series_color(int64_t index, qkv_theme theme);
 
@@ -26,13 +26,13 @@ int64_t qkvi_series_fold(int64_t n, double width);
 int qkvi_series_is_dense(int64_t n);
 
 /** Where point i is, in pixels, if its value were `value`; 0 where it has no place. */
-int qkvi_field_locate(const qkvi_field *field, int64_t i, double value, double *x, double *y);
+int qkvi_field_locate(const qkvi_plot_area *field, int64_t i, double value, double *x, double *y);
 /** Colour of a series; the same with its dashes, for lines. */
 void qkvi_series_set_color(const qkvi_frame *frame, int64_t index, double opacity);
 void qkvi_series_set_pen(const qkvi_frame *frame, int64_t index, double width);
 
 /** index is that among the panel's series, bar that among those of bars. */
-void qkvi_series_draw(const qkvi_field *field, const qkv_series *series, int64_t index,
+void qkvi_series_draw(const qkvi_plot_area *field, const qkv_series *series, int64_t index,
                       int64_t bar);
 
 /** A sample, `width` wide, from x on, in the middle at y; marks as at n points. */

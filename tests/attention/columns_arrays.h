@@ -1,6 +1,6 @@
 /*
- * All arrays of a pass over columns (qkv/columns.h), between pages without access and full of canaries,
- * and what a call wrote of them.
+ * All arrays of a pass over columns (qkv/columns.h), between pages without access and full of
+ * canaries, and what a call wrote of them.
  */
 #ifndef QKV_TESTS_COLUMNS_ARRAYS_H
 #define QKV_TESTS_COLUMNS_ARRAYS_H

@@ -1,6 +1,6 @@
 /*
- * All arrays of statistics of an attention problem (qkv/stats.h), between pages without access and full
- * of canaries, and what a call wrote of them.
+ * All arrays of statistics of an attention problem (qkv/stats.h), between pages without access and
+ * full of canaries, and what a call wrote of them.
  */
 #ifndef QKV_TESTS_STATS_ARRAYS_H
 #define QKV_TESTS_STATS_ARRAYS_H

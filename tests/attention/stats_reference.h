@@ -1,6 +1,6 @@
 /*
- * What statistics of rows (qkv/stats.h) should be: a materialised reference in double, row by row, and
- * how far from it floats may be.
+ * What statistics of rows (qkv/stats.h) should be: a materialised reference in double, row by row,
+ * and how far from it floats may be.
  */
 #ifndef QKV_TESTS_STATS_REFERENCE_H
 #define QKV_TESTS_STATS_REFERENCE_H
@@ -197,7 +197,10 @@ static inline void stats_compare_row(const qkv_attention_desc *d, const operands
 #undef GOT
 }
 
-/* All rows of the case, and how many are empty or NaN. Returns how many were compared number by number. */
+/*
+ * All rows of the case, and how many are empty or NaN. Returns how many were compared number by
+ * number.
+ */
 static inline int64_t stats_compare(const check_case *c, const stats_arrays *got) {
     const oracle_inputs in = case_inputs(c);
     operands values = operands_new(&c->d, &in);

@@ -16,7 +16,10 @@ int64_t rng_between(rng *r, int64_t low, int64_t high); /* both included */
 bool rng_chance(rng *r, int percent);
 float rng_normal(rng *r); /* sum of uniforms: mean 0, variance 1, within +-6 */
 
-/* Numbers of either sign from 2^low to below 2^(high + 1), no size likelier than another; and zeros. */
+/*
+ * Numbers of either sign from 2^low to below 2^(high + 1), no size likelier than another; and
+ * zeros.
+ */
 typedef struct size_band {
     int low, high;
     bool zeros; /* one of eight is a zero, of either sign */

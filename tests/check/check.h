@@ -1,5 +1,6 @@
 /*
- * The check of kernels, as qkv-check and `qkv check` run it: does the library, on this machine, compute what it promises?
+ * The check of kernels, as qkv-check and `qkv check` run it: does the library, on this machine,
+ * compute what it promises?
  *
  * Random problems are run on the scalar build and compared with a double oracle, within the bounds
  * of docs/numerics.md; then on every instruction set, with random numbers of threads and

@@ -18,7 +18,10 @@ static const double EPSILON = 0x1p-24;
 
 static void within(check_report *report, int which, elem_type type, double ours, double exact,
                    double bound, const int64_t at[4]) {
-    /* f32 has its rounding in the bound; an infinity is right if the bound reaches beyond the range of the type there. */
+    /*
+     * f32 has its rounding in the bound; an infinity is right if the bound reaches beyond the range
+     * of the type there.
+     */
     const double end = exact + copysign(bound, ours);
     double rounding = 0;
     report->numbers++;

@@ -50,8 +50,8 @@ static double lost_in(const qkv_attention_desc *d, int64_t n, int64_t depth) {
 }
 
 /*
- * Classes dp and amx: each weight is rounded by at most 2^-8 of itself, which moves their mean by at most as
- * much of the greatest value; with dropout the sum that is divided by moves on its own.
+ * Classes dp and amx: each weight is rounded by at most 2^-8 of itself, which moves their mean by
+ * at most as much of the greatest value; with dropout the sum that is divided by moves on its own.
  */
 static double rounded_weights(const qkv_attention_desc *d, double v_max) {
     return rounds_weights(d) ? (drops(d) ? 0x1p-7 : 0x1p-8) * v_max : 0;
@@ -160,7 +160,10 @@ static void backward_row(const qkv_attention_desc *d, const operands *x, int64_t
         if (run->r.sees[j]) backward_pair(d, x, b, h, i, j, delta, run);
 }
 
-/* Class dp: each step of a chain may lose a sum below the normal numbers, and each factor may be lost. */
+/*
+ * Class dp: each step of a chain may lose a sum below the normal numbers, and each factor may be
+ * lost.
+ */
 static double lost_in_gradients(const qkv_attention_desc *d) {
     const double heads = d->n_kv_heads ? (double)d->n_heads / (double)d->n_kv_heads : 0;
     const double steps = heads * (double)d->len_q + (double)d->len_k;

@@ -106,7 +106,8 @@ static void part_gemm_tile(trial *t) {
 /* ---- Backward -------------------------------------------------------------------------------- */
 
 /*
- * Which of n rows to read, in words, or NULL for all; the others hold NaN, since they must not be read.
+ * Which of n rows to read, in words, or NULL for all; the others hold NaN, since they must not be
+ * read.
  */
 static const uint32_t *some(trial *t, float *x, int64_t stride, int64_t n, int64_t dim,
                             uint32_t words[8]) {

@@ -1,7 +1,7 @@
 /*
- * Runs a command on a terminal of its own, and copies what it writes there, errors among it, to standard
- * output at once: on_terminal COMMAND ARGUMENTS... The command reads this standard input, and gets a SIGTERM
- * that comes here. Exits as it does, 125 if there is no terminal.
+ * Runs a command on a terminal of its own, and copies what it writes there, errors among it, to
+ * standard output at once: on_terminal COMMAND ARGUMENTS... The command reads this standard input,
+ * and gets a SIGTERM that comes here. Exits as it does, 125 if there is no terminal.
  */
 #include <errno.h>
 #include <fcntl.h>

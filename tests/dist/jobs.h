@@ -43,7 +43,9 @@ qkv_status ring_call(const ring_job *job, int rank,
                                         const qkvi_dist_arrays *a),
                      void *user);
 
-/* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
+/*
+ * The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails.
+ */
 outputs forward_in_one_process(const check_case *c, stats_arrays *stats);
 
 /* Gradients of a case in pieces. */
@@ -107,7 +109,9 @@ typedef struct decode_job {
 /* A rank_main; user: a decode_job. */
 int decode_job_of_rank(qkvi_transport *t, void *user);
 
-/* The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails. */
+/*
+ * The case in one process, by the scalar build. stats: NULL, or what it fills. Exits if that fails.
+ */
 outputs decode_in_one_process(const stored_case *x, stats_arrays *stats);
 
 /* Keys of a rank, as a view. */
@@ -119,7 +123,10 @@ cuts decode_cuts(rng *r, const stored_case *x, int size, kv_stored *kv);
 /* The descriptor of a rank. */
 qkv_attention_desc decode_desc_of(const decode_job *job, int rank);
 
-/* Results of a rank, which has those of all queries, against those of one process; 0: the same. In "tree": within bounds. */
+/*
+ * Results of a rank, which has those of all queries, against those of one process; 0: the same. In
+ * "tree": within bounds.
+ */
 int decode_differs(const decode_job *job, const outputs *x, int rank);
 
 /*

@@ -14,7 +14,10 @@ static int64_t place(const ring_job *j, int rank, int64_t n, int64_t i) {
     return i < run ? rank * run + i : (2 * j->at.size - 1 - rank) * run + i - run;
 }
 
-/* Rows of an array, dense; back: from there to the array. Queries that q_len takes away are not there. */
+/*
+ * Rows of an array, dense; back: from there to the array. Queries that q_len takes away are not
+ * there.
+ */
 static void move_rows(const ring_job *j, int rank, char letter, void *data, const int64_t stride[3],
                       char *dense, bool back) {
     const qkv_attention_desc *const d = &j->c->d;

@@ -1,6 +1,6 @@
 /*
- * Sums of columns have the bits of one process: every pair of features in every type, the sequence in
- * uneven and empty pieces on 1 to 8 ranks, as threads and as processes.
+ * Sums of columns have the bits of one process: every pair of features in every type, the sequence
+ * in uneven and empty pieces on 1 to 8 ranks, as threads and as processes.
  */
 #include "dist/turns.h"
 

@@ -1,7 +1,7 @@
 /*
  * The tables of docs/scale.md about ranks that are not at hand are what the library's own model of
- * costs says: qkvi_explain_costs on 8, 64 and 512 ranks, which are threads that only agree. Backward
- * and memory are by the formulas of the same page. `dist_costs --print` prints the tables.
+ * costs says: qkvi_explain_costs on 8, 64 and 512 ranks, which are threads that only agree.
+ * Backward and memory are by the formulas of the same page. `dist_costs --print` prints the tables.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ enum {
 };
 static const double flops_of_core = 1e11, cores = 32, links[] = { 25e9 / 8, 100e9 / 8 };
 
-/* ---- Ranks that only agree ---------------------------------------------------------------------- */
+/* ---- Ranks that only agree ------------------------------------------------------------------- */
 
 typedef struct paper {
     pthread_barrier_t barrier;
@@ -98,7 +98,7 @@ static qkvi_costs costs_of(int64_t n, int size, double bytes_per_second) {
     return p.costs;
 }
 
-/* ---- Formulas ---------------------------------------------------------------------------------- */
+/* ---- Formulas -------------------------------------------------------------------------------- */
 
 static double greater(double x, double y) { return x > y ? x : y; }
 
@@ -119,7 +119,7 @@ static double backward_sent(double n) {
     return n * (KV_HEADS * 2.0 * DIM * BYTES + HEADS * (2.0 * DIM * BYTES + 8));
 }
 
-/* ---- The tables -------------------------------------------------------------------------------- */
+/* ---- The tables ------------------------------------------------------------------------------ */
 
 /* Two digits that count, as a person writes them. */
 static void add_number(char *row, double x) {
@@ -198,7 +198,7 @@ static void make_model_table(char table[TABLE_BYTES]) {
     }
 }
 
-/* ---- The page ---------------------------------------------------------------------------------- */
+/* ---- The page -------------------------------------------------------------------------------- */
 
 static char *page_text(void) {
     FILE *const in = fopen(QKV_TEST_ROOT "/docs/scale.md", "rb");

@@ -1,8 +1,8 @@
 /*
  * Schemes "ring" and "zigzag" keep the bounds of one process, which do not depend on the number of
  * ranks: every pair of features in every type against the double oracle, on 1 to 8 ranks. A causal
- * zigzag has the same number of pairs of a query and a key on every rank. Rings of processes have the
- * bits of rings of threads.
+ * zigzag has the same number of pairs of a query and a key on every rank. Rings of processes have
+ * the bits of rings of threads.
  */
 #include "dist/turns.h"
 

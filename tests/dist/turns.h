@@ -26,7 +26,9 @@ static inline bool takes_pieces(int n, int *n_cases) {
     return has_pieces(n) && takes_pair(n / COLUMNS, n % COLUMNS) && my_turn((*n_cases)++);
 }
 
-/* Under sanitizers each number of ranks has one case of n_cases, each case some numbers of ranks. */
+/*
+ * Under sanitizers each number of ranks has one case of n_cases, each case some numbers of ranks.
+ */
 static inline bool takes_size(int n, int n_cases, int size) {
     return !UNDER_SANITIZER || size % n_cases == n;
 }

@@ -1,6 +1,6 @@
 /*
- * Ranks without MPI, to test what runs on a transport: as threads of this process, where a sanitizer
- * sees who touches what, and as processes of their own, joined by sockets.
+ * Ranks without MPI, to test what runs on a transport: as threads of this process, where a
+ * sanitizer sees who touches what, and as processes of their own, joined by sockets.
  *
  * Buffers are handed over as MPI may do it: a message is copied when both sides have posted it, at
  * any time until the wait.

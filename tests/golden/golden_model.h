@@ -1,6 +1,6 @@
 /*
- * Models against what transformers made of them in float64: tensors of expected.safetensors, each within
- * the bound of docs/numerics.md:
+ * Models against what transformers made of them in float64: tensors of expected.safetensors, each
+ * within the bound of docs/numerics.md:
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */

@@ -1,4 +1,6 @@
-/** The deflated files of tests/golden/tokenizer and bpe (tools/tokenizer_cases.py, bpe_cases.py). */
+/**
+ * The deflated files of tests/golden/tokenizer and bpe (tools/tokenizer_cases.py, bpe_cases.py).
+ */
 #ifndef GOLDEN_INFLATED_H
 #define GOLDEN_INFLATED_H
 

@@ -1,11 +1,11 @@
 /**
- * Folders of tokenizers against transformers 5 (tools/added_cases.py): added tokens of every kind, other
- * names for special tokens, tokenizer.json beside tokenizer_config.json that contradicts it, what older
- * versions wrote. Ids of all texts, ranges of WordPiece's where the reference has them as they are here.
- * A folder is read as transformers reads it or refused: how many are is fixed.
+ * Folders of tokenizers against transformers 5 (tools/added_cases.py): added tokens of every kind,
+ * other names for special tokens, tokenizer.json beside tokenizer_config.json that contradicts it,
+ * what older versions wrote. Ids of all texts, ranges of WordPiece's where the reference has them
+ * as they are here. A folder is read as transformers reads it or refused: how many are is fixed.
  *
- * And those of decoder models and of ModernBERT, of Unigram and of MPNet's class (tools/modern_cases.py): ids, and what
- * a decoder makes of them.
+ * And those of decoder models and of ModernBERT, of Unigram and of MPNet's class
+ * (tools/modern_cases.py): ids, and what a decoder makes of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,7 +170,7 @@ static void test_folders(void **state) {
     free(text);
 }
 
-/* ---- NFC -------------------------------------------------------------------------------------- */
+/* ---- NFC ------------------------------------------------------------------------------------- */
 
 static void test_nfc(void **state) {
     size_t n_bytes = 0;

@@ -1,9 +1,9 @@
 /*
  * BERT, its family and ModernBERT against transformers in float64 (tools/fixtures.py,
- * tools/family_cases.py, tools/llama_cases.py): tiny random models, a batch of sequences of several lengths. Hidden states of every layer, weights of
- * every head, logits of every head on top that the model has, its losses, every gradient (of
- * bert_long, whose sums are long, losses and gradients only), each within the bound of
- * docs/numerics.md:
+ * tools/family_cases.py, tools/llama_cases.py): tiny random models, a batch of sequences of several
+ * lengths. Hidden states of every layer, weights of every head, logits of every head on top that
+ * the model has, its losses, every gradient (of bert_long, whose sums are long, losses and
+ * gradients only), each within the bound of docs/numerics.md:
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */

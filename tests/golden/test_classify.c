@@ -1,6 +1,7 @@
 /*
  * Classifiers of BERT and of ModernBERT (first token, mean) against transformers in float64
- * (tools/classify_cases.py), alone and in one batch: the same bits. And what is no classifier of texts.
+ * (tools/classify_cases.py), alone and in one batch: the same bits. And what is no classifier of
+ * texts.
  */
 #include "golden_model.h"
 

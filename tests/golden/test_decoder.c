@@ -1,8 +1,9 @@
 /*
- * GPT-2, BART and Marian, Llama and its kin against transformers in float64 (tools/decoder_cases.py,
- * tools/llama_cases.py): tiny random models, a batch of sequences, or of pairs, of several lengths. Hidden states of every layer of each stack,
- * weights of every head (self, decoder, cross), logits of every token, the loss with and without label
- * smoothing, every gradient; each within the bound of golden_model.h.
+ * GPT-2, BART and Marian, Llama and its kin against transformers in float64
+ * (tools/decoder_cases.py, tools/llama_cases.py): tiny random models, a batch of sequences, or of
+ * pairs, of several lengths. Hidden states of every layer of each stack, weights of every head
+ * (self, decoder, cross), logits of every token, the loss with and without label smoothing, every
+ * gradient; each within the bound of golden_model.h.
  */
 #include "golden_model.h"
 #include "model/arch/net.h"
@@ -258,9 +259,12 @@ static void test_perplexity_of_pairs(void **state) {
     close_golden(&g);
 }
 
-/* ---- Vectors ----------------------------------------------------------------------------------- */
+/* ---- Vectors --------------------------------------------------------------------------------- */
 
-/* With the last token's pooling a text's vector is its row of the last hidden states, which transformers has in float64. */
+/*
+ * With the last token's pooling a text's vector is its row of the last hidden states, which
+ * transformers has in float64.
+ */
 static void test_last_token_pooling(void **state) {
     golden g;
     const qkv_encoding *inputs[16];

@@ -1,7 +1,7 @@
 /*
- * Vectors of sentences against sentence-transformers in float64 (tools/embed_cases.py): each kind of
- * pooling, from folders as its versions write them. Bound: 1e-5 of the largest channel. One vector has
- * the same bits alone, in a batch of any order, and for any number of threads.
+ * Vectors of sentences against sentence-transformers in float64 (tools/embed_cases.py): each kind
+ * of pooling, from folders as its versions write them. Bound: 1e-5 of the largest channel. One
+ * vector has the same bits alone, in a batch of any order, and for any number of threads.
  */
 #include <math.h>
 #include <setjmp.h>

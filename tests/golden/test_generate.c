@@ -1,7 +1,7 @@
 /*
  * Searches and processors against transformers, over a model that is a hash function
- * (tools/generate_cases.py): the same ids, scores within 1e-5 of themselves, the same tokens left to
- * draw from.
+ * (tools/generate_cases.py): the same ids, scores within 1e-5 of themselves, the same tokens left
+ * to draw from.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,9 +1,10 @@
 /*
- * Whole models that write, against transformers in float64 (tools/decoder_cases.py, tools/llama_cases.py): greedy and beam
- * search with the models' own generation_config.json. Tokens are the same; where they are not, two of
- * the reference's best scores differ by less than 1e-4 at some step (its `gaps`), and that may happen in
- * two texts of all at most. Then what only a real model can show: with and without kept keys the same,
- * threads, perplexity, models that cannot write.
+ * Whole models that write, against transformers in float64 (tools/decoder_cases.py,
+ * tools/llama_cases.py): greedy and beam search with the models' own generation_config.json. Tokens
+ * are the same; where they are not, two of the reference's best scores differ by less than 1e-4 at
+ * some step (its `gaps`), and that may happen in two texts of all at most. Then what only a real
+ * model can show: with and without kept keys the same, threads, perplexity, models that cannot
+ * write.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -276,7 +277,10 @@ static void test_perplexity(void **state) {
     close_model(&o);
 }
 
-/* Of a text that begins with bos_id, windows as they are, and with it in place of their first token. */
+/*
+ * Of a text that begins with bos_id, windows as they are, and with it in place of their first
+ * token.
+ */
 static void test_begun_windows(void **state) {
     int32_t ids[130], window[130];
     double sum = 0, begun = 0;

@@ -1,6 +1,7 @@
 /*
  * GGUF files against what PyPI gguf makes of them (tools/gguf_cases.py): blocks of each type, with
- * odd factors among them, and all weights of a tiny Llama, bit for bit, however its tensors are cut.
+ * odd factors among them, and all weights of a tiny Llama, bit for bit, however its tensors are
+ * cut.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +36,7 @@ static float *floats(const qkvi_safetensors *file, const qkvi_stored *tensor) {
     return values;
 }
 
-/* ---- Blocks ----------------------------------------------------------------------------------- */
+/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 static void check_type(const qkvi_safetensors *file, const qkvi_gguf_type *type) {
     char name[40];
@@ -75,7 +76,7 @@ static void every_type_has_its_values(void **state) {
     qkvi_safetensors_close(file);
 }
 
-/* ---- Weights ---------------------------------------------------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 static qkvi_gguf *open_gguf(const char *path) {
     qkvi_gguf *gguf;
@@ -103,7 +104,10 @@ static void weights_are_those_of_the_folder(void **state) {
     qkvi_safetensors_close(wanted);
 }
 
-/* Parts that begin and end within blocks and within rows of a tensor whose rows are in another order. */
+/*
+ * Parts that begin and end within blocks and within rows of a tensor whose rows are in another
+ * order.
+ */
 static void parts_are_those_of_the_whole(void **state) {
     (void)state;
     qkvi_gguf *const gguf = open_gguf(DATA "tiny.gguf");

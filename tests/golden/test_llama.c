@@ -1,9 +1,10 @@
 /*
  * Llama and its kin, and ModernBERT, beyond what test_decoder.c and test_bert.c compare with
- * transformers: kept keys (with rings) give the logits of a run; every step of `qkv explain` in double
- * is what the library computes; heads of layers with windows, soft caps and shared keys have the
- * weights of a run; weights in bf16 are near those in f32, and those in int8 give what float64 makes
- * of the same integers (tools/int8_cases.py); a run has the same bits on every instruction set.
+ * transformers: kept keys (with rings) give the logits of a run; every step of `qkv explain` in
+ * double is what the library computes; heads of layers with windows, soft caps and shared keys have
+ * the weights of a run; weights in bf16 are near those in f32, and those in int8 give what float64
+ * makes of the same integers (tools/int8_cases.py); a run has the same bits on every instruction
+ * set.
  */
 #include "golden_model.h"
 #include "model/arch/decoder.h"
@@ -54,7 +55,7 @@ static qkv_run *run_ids(qkv_ctx *ctx, const qkv_model *model, int64_t n, int32_t
     return run;
 }
 
-/* ---- Kept keys --------------------------------------------------------------------------------- */
+/* ---- Kept keys ------------------------------------------------------------------------------- */
 
 static void expect_logits(const char *name, qkv_ctx *ctx, const qkv_model *model,
                           const qkv_run *run, int64_t at, const float *logits) {
@@ -103,9 +104,11 @@ static void test_kept(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* ---- Steps ------------------------------------------------------------------------------------- */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
-/* Queries and keys that are turned back are those that were projected, and normed where they are. */
+/*
+ * Queries and keys that are turned back are those that were projected, and normed where they are.
+ */
 static void expect_unturned(const qkv_run *run, const qkv_steps *s, int64_t n) {
     static float q[LEN * 64], k[LEN * 64];
     qkv_capture c = qkv_capture_init();
@@ -153,7 +156,7 @@ static void test_steps(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* ---- Heads ------------------------------------------------------------------------------------- */
+/* ---- Heads ----------------------------------------------------------------------------------- */
 
 /* Entropies from the weights of a run, against those that heads are measured with. */
 static double entropy_of(int64_t n, const float *weights) {
@@ -220,7 +223,7 @@ static void test_heads(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* ---- bf16, and bits ---------------------------------------------------------------------------- */
+/* ---- bf16, and bits -------------------------------------------------------------------------- */
 
 static void test_bits(void **state) {
     enum { N = 19 };
@@ -280,7 +283,7 @@ static void test_rounded_is_near(void **state) {
     check_near(*state, QKV_WEIGHTS_INT8);
 }
 
-/* ---- int8 -------------------------------------------------------------------------------------- */
+/* ---- int8 ------------------------------------------------------------------------------------ */
 
 /* Of the file, or fails. */
 static void *read_all(const qkvi_safetensors *file, const char *name, size_t *n) {
@@ -292,7 +295,9 @@ static void *read_all(const qkvi_safetensors *file, const char *name, size_t *n)
     return bytes;
 }
 
-/* A row against what float64 makes of the same integers: no input of these is rounded to another. */
+/*
+ * A row against what float64 makes of the same integers: no input of these is rounded to another.
+ */
 static void expect_row(const char *name, const char *what, const float *got, const float *wanted,
                        int64_t n, float *worst) {
     float top = 0, off = 0;
@@ -313,7 +318,10 @@ static qkvi_safetensors *open_file(const char *name) {
     return file;
 }
 
-/* tools/int8_cases.py: every linear layer rounds its weights and inputs to 8 bits, all else is in double. */
+/*
+ * tools/int8_cases.py: every linear layer rounds its weights and inputs to 8 bits, all else is in
+ * double.
+ */
 static void check_int8(const char *name, qkv_ctx *ctx, const qkvi_safetensors *expected) {
     char path[64];
     size_t n_texts, n_ids, n;

@@ -1,7 +1,8 @@
 /**
- * Sentences against sentence-transformers 6 in float64 (tools/sentence_cases.py): prompts, which may be left
- * out of the pooling, lower case, limits, poolings side by side, Dense, LayerNorm and Normalize behind them.
- * Ids are equal, vectors within 1e-5 of the largest number, with the same bits alone and together.
+ * Sentences against sentence-transformers 6 in float64 (tools/sentence_cases.py): prompts, which
+ * may be left out of the pooling, lower case, limits, poolings side by side, Dense, LayerNorm and
+ * Normalize behind them. Ids are equal, vectors within 1e-5 of the largest number, with the same
+ * bits alone and together.
  */
 #include <math.h>
 #include <setjmp.h>

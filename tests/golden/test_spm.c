@@ -65,7 +65,7 @@ static void assert_decodes(const qkvi_spm *spm, const char *model, size_t index,
                            const struct tokens *tokens, const json_t *wanted) {
     qkvi_spm_decoder decoder = { .spm = spm };
     for (size_t i = 0; i < tokens->n; i++) {
-        const struct qkvi_piece piece = spm->pieces.tokens[tokens->ids[i]];
+        const struct qkvi_text_piece piece = spm->pieces.tokens[tokens->ids[i]];
         assert_int_equal(
             qkvi_spm_decode(&decoder, spm->pieces.bytes + piece.offset, (size_t)piece.length),
             QKV_OK);

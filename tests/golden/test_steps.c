@@ -1,8 +1,8 @@
 /*
- * Steps of training against PyTorch's autograd and AdamW in float64 (tools/step_cases.py): tiny models of
- * every family, three steps with clipping, weight decay, betas and eps that are not the usual ones. Texts
- * hold padding tokens, whose rows learn nothing as embeddings, but do as rows of a tied head. Every
- * parameter after the last step is within the bound of golden_model.h.
+ * Steps of training against PyTorch's autograd and AdamW in float64 (tools/step_cases.py): tiny
+ * models of every family, three steps with clipping, weight decay, betas and eps that are not the
+ * usual ones. Texts hold padding tokens, whose rows learn nothing as embeddings, but do as rows of
+ * a tied head. Every parameter after the last step is within the bound of golden_model.h.
  */
 #include "golden_model.h"
 #include "model/arch/net.h"

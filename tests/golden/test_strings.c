@@ -5,10 +5,10 @@
  * alphabet and one hash for each. `tokenizer_cases.py FOLDER --show I` prints what the reference
  * says of string I; and `--strings` writes a file of others, which may be named as argument.
  *
- * The reference leaves a dropped accent out of every range, or in the middle of one; here it belongs
- * to the letter before it. So accents are cut off the end of a range before it is compared, where
- * they are dropped. Where marks change places the reference's ranges are those of
- * other characters, and only ids are compared: bit 0 of the hash says so.
+ * The reference leaves a dropped accent out of every range, or in the middle of one; here it
+ * belongs to the letter before it. So accents are cut off the end of a range before it is compared,
+ * where they are dropped. Where marks change places the reference's ranges are those of other
+ * characters, and only ids are compared: bit 0 of the hash says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
- * The map against scikit-learn's exact t-SNE, stage by stage, on one start (tools/tsne_cases.py, which
- * describes the file): conditional and joint affinities, KL and gradient at a given map, the map after
- * 1000 iterations. And against the values of a toy of six points, computed in double with entropies
- * within 1e-12.
+ * The map against scikit-learn's exact t-SNE, stage by stage, on one start (tools/tsne_cases.py,
+ * which describes the file): conditional and joint affinities, KL and gradient at a given map, the
+ * map after 1000 iterations. And against the values of a toy of six points, computed in double with
+ * entropies within 1e-12.
  */
 #include <math.h>
 #include <setjmp.h>

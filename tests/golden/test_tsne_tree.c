@@ -1,7 +1,8 @@
 /*
  * The map of many points against scikit-learn's Barnes-Hut t-SNE, stage by stage, on one start
- * (tools/tsne_tree_cases.py, which describes the file): joint affinities of near points, KL and gradient
- * at a given map over all pairs and by groups, KL after 1000 iterations. Its arithmetic is float32.
+ * (tools/tsne_tree_cases.py, which describes the file): joint affinities of near points, KL and
+ * gradient at a given map over all pairs and by groups, KL after 1000 iterations. Its arithmetic is
+ * float32.
  */
 #include <math.h>
 #include <setjmp.h>

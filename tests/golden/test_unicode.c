@@ -5,7 +5,8 @@
  *
  * tokenizer/unicode.z (tools/tokenizer_table.py describes it) holds runs of code points that the
  * reference treats alike. Settings are read by the reader of tokenizer.json; those that give the
- * same rules (strip_accents null, which means as lowercase) need the same outcomes, and are run once.
+ * same rules (strip_accents null, which means as lowercase) need the same outcomes, and are run
+ * once.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,9 @@
 /*
- * Folders whose heads and words are tied or not, against transformers 5 in float64 (tools/untied_cases.py): what is tied, what is
- * unused, logits of every token, the loss, and of every gradient its norm and a product with fixed numbers. Weights are a formula of
- * their names, so that a folder is made here. Bounds: 1e-5 of the largest logit and of the loss, 2e-5 of a gradient's norm.
+ * Folders whose heads and words are tied or not, against transformers 5 in float64
+ * (tools/untied_cases.py): what is tied, what is unused, logits of every token, the loss, and of
+ * every gradient its norm and a product with fixed numbers. Weights are a formula of their names,
+ * so that a folder is made here. Bounds: 1e-5 of the largest logit and of the loss, 2e-5 of a
+ * gradient's norm.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -392,7 +394,10 @@ static void train(const untied *u, const char *text, const char *out) {
     if (qkv_train(u->ctx, &options, &error) != QKV_OK) fail_msg("%s: %s", u->name, error.message);
 }
 
-/* What the folder had stored the new one has, or its tie says the same; and what was untied stays so. */
+/*
+ * What the folder had stored the new one has, or its tie says the same; and what was untied stays
+ * so.
+ */
 static void expect_same_parts(const untied *u, const char *out) {
     const json_t *const list = json_object_get(u->root, "tensors");
     const int ties =

@@ -1,8 +1,8 @@
 /**
  * Hostile files, each read in a cage: a child process that may take 100 MB of address space beyond
  * what it began with, and ten times the CPU of the dearest case (limits/limits.h), and dies if it
- * takes more. A case is a row of a table and becomes a cmocka test named by its id and its words, so
- * that a report says which promise of docs/hostile-inputs.md broke.
+ * takes more. A case is a row of a table and becomes a cmocka test named by its id and its words,
+ * so that a report says which promise of docs/hostile-inputs.md broke.
  *
  * Of a refusal are checked: its class, a piece of its text, that the file is named, that nothing in
  * it could move a terminal's cursor, and that no object is left. Under a sanitizer, which needs
@@ -50,8 +50,8 @@ typedef struct hostile_family {
 } hostile_family;
 
 /**
- * Makes each file, reads it in a cage, and runs the other tests, whose state is the folder if they bring none.
- * Prints the number of cases and the most that one of them took. @return for main.
+ * Makes each file, reads it in a cage, and runs the other tests, whose state is the folder if they
+ * bring none. Prints the number of cases and the most that one of them took. @return for main.
  */
 int hostile_main(const hostile_family *family, const struct CMUnitTest *others, size_t n_others);
 

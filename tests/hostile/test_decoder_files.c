@@ -1,8 +1,9 @@
 /*
  * Hostile checkpoints of GPT-2, BART, Marian and Llama and its kin (ids of docs/hostile-inputs.md):
- * the models of tests/golden/decoder and tests/golden/llama with a tensor that is missing, in excess, of another shape or type, with a
- * config.json that lies, and with a vocabulary that does not match. Each names what is wrong as the
- * file has it, also where ours has it transposed and cut in three.
+ * the models of tests/golden/decoder and tests/golden/llama with a tensor that is missing, in
+ * excess, of another shape or type, with a config.json that lies, and with a vocabulary that does
+ * not match. Each names what is wrong as the file has it, also where ours has it transposed and cut
+ * in three.
  */
 #include "hostile/cage.h"
 
@@ -160,7 +161,7 @@ static const attempt attempts[] = {
       .says = "'model.decoder.embed_positions.weight' has shape [3], config.json asks for" },
 };
 
-/* ---- Making ----------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 /* Not inlined: gcc 12 takes the address of bytes for a pointer that outlives it. */
 __attribute__((noinline)) static char *load_golden(const char *model, const char *name, size_t *n) {
@@ -240,7 +241,7 @@ static char *make_words(const attempt *a, size_t *n_bytes) {
     return words;
 }
 
-/* ---- Opening ---------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 typedef struct made {
     const attempt *attempt;

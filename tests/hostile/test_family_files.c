@@ -220,7 +220,10 @@ static void refuse_token(const qkv_model *model, int32_t id) {
     qkv_ctx_destroy(ctx);
 }
 
-/* More tokens than rows are accepted, with a warning, as fewer are: CF05. A text with one of them is not. */
+/*
+ * More tokens than rows are accepted, with a warning, as fewer are: CF05. A text with one of them
+ * is not.
+ */
 static void test_vocabularies(void **state) {
     (void)state;
     for (int i = 0; i < N_FOLDERS; i++) {

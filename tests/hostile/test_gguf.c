@@ -1,6 +1,6 @@
 /*
- * Hostile containers of GGUF files (ids of docs/hostile-inputs.md), each listed in a cage. Then a small
- * model is cut at every place and opened.
+ * Hostile containers of GGUF files (ids of docs/hostile-inputs.md), each listed in a cage. Then a
+ * small model is cut at every place and opened.
  */
 #include "hostile/gguf_words.h"
 
@@ -8,7 +8,7 @@
 #include "model/gguf/gguf.h"
 #include "qkv/files.h"
 
-/* ---- Containers ------------------------------------------------------------------------------- */
+/* ---- Containers ------------------------------------------------------------------------------ */
 
 /* A tensor of four floats, and where it lies. */
 #define INFO(name, at) " T s:" name " 4:1 8:4 4:0 8:" at
@@ -123,9 +123,12 @@ static qkv_status list(const char *path, qkv_error *error) {
     return status == QKV_OK ? qkv_key_list(path, count_key, &n, error) : status;
 }
 
-/* ---- A model that is cut ------------------------------------------------------------------------ */
+/* ---- A model that is cut --------------------------------------------------------------------- */
 
-/* At every place of its keys and names, and at many of its data: each is refused, and nothing is left. */
+/*
+ * At every place of its keys and names, and at many of its data: each is refused, and nothing is
+ * left.
+ */
 static void every_cut_is_refused(void **state) {
     (void)state;
     char *bytes;

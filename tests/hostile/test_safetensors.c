@@ -179,7 +179,9 @@ static qkv_status read_with(const void *limit, qkv_error *error) {
     return status;
 }
 
-/* 100,000 tensors where so many are asked for. What the limit keeps out of memory is then let in. */
+/*
+ * 100,000 tensors where so many are asked for. What the limit keeps out of memory is then let in.
+ */
 static void test_raised_limit(void **state) {
     (void)state;
     char path[512];

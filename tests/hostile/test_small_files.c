@@ -1,6 +1,7 @@
 /*
- * Hostile small files (ids of docs/hostile-inputs.md): what stands beside the vocabulary of a tokenizer, and
- * what makes a folder one of sentence-transformers. Each row replaces or adds one file of a folder that opens.
+ * Hostile small files (ids of docs/hostile-inputs.md): what stands beside the vocabulary of a
+ * tokenizer, and what makes a folder one of sentence-transformers. Each row replaces or adds one
+ * file of a folder that opens.
  */
 #include "hostile/cage.h"
 
@@ -121,7 +122,7 @@ static const row token_rows[] = {
     { "VO05", "no JSON", MAP, QKV_ERR_FORMAT, "line 1", .text = "{" },
 };
 
-/* ---- Folders of sentence-transformers --------------------------------------------------------- */
+/* ---- Folders of sentence-transformers -------------------------------------------------------- */
 
 #define MODULES  "model/modules.json"
 #define POOLING  "model/1_Pooling/config.json"
@@ -237,7 +238,7 @@ static const row sentence_rows[] = {
       .text = "{\"model_type\": \"SparseEncoder\"}" },
 };
 
-/* ---- The folders ------------------------------------------------------------------------------ */
+/* ---- The folders ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *text;
@@ -303,7 +304,7 @@ static void end(void) {
         rmdir(hostile_path(path, folders[f - 1]));
 }
 
-/* ---- A row ------------------------------------------------------------------------------------ */
+/* ---- A row ----------------------------------------------------------------------------------- */
 
 static void put_listed(FILE *out, const row *r) {
     const int is_added = strcmp(r->file, ADDED) == 0, is_setting = strcmp(r->file, SETTING) == 0;

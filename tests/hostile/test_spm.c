@@ -355,7 +355,9 @@ static void test_target(void **state) {
     unlink(path);
 }
 
-/* 1 MB in every piece that there can be of 'a's, and in none: linear, or the cage's limit ends it. */
+/*
+ * 1 MB in every piece that there can be of 'a's, and in none: linear, or the cage's limit ends it.
+ */
 static qkv_status encode_long(const void *input, qkv_error *error) {
     enum { N_BYTES = 1000000 };
     qkv_tokenizer *tokenizer = NULL;

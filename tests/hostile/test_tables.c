@@ -1,6 +1,6 @@
 /*
- * Hostile tables of keys and values (ids of docs/hostile-inputs.md), each read in a cage. Of a refusal line
- * and column are checked, too.
+ * Hostile tables of keys and values (ids of docs/hostile-inputs.md), each read in a cage. Of a
+ * refusal line and column are checked, too.
  */
 #include "hostile/cage.h"
 

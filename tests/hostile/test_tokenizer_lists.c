@@ -1,6 +1,6 @@
 /*
- * Hostile tokenizer.json: the lists that are read by their bytes, model.vocab and model.merges, and the parts that decoder
- * models have. Each file is opened as that of a folder, in the cage.
+ * Hostile tokenizer.json: the lists that are read by their bytes, model.vocab and model.merges, and
+ * the parts that decoder models have. Each file is opened as that of a folder, in the cage.
  */
 #include "hostile/cage.h"
 

@@ -1,6 +1,7 @@
 /*
- * Hostile tokenizer.json of Unigram (ids VO09 of docs/hostile-inputs.md): the list of pieces, the map of characters, the
- * steps around it. Each file is opened as that of a folder, in the cage, and reads a text of many spaces and marks.
+ * Hostile tokenizer.json of Unigram (ids VO09 of docs/hostile-inputs.md): the list of pieces, the
+ * map of characters, the steps around it. Each file is opened as that of a folder, in the cage, and
+ * reads a text of many spaces and marks.
  */
 #include "hostile/cage.h"
 

@@ -28,8 +28,11 @@
 
 enum { MOST_PROCESSES = 4096, IDLE_SECONDS = 120, NOT_RUN = 126, ENDED_HERE = 124 };
 
-/* Of one processor, and of the looks that found one of ours running, or ready to. A loop that sleeps
- * and looks is below; on a machine with much to do, a test waits for a processor, and is ready. */
+/*
+ * Of one processor, and of the looks that found one of ours running, or ready to. A loop that
+ * sleeps and looks is below; on a machine with much to do, a test waits for a processor, and is
+ * ready.
+ */
 static const double IDLE_SHARE = 0.05;
 
 static const struct timespec LOOK_EVERY = { 0, 250000000 };

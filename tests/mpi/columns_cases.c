@@ -3,7 +3,10 @@
 
 #include "mpi_cases.h"
 
-/* Without explicit masks: of each query and head q, lse, and the weight of the row, if there are any. */
+/*
+ * Without explicit masks: of each query and head q, lse, and the weight of the row, if there are
+ * any.
+ */
 static int64_t columns_bytes(const qkv_attention_desc *d, bool weighs) {
     const int64_t element = d->dtype == QKV_F32 ? 4 : 2;
     const int64_t query = round_up(d->head_dim * element, 4) + (weighs ? 8 : 4);

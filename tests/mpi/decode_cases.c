@@ -38,7 +38,10 @@ void run_decode_pairs(qkvmpi_group *group, uint64_t seed, int every) {
     }
 }
 
-/* By both schemes each rank with splits sends sums once, to one rank or to all. Keys of a split that begins on another rank are sent to it. */
+/*
+ * By both schemes each rank with splits sends sums once, to one rank or to all. Keys of a split
+ * that begins on another rank are sent to it.
+ */
 static int64_t decode_bytes(const qkv_attention_desc *d, const cuts *at, int64_t key_bytes) {
     const int64_t rows = d->n_heads / d->n_kv_heads * d->len_q; /* at most 32 */
     const int64_t sums =

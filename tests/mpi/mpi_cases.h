@@ -1,6 +1,6 @@
 /*
- * What the files of mpi_ranks share. Every rank makes the same cases, and ends them with the others: one
- * that fails must not leave others waiting.
+ * What the files of mpi_ranks share. Every rank makes the same cases, and ends them with the
+ * others: one that fails must not leave others waiting.
  */
 #ifndef QKV_TESTS_MPI_CASES_H
 #define QKV_TESTS_MPI_CASES_H

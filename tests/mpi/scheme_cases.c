@@ -1,6 +1,6 @@
 /*
- * Every scheme of forward: the bytes that it sends are those that it explains, and ulysses has the bits of
- * one process. See mpi_cases.h.
+ * Every scheme of forward: the bytes that it sends are those that it explains, and ulysses has the
+ * bits of one process. See mpi_cases.h.
  */
 #include <math.h>
 #include <stdio.h>

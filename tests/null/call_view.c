@@ -1,4 +1,4 @@
-/* view.h: see nulls.h. */
+/* qkv/picture.h: see nulls.h. */
 #include <stdbool.h>
 
 #include "null/nulls.h"

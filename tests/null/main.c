@@ -1,4 +1,6 @@
-/* See nulls.h. `null list` prints each function with the number of its pointers, for complete.sh. */
+/*
+ * See nulls.h. `null list` prints each function with the number of its pointers, for complete.sh.
+ */
 #include "null/nulls.h"
 
 #include <stdio.h>

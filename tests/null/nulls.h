@@ -1,8 +1,10 @@
 /*
- * NULL for every pointer of every public function, one at a time: it is allowed where the header says so, and refused elsewhere:
- * QKV_ERR_ARGUMENT with a message, or of a function without a status the value of nothing. Never a crash.
+ * NULL for every pointer of every public function, one at a time: it is allowed where the header
+ * says so, and refused elsewhere: QKV_ERR_ARGUMENT with a message, or of a function without a
+ * status the value of nothing. Never a crash.
  *
- * A call makes its function with valid arguments, each pointer through P(index, value). Each attempt is a process of its own.
+ * A call makes its function with valid arguments, each pointer through P(index, value). Each
+ * attempt is a process of its own.
  */
 #ifndef NULL_NULLS_H
 #define NULL_NULLS_H
@@ -12,7 +14,10 @@
 typedef struct null_call {
     const char *function;
     qkv_status (*make)(void); /* of a function without a status: QKV_ERR_ARGUMENT for nothing */
-    /* For each pointer in the order of the header: 'n' may be NULL, 'r' is refused with a message, '-' is refused without one. */
+    /*
+     * For each pointer in the order of the header: 'n' may be NULL, 'r' is refused with a message,
+     * '-' is refused without one.
+     */
     const char *pointers;
 } null_call;
 

@@ -79,7 +79,10 @@ static qkv_status open_half(qkv_error *error) {
     return status;
 }
 
-/* Words of its encoder alone, positions that are no sinusoids, integers beyond 64 bits, and no way to generate. */
+/*
+ * Words of its encoder alone, positions that are no sinusoids, integers beyond 64 bits, and no way
+ * to generate.
+ */
 static qkv_status open_odd(qkv_error *error) {
     char path[256];
     oom_path(path, "odd");

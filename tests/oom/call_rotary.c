@@ -1,7 +1,7 @@
 /*
- * Llama and its kin, and ModernBERT: each family is opened, run with all that a run keeps, asked for
- * words, and goes on with a text whose kept keys are rings. Their graphs have switches of their own:
- * packed matrices, norms of queries and keys, soft caps, windows, two kinds of turns.
+ * Llama and its kin, and ModernBERT: each family is opened, run with all that a run keeps, asked
+ * for words, and goes on with a text whose kept keys are rings. Their graphs have switches of their
+ * own: packed matrices, norms of queries and keys, soft caps, windows, two kinds of turns.
  */
 #include <stdlib.h>
 
@@ -220,14 +220,13 @@ static uint64_t take_effects(void) { return oom_hash(0, log_p, sizeof log_p); }
         name##_only();                                                                             \
         load_run();                                                                                \
     }
-#define EACH(name)                                                                                   \
-    {                                                                                                \
-        "qkv_model_open", #name, name##_only, open_family, take_opened, drop, OOM_IO | OOM_SLOW, 100 \
-    },                                                                                               \
-        { "qkv_model_run", #name, name##_model, run_family, take_run, drop, 0, 0 },                  \
-        { "qkv_model_run", #name " in bf16", name##_half, run_family, take_run, drop, 0, 0 },        \
-        { "qkv_run_unturned", #name, name##_run, turn_back, take_unturned, drop, 0, 0 }, {           \
-        "qkv_model_logits", #name, name##_run, ask_words, take_logits, drop, 0, 0                    \
+enum { IO_SLOW = OOM_IO | OOM_SLOW };
+#define EACH(name)                                                                                 \
+    { "qkv_model_open", #name, name##_only, open_family, take_opened, drop, IO_SLOW, 100 },        \
+        { "qkv_model_run", #name, name##_model, run_family, take_run, drop, 0, 0 },                \
+        { "qkv_model_run", #name " in bf16", name##_half, run_family, take_run, drop, 0, 0 },      \
+        { "qkv_run_unturned", #name, name##_run, turn_back, take_unturned, drop, 0, 0 }, {         \
+        "qkv_model_logits", #name, name##_run, ask_words, take_logits, drop, 0, 0                  \
     }
 #define DECODER(name)                                                                              \
     EACH(name), { "qkv_generate", #name, name##_model, write_greedily, take_text, drop, 0, 0 }

@@ -14,7 +14,9 @@
 #define UNIGRAM_FOLDER QKV_TEST_DATA "/golden/family/xlm_roberta_text"
 #define BPE_FOLDER     QKV_TEST_DATA "/golden/bpe/roberta" /* vocab.json, merges.txt and others */
 
-/* Lists of added tokens, each in a folder of its own: in files of vocab.txt, and in tokenizer.json. */
+/*
+ * Lists of added tokens, each in a folder of its own: in files of vocab.txt, and in tokenizer.json.
+ */
 static const struct {
     const char *name, *content;
 } files_of_lists[] = {

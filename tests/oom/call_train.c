@@ -1,8 +1,8 @@
 /*
  * Training and evaluation, of the smallest kind: two steps on a text and on a grammar, a checkpoint
- * after each, the model saved over another one; other architectures, one of them from a model; and a
- * run that goes on from a checkpoint, or finds that all is done. The checkpoint may stay behind a run that
- * failed; all other files are those of before.
+ * after each, the model saved over another one; other architectures, one of them from a model; and
+ * a run that goes on from a checkpoint, or finds that all is done. The checkpoint may stay behind a
+ * run that failed; all other files are those of before.
  */
 #include <stdio.h>
 #include <stdlib.h>

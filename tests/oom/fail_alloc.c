@@ -25,7 +25,7 @@
  *   pango, harfbuzz, fontconfig, freetype     draw nothing where a glyph should be, or another
  *               font, and report nothing; pango does not ask cairo whether it could, either.
  *   cairo_stroke     of 1.16 goes on with an outline that it had no memory for, past its end.
- *   cairo_fill       of 1.16, of a polygon, goes on with a mask of pixman's that it had no memory for.
+ *   cairo_fill       of 1.16, of a polygon, goes on with a mask of pixman that has no memory.
  *   cairo_surface_finish     leaves a part of a PDF out, and its status says nothing.
  * What else we ask of cairo ourselves fails, and what cairo asks of pixman, libpng and zlib for us.
  */

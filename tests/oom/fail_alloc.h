@@ -25,7 +25,9 @@ void fail_alloc_start(void);
  */
 void fail_alloc_arm(int64_t n, bool from_on);
 
-/* No request fails any more. *n_requests (nullable): how many there were. Returns how many failed. */
+/*
+ * No request fails any more. *n_requests (nullable): how many there were. Returns how many failed.
+ */
 int64_t fail_alloc_disarm(int64_t *n_requests);
 
 /* Prints the calls that led to the first failure, for addr2line. */

@@ -1,6 +1,6 @@
 /*
- * Preloaded: the process is killed before its file operation number QKV_KILL_AT, counted from 0: before it makes, names, flushes or
- * removes a file. Reading is not counted, it changes nothing.
+ * Preloaded: the process is killed before its file operation number QKV_KILL_AT, counted from 0:
+ * before it makes, names, flushes or removes a file. Reading is not counted, it changes nothing.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

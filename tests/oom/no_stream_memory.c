@@ -1,6 +1,6 @@
 /*
- * Preloaded: memory streams of the C library find no memory to grow beyond some 16 kB. No other code
- * lacks any.
+ * Preloaded: memory streams of the C library find no memory to grow beyond some 16 kB. No other
+ * code lacks any.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -120,7 +120,10 @@ static bool disturb(const attempt *a) {
     return n_failed > 0;
 }
 
-/* Caches grow, and pango's threads end when they like: they get ever more time. A leak is there each time. */
+/*
+ * Caches grow, and pango's threads end when they like: they get ever more time. A leak is there
+ * each time.
+ */
 static bool disturb_with_caches(const attempt *a) {
     int64_t lost = 0;
     bool failed = false;

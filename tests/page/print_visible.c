@@ -1,7 +1,7 @@
 /*
- * Random problems with rules of position, as JSON: what a page has of the rules in its manifest, and the keys that
- * the library says each query sees. visible.js compares what the page makes of the rules.
- * print_visible [SEED]
+ * Random problems with rules of position, as JSON: what a page has of the rules in its manifest,
+ * and the keys that the library says each query sees. visible.js compares what the page makes of
+ * the rules. print_visible [SEED]
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Properties of the graph of decoders and pairs on random networks of several kinds:
  *
  *   - a batch gives every sequence the bits of a run of its own, in whatever order it comes;
- *   - losses and gradients have the same bits for any number of threads and every instruction set, in f32
+ *   - losses and gradients have the same bits for any threads and every instruction set, in f32
  *     and in each class of bf16, where they are near those of f32;
  *   - the gradient is the derivative, with dropout and label smoothing, too;
  *   - a causal stack does not see what follows; cross-attention sees its own source only;
@@ -193,7 +193,10 @@ static void compare_gradients(const random_net *exact, const random_net *rounded
             size += (double)exact->arena[i] * (double)exact->arena[i];
             apart += d * d;
         }
-        /* A product is 2^-8 away at most and a third of that mostly; a dozen of them follow each other. */
+        /*
+         * A product is 2^-8 away at most and a third of that mostly; a dozen of them follow each
+         * other.
+         */
         if (!(sqrt(apart) <= 0.04 * sqrt(size) + 0.002 * sqrt(all)))
             fail_msg("seed %llu: %s: floats from %zu: %g, and %g apart", (unsigned long long)seed,
                      name, at, sqrt(size), sqrt(apart));

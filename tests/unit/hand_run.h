@@ -1,6 +1,6 @@
 /*
- * A run made by hand, for tests that include it after cmocka: it defines the functions of model.h that
- * inspection calls, so captures can hold anything.
+ * A run made by hand, for tests that include it after cmocka: it defines the functions of model.h
+ * that inspection calls, so captures can hold anything.
  */
 #ifndef HAND_RUN_H
 #define HAND_RUN_H

@@ -1,6 +1,6 @@
 /*
- * A heat map that nothing may stumble over, for the tests of pictures: labels of every byte, of 3,000
- * letters, empty, NULL and of other scripts, weights that are no weights.
+ * A heat map that nothing may stumble over, for the tests of pictures: labels of every byte, of
+ * 3,000 letters, empty, NULL and of other scripts, weights that are no weights.
  */
 #ifndef QKV_TESTS_ODD_MAP_H
 #define QKV_TESTS_ODD_MAP_H

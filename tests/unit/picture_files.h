@@ -1,4 +1,7 @@
-/* What tests of pictures ask of a file: its bytes, words inside, the same bytes as another, pixels of a colour. */
+/*
+ * What tests of pictures ask of a file: its bytes, words inside, the same bytes as another, pixels
+ * of a colour.
+ */
 #ifndef QKV_TESTS_PICTURE_FILES_H
 #define QKV_TESTS_PICTURE_FILES_H
 

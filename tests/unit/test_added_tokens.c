@@ -1,6 +1,7 @@
 /**
- * Added tokens and the files that name them: who has the last word, ids and ranges of tokens that are
- * normalised, switches, what is refused. Against transformers on random folders: tests/golden/test_added.c.
+ * Added tokens and the files that name them: who has the last word, ids and ranges of tokens that
+ * are normalised, switches, what is refused. Against transformers on random folders:
+ * tests/golden/test_added.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +77,7 @@ static void assert_ids(const folder *f, const char *text, const char *wanted) {
     qkv_tokenizer_free(tokenizer);
 }
 
-/* ---- Lists of vocab.txt's neighbours ---------------------------------------------------------- */
+/* ---- Lists of vocab.txt's neighbours --------------------------------------------------------- */
 
 #define DECODER(entries) "{\"added_tokens_decoder\":{" entries "}}"
 
@@ -127,7 +128,7 @@ static void test_names(void **state) {
     assert_ids(&(folder){ .lines = "[UNK]\n[CLS]\n[SEP]\na\n" }, "a[PAD][MASK]", "3 4 5");
 }
 
-/* ---- Tokens that are normalised --------------------------------------------------------------- */
+/* ---- Tokens that are normalised -------------------------------------------------------------- */
 
 static void assert_range(const qkv_encoding *encoding, int64_t token, int32_t id, int64_t begin,
                          int64_t end) {
@@ -192,7 +193,7 @@ static void test_normalized(void **state) {
     qkv_tokenizer_free(tokenizer);
 }
 
-/* ---- Who has the last word -------------------------------------------------------------------- */
+/* ---- Who has the last word ------------------------------------------------------------------- */
 
 static void test_who_wins(void **state) {
     static const char json[] = "{" PARTS "}";
@@ -233,7 +234,7 @@ static void test_who_wins(void **state) {
                "<x><y>", "1 1 1 10");
 }
 
-/* ---- Switches --------------------------------------------------------------------------------- */
+/* ---- Switches -------------------------------------------------------------------------------- */
 
 static void assert_types(const folder *f, int wanted) {
     qkv_tokenizer *tokenizer = open_folder(f);
@@ -282,7 +283,7 @@ static void test_switches(void **state) {
                (const int32_t[]){ 2, 7, 3, 8, 3 });
 }
 
-/* ---- Refused ---------------------------------------------------------------------------------- */
+/* ---- Refused --------------------------------------------------------------------------------- */
 
 static void test_refused(void **state) {
     const struct {

@@ -1,5 +1,6 @@
 /*
- * qkv_attention, the one call for dense arrays; and descriptors of older headers, which were shorter.
+ * qkv_attention, the one call for dense arrays; and descriptors of older headers, which were
+ * shorter.
  */
 #include <setjmp.h>
 #include <stdarg.h>

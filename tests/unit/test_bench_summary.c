@@ -1,4 +1,7 @@
-/* What `qkv bench` makes of rounds: of an idle machine, and of one with other work. Rounds are made up. */
+/*
+ * What `qkv bench` makes of rounds: of an idle machine, and of one with other work. Rounds are made
+ * up.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +61,10 @@ static void test_disturbed_peaks(void **state) {
     assert_true(r.busy);
 }
 
-/* All peaks of a case disturbed: it gets that of another case of its suite, and so do those before it. */
+/*
+ * All peaks of a case disturbed: it gets that of another case of its suite, and so do those before
+ * it.
+ */
 static void test_peak_of_suite(void **state) {
     struct bench_round rounds[N];
     struct bench_result r[4];

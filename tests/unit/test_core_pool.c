@@ -89,7 +89,9 @@ static void note_order(void *argument, int index) {
     *(*next)++ = index;
 }
 
-/* A thread goes from one end of its range to the other; more threads than ranges there may be, too. */
+/*
+ * A thread goes from one end of its range to the other; more threads than ranges there may be, too.
+ */
 static void ranges_go_from_end_to_end(void **state) {
     (void)state;
     int order[MAX_TASKS], *next = order;

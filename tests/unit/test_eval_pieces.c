@@ -1,6 +1,6 @@
 /*
- * The evaluation of a text in pieces: whoever measures them, the report has the bits of qkv_eval. What
- * is no piece and no answer is refused.
+ * The evaluation of a text in pieces: whoever measures them, the report has the bits of qkv_eval.
+ * What is no piece and no answer is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

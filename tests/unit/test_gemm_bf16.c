@@ -1,8 +1,8 @@
 /*
  * kernels/gemm_bf16.h: both classes against their definition, element by element, on every kernel
- * table and with AMX where the processor has it, by memcmp; and against double within a bound. Factors
- * lie row after row or column after column.
- * Numbers are ordinary, near 2^-126 (where sums are flushed) and not finite.
+ * table and with AMX where the processor has it, by memcmp; and against double within a bound.
+ * Factors lie row after row or column after column. Numbers are ordinary, near 2^-126 (where sums
+ * are flushed) and not finite.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -347,7 +347,9 @@ static void close_to_the_product(void **state) {
     free(half);
 }
 
-/* Each factor halfway between two numbers of bf16: 2^-7 of the product is lost, which is the bound. */
+/*
+ * Each factor halfway between two numbers of bf16: 2^-7 of the product is lost, which is the bound.
+ */
 static void the_bound_is_reached(void **state) {
     (void)state;
     enum { K = 70 };

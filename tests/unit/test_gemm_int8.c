@@ -1,7 +1,7 @@
 /*
- * kernels/gemm_int8.h against its definition, element by element and bit by bit, on every kernel, for one and
- * three threads, with memory for A and without; pieces against the whole; what is not finite, and what is
- * too small; and the definition against a double product of the factors.
+ * kernels/gemm_int8.h against its definition, element by element and bit by bit, on every kernel,
+ * for one and three threads, with memory for A and without; pieces against the whole; what is not
+ * finite, and what is too small; and the definition against a double product of the factors.
  *
  * Usage: unit_gemm_int8 [SEED]
  */
@@ -45,7 +45,7 @@ static float *draw(qkvi_rng *rng, int64_t n, float size) {
     return x;
 }
 
-/* ---- The definition: int8.h -------------------------------------------------------------------- */
+/* ---- The definition: int8.h ------------------------------------------------------------------ */
 
 typedef struct group {
     float scale;
@@ -93,7 +93,7 @@ static void same_float(float got, float wanted, const shape *s, const char *isa)
              (long long)s->m, (long long)s->n, (long long)s->k, isa, (double)got, (double)wanted);
 }
 
-/* ---- Products ---------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 static void twice(int64_t n, const float *x, float *y) {
     for (int64_t i = 0; i < n; i++) y[i] = 2 * x[i];
@@ -127,7 +127,10 @@ static void define(const problem *p) {
         }
 }
 
-/* Three products with the same A: the whole one, one without columns, and that of the first of them. */
+/*
+ * Three products with the same A: the whole one, one without columns, and that of the first of
+ * them.
+ */
 static void beside_each_other(const problem *p, const qkvi_gemm_int8_job *job, qkvi_pool *pool) {
     const shape *const s = &p->s;
     const int64_t n_first = least(s->n, QKVI_INT8_COLUMNS);
@@ -214,7 +217,7 @@ static void odd_values(void **state) {
         }
 }
 
-/* ---- Packing ----------------------------------------------------------------------------------- */
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 static void pieces_make_the_whole(void **state) {
     enum { K = 200, N = 83 };

@@ -1,7 +1,7 @@
 /*
- * Generation without a network: what is refused, how drawing is distributed, where texts end, what is
- * told of them while they are made. The model is a hash function (generate_table.h); its searches
- * against transformers: tests/golden/test_generate.c.
+ * Generation without a network: what is refused, how drawing is distributed, where texts end, what
+ * is told of them while they are made. The model is a hash function (generate_table.h); its
+ * searches against transformers: tests/golden/test_generate.c.
  */
 #include <math.h>
 #include <setjmp.h>

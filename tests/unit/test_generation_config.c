@@ -1,7 +1,7 @@
 /*
- * generation_config.json: what is named because it is not implemented, for which search; what generation
- * takes of it; and that a file that says what cannot be stops nothing but generation. What is
- * read: tests/unit/test_store_decoder.c.
+ * generation_config.json: what is named because it is not implemented, for which search; what
+ * generation takes of it; and that a file that says what cannot be stops nothing but generation.
+ * What is read: tests/unit/test_store_decoder.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

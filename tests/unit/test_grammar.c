@@ -214,7 +214,8 @@ static void check_sets(const char *text, int32_t n_expected) {
 static void test_sets_are_exact(void **state) {
     (void)state;
     /*
-     * 9 subjects x 2 conjunctions x 33 (noun, verb, pronoun), 32 (noun, verb), 9 subjects x 26 (verb, thing)
+     * 9 subjects x 2 conjunctions x 33 (noun, verb, pronoun), 32 (noun, verb), 9 subjects x 26
+     * (verb, thing)
      */
     check_sets(watching, 9 * 2 * 33 + 32 + 9 * 26);
     /* 9 subjects x 10 things, 10 (subject, pronoun) x 10 things, 9 x 10 */

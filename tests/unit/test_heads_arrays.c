@@ -1,6 +1,6 @@
 /**
- * Heads of arrays: weights with a soft cap, sinks and added scores beside their formula in double; numbers
- * from statistics of rows beside those of the arrays; what is refused.
+ * Heads of arrays: weights with a soft cap, sinks and added scores beside their formula in double;
+ * numbers from statistics of rows beside those of the arrays; what is refused.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -140,7 +140,7 @@ static void test_list(void **state) {
     qkv_heads_free(part);
 }
 
-/* ---- Statistics of rows ------------------------------------------------------------------------ */
+/* ---- Statistics of rows ---------------------------------------------------------------------- */
 
 static float lists[9][HEADS * LEN * QKV_HEADS_N_KINDS];
 static int64_t n_queries[HEADS * LEN];
@@ -259,7 +259,7 @@ static void test_odd_rows(void **state) {
     qkv_heads_free(heads);
 }
 
-/* ---- What is refused --------------------------------------------------------------------------- */
+/* ---- What is refused ------------------------------------------------------------------------- */
 
 static void refused(const qkv_heads_arrays *a, qkv_status status, const char *words) {
     qkv_error error;

@@ -1,6 +1,7 @@
 /*
- * Heads of arrays that lie in pieces on ranks, which are threads here: numbers, weights, maps and profiles have
- * the bytes of whole arrays, however the rows are cut; and what is wrong on one rank is the error of all.
+ * Heads of arrays that lie in pieces on ranks, which are threads here: numbers, weights, maps and
+ * profiles have the bytes of whole arrays, however the rows are cut; and what is wrong on one rank
+ * is the error of all.
  */
 #include <pthread.h>
 #include <setjmp.h>

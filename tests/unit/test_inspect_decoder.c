@@ -1,7 +1,8 @@
 /*
- * What inspection says of decoders and of pairs, against sums in double over weights that are computed here
- * anew from the captured q and k: GPT-2, BART and Marian with random weights (tests/golden/decoder), each in
- * three sizes. Keys that a query does not see have no part in anything.
+ * What inspection says of decoders and of pairs, against sums in double over weights that are
+ * computed here anew from the captured q and k: GPT-2, BART and Marian with random weights
+ * (tests/golden/decoder), each in three sizes. Keys that a query does not see have no part in
+ * anything.
  */
 #include <math.h>
 #include <setjmp.h>

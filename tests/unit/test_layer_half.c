@@ -1,8 +1,9 @@
 /*
- * The three products of a linear layer in bf16 (layer/linear.h), each class against a double sum of the
- * same factors rounded to bf16, which is exact to 2^-53: what remains is the rounding of sums of n products
- * in f32, at most (n + 2) 2^-24 of the sum of their sizes (Higham 2002, eq. 3.3; class amx adds fewer in a
- * row). And the same bits on every instruction set, for one to seven threads, without memory for inputs.
+ * The three products of a linear layer in bf16 (layer/linear.h), each class against a double sum of
+ * the same factors rounded to bf16, which is exact to 2^-53: what remains is the rounding of sums
+ * of n products in f32, at most (n + 2) 2^-24 of the sum of their sizes (Higham 2002, eq. 3.3;
+ * class amx adds fewer in a row). And the same bits on every instruction set, for one to seven
+ * threads, without memory for inputs.
  *
  * Usage: unit_layer_half [SEED]
  */

@@ -1,7 +1,7 @@
 /*
- * Row kernels that only Llama and its kin have (RMSNorm, rotation, soft caps), against double within
- * bounds made of the operands, and with the same bits on every instruction set as in scalar code; and
- * the angles of rotary positions against long double.
+ * Row kernels that only Llama and its kin have (RMSNorm, rotation, soft caps), against double
+ * within bounds made of the operands, and with the same bits on every instruction set as in scalar
+ * code; and the angles of rotary positions against long double.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -71,7 +71,7 @@ static void expect_same(const char *what, int isa, const float *x, float *first,
                  (unsigned long long)seed);
 }
 
-/* ---- RMSNorm ----------------------------------------------------------------------------------- */
+/* ---- RMSNorm --------------------------------------------------------------------------------- */
 
 typedef struct norm_case {
     int64_t rows, n;
@@ -164,7 +164,7 @@ static void test_rms(void **state) {
     }
 }
 
-/* ---- Rotation, products, caps ------------------------------------------------------------------ */
+/* ---- Rotation, products, caps ---------------------------------------------------------------- */
 
 static void check_rotation(int64_t rows, int64_t heads, int64_t n, int back, qkvi_rng *rng) {
     static float x[MAX_ROWS * 3 * MAX_N], turns[MAX_ROWS * MAX_N], first[MAX_ROWS * 3 * MAX_N];
@@ -234,7 +234,7 @@ static void test_rows(void **state) {
     }
 }
 
-/* ---- Angles ------------------------------------------------------------------------------------ */
+/* ---- Angles ---------------------------------------------------------------------------------- */
 
 static long double frequency(const qkv_rope *s, int64_t d, int64_t i, int32_t reach) {
     const long double two_pi = 2 * acosl(-1), w = powl((long double)s->theta, -2.0L * i / d);

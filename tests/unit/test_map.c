@@ -261,7 +261,10 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The correlation of q.k and 1 - cos for q c and k / c + shift, near pairs weighted, from the words. */
+/*
+ * The correlation of q.k and 1 - cos for q c and k / c + shift, near pairs weighted, from the
+ * words.
+ */
 static double follows(int n_queries, int n_keys, double scale) {
     static double d[40 * 40], sorted[40 * 40], score[40 * 40];
     double shift[DIM] = { 0 };
@@ -355,7 +358,10 @@ static void turned_inputs_have_the_same_kl(void **state) {
     must(make(&o, N, N));
     memcpy(q, kept[0], sizeof kept[0]);
     memcpy(k, kept[1], sizeof kept[1]);
-    /* sums over channels are rounded otherwise, so runs may end elsewhere: random starts are the same */
+    /*
+     * sums over channels are rounded otherwise, so runs may end elsewhere: random starts are the
+     * same
+     */
     assert_true(fabs(report.kl - kl) < 0.05 * kl);
     assert_true(fabs(report.trust - trust) < 0.1 && fabs(report.recall - recall) < 0.3);
 }

@@ -1,7 +1,8 @@
 /*
- * Maps of many points: the nearest and their affinities against a search by hand, the tree's own rules,
- * forces by groups against those over all pairs, places that are equal, in a line, far or no numbers,
- * and whole maps: the same bits for any number of threads and instruction set, limits, cancelling.
+ * Maps of many points: the nearest and their affinities against a search by hand, the tree's own
+ * rules, forces by groups against those over all pairs, places that are equal, in a line, far or no
+ * numbers, and whole maps: the same bits for any number of threads and instruction set, limits,
+ * cancelling.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -275,7 +276,10 @@ static void by_tree(const qkvi_kernels *kernels, int64_t n, double theta, double
     qkvi_tsne_forest_free(&forest);
 }
 
-/* How far forces are from those over pairs: the largest, as a part of the largest; of sum_w, of each. */
+/*
+ * How far forces are from those over pairs: the largest, as a part of the largest; of sum_w, of
+ * each.
+ */
 static double off(int64_t n, double (*got)[3], double (*wanted)[3], double *of_w) {
     double largest = 1e-300, apart = 0;
     *of_w = 0;

@@ -1,8 +1,8 @@
 /*
- * Multi-head attention in bf16 (model/layer/block.h), each class: q, k and v are those of the linear
- * layers rounded to bf16, word by word; o is that of a textbook in double on them, but for weights
- * rounded by 2^-8 of themselves and sums in f32; and all has the same bits on every instruction set
- * and for one to three threads.
+ * Multi-head attention in bf16 (model/layer/block.h), each class: q, k and v are those of the
+ * linear layers rounded to bf16, word by word; o is that of a textbook in double on them, but for
+ * weights rounded by 2^-8 of themselves and sums in f32; and all has the same bits on every
+ * instruction set and for one to three threads.
  *
  * Usage: unit_mha_half [SEED]
  */
@@ -64,10 +64,11 @@ static qkvi_linear make_linear(qkvi_rng *rng, int64_t n, qkv_class class) {
     return layer;
 }
 
-static qkvi_groups make_groups(const shape *s, qkvi_group list[N_GROUPS]) {
+static qkvi_groups make_groups(const shape *s, qkvi_sequence_group list[N_GROUPS]) {
     qkvi_groups groups = { .list = list, .change = { .causal = s->causal } };
     for (int g = 0; g < N_GROUPS && s->n[g] > 0; g++) {
-        list[g] = (qkvi_group){ groups.n_rows, s->n[g], s->len[g], groups.n_rows, s->len[g] };
+        list[g] =
+            (qkvi_sequence_group){ groups.n_rows, s->n[g], s->len[g], groups.n_rows, s->len[g] };
         groups.n_rows += s->n[g] * s->len[g];
         groups.n_groups++;
     }
@@ -130,7 +131,7 @@ static void check_rounding(qkv_ctx *ctx, const qkvi_mha *layer, int64_t n_rows) 
 static void check(const shape *s, qkv_class class, qkvi_rng *rng) {
     static uint16_t first_halves[3][MOST];
     static float first_o[MOST], first_lse[MOST];
-    qkvi_group list[N_GROUPS];
+    qkvi_sequence_group list[N_GROUPS];
     const int64_t hidden = s->n_heads * s->head_dim;
     const qkvi_mha layer = { .n_heads = s->n_heads,
                              .n_kv_heads = s->n_heads,

@@ -1,7 +1,7 @@
 /*
- * One model shared by many threads, each with a context of its own: tokenizing, running, embedding and
- * predicting at the same time give every thread the bits that it gets alone. Under ThreadSanitizer this
- * is also the test that an open model is only read.
+ * One model shared by many threads, each with a context of its own: tokenizing, running, embedding
+ * and predicting at the same time give every thread the bits that it gets alone. Under
+ * ThreadSanitizer this is also the test that an open model is only read.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /*
- * Models whose weights are bf16 or int8: each class has the same bits on every instruction set (with AMX or
- * without, that is), on any number of threads and in any batch, and is about as far from f32 as
- * rounding to 8 bits takes it; how a model is opened so.
+ * Models whose weights are bf16 or int8: each class has the same bits on every instruction set
+ * (with AMX or without, that is), on any number of threads and in any batch, and is about as far
+ * from f32 as rounding to 8 bits takes it; how a model is opened so.
  */
 #include <math.h>
 #include <setjmp.h>

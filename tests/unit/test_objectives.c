@@ -111,7 +111,9 @@ static void expect_text(const fixture *f, const int32_t *ids, int64_t n, const c
 
 /* ---- Language models ------------------------------------------------------------------------- */
 
-/* Line 0 fits: it ends with the end as target. Line 2 does not: its last target is its next token. */
+/*
+ * Line 0 fits: it ends with the end as target. Line 2 does not: its last target is its next token.
+ */
 static void test_lm_of_text(void **state) {
     (void)state;
     fixture f;

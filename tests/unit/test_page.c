@@ -1,8 +1,9 @@
 /**
- * The page as a file: parts that have vectors of their own (SHA-256, base64, base 85, JSON), and what a reader of
- * the file finds: the numbers that were given, bit by bit where they are f32; tokens that hold anything; a
- * policy that names exactly the script and the style that are there; nothing that asks the network. What
- * the page does with it is tested in a browser: tests/page/browser.py.
+ * The page as a file: parts that have vectors of their own (SHA-256, base64, base 85, JSON), and
+ * what a reader of the file finds: the numbers that were given, bit by bit where they are f32;
+ * tokens that hold anything; a policy that names exactly the script and the style that are there;
+ * nothing that asks the network. What the page does with it is tested in a browser:
+ * tests/page/browser.py.
  */
 #include <float.h>
 #include <math.h>
@@ -509,7 +510,10 @@ static void test_thumbnail(void **state) {
     }
 }
 
-/* Causal: j <= i. A window of 3 before, open behind: i - 3 <= j. Closed by hand, not by page/mask.h. */
+/*
+ * Causal: j <= i. A window of 3 before, open behind: i - 3 <= j. Closed by hand, not by
+ * page/mask.h.
+ */
 static void test_mask(void **state) {
     (void)state;
     const qkv_page page = make_page(20, 4, 1, 1, QKV_SET_CAUSAL | QKV_SET_WINDOW);

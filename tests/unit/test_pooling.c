@@ -1,6 +1,7 @@
 /*
- * modules.json and what it names: every pooling in both spellings, layers with weights, lengths, prompts,
- * what is absent, what is refused and in which words. Folders come from anywhere, so a path that leaves the folder is no path.
+ * modules.json and what it names: every pooling in both spellings, layers with weights, lengths,
+ * prompts, what is absent, what is refused and in which words. Folders come from anywhere, so a
+ * path that leaves the folder is no path.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,7 +144,7 @@ static void test_length(void **state) {
     tokenizer_len = 200;
 }
 
-/* ---- Prompts ---------------------------------------------------------------------------------- */
+/* ---- Prompts --------------------------------------------------------------------------------- */
 
 static void test_prompts(void **state) {
     qkv_model_info info;
@@ -166,7 +167,7 @@ static void test_prompts(void **state) {
     put("config_sentence_transformers.json", NULL);
 }
 
-/* ---- Layers ----------------------------------------------------------------------------------- */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 static void put_weights(const char *name, int n, qkvi_stored_out *tensors) {
     char path[200];

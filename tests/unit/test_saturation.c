@@ -1,6 +1,6 @@
 /*
- * Saturation of softmax: what is measured is what a textbook computes from the same random numbers, whose
- * moments are those of normal ones; and the measure itself on limits that are known.
+ * Saturation of softmax: what is measured is what a textbook computes from the same random numbers,
+ * whose moments are those of normal ones; and the measure itself on limits that are known.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -117,7 +117,10 @@ static void test_one_key(void **state) {
     assert_true(rows[0].largest == 1 && rows[0].entropy == 0 && rows[0].gradient == 0);
 }
 
-/* The variance of q.k is d, and the gradient goes to 0 as it grows; divided by sqrt(d) neither does. */
+/*
+ * The variance of q.k is d, and the gradient goes to 0 as it grows; divided by sqrt(d) neither
+ * does.
+ */
 static void test_growth(void **state) {
     (void)state;
     double before = 1;

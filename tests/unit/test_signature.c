@@ -1,5 +1,6 @@
 /**
- * Signatures of heads on weights made by hand (hand_run.h), against sums over those weights in double.
+ * Signatures of heads on weights made by hand (hand_run.h), against sums over those weights in
+ * double.
  */
 #include <setjmp.h>
 #include <stdarg.h>

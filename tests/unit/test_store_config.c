@@ -209,9 +209,10 @@ static void test_general_names_of_sizes(void **state) {
 
 static void test_unknown_types(void **state) {
     (void)state;
-#define LOADS                                                                                                            \
-    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "                               \
-    "\"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", " \
+#define LOADS                                                                                      \
+    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "         \
+    "\"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", \"mistral\", "                        \
+    "\"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "                                                \
     "\"gemma3_text\", \"smollm3\", \"olmo2\", \"phi3\" and \"modernbert\""
     expect_refusal("{\"model_type\":\"mbart\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'mbart' " LOADS "; the nearest is \"bart\"");

@@ -20,7 +20,7 @@
 #include "model/weights/resolver.h"
 #include "param_values.h"
 
-/* ---- config.json ------------------------------------------------------------------------------ */
+/* ---- config.json ----------------------------------------------------------------------------- */
 
 static qkv_model_info read_config(const char *text) {
     qkv_model_info info;
@@ -217,7 +217,7 @@ static void test_refused_configs(void **state) {
     }
 }
 
-/* ---- generation_config.json ------------------------------------------------------------------- */
+/* ---- generation_config.json ------------------------------------------------------------------ */
 
 /* Of a decoder with 40 tokens that ends with 2 and starts with 3. */
 static qkv_status parse_generation(const char *text, qkvi_generation_config *config,
@@ -318,7 +318,10 @@ static void test_generation_without_bounds(void **state) {
     assert_int_equal(c.forced_first, 5);
 }
 
-/* Without decoder_start_token_id the file's bos_token_id; a config.json that lacks it has its type's. */
+/*
+ * Without decoder_start_token_id the file's bos_token_id; a config.json that lacks it has its
+ * type's.
+ */
 static void test_start_of_generation(void **state) {
     static const struct {
         const char *text;
@@ -396,7 +399,7 @@ static void test_refused_generation(void **state) {
     }
 }
 
-/* ---- Parameters ------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 /* A value of the file for row i and column c of a parameter, by the definition of qkvi_param. */
 static float stored_value(const qkvi_param *row, const float *stored, int64_t i, int64_t c) {

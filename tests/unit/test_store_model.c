@@ -90,7 +90,10 @@ static void add_copy(checkpoint *c, const char *name, const char *of, float sign
     c->tensors[c->n++].data = values;
 }
 
-/* Opens the checkpoint with config.json, which may have a field more, and vocab.txt of a golden folder. */
+/*
+ * Opens the checkpoint with config.json, which may have a field more, and vocab.txt of a golden
+ * folder.
+ */
 static qkv_status open_with_field(checkpoint *c, const char *field, const char *golden,
                                   const char *folder, qkv_model **model, qkv_error *error) {
     char path[512], config[2000], *old, *vocab, *weights;
@@ -211,7 +214,10 @@ static int is_row(const qkv_model *model, const char *name) {
     return qkvi_params_find(&model->params, name) != NULL;
 }
 
-/* Copies of what would be tied: equal ones take no room, others are parameters. What they mean: golden_untied. */
+/*
+ * Copies of what would be tied: equal ones take no room, others are parameters. What they mean:
+ * golden_untied.
+ */
 static void test_stored_copies(void **state) {
     static const char words[] = "bert.embeddings.word_embeddings.weight",
                       head[] = "cls.predictions.decoder.weight", bias[] = "cls.predictions.bias",
@@ -282,7 +288,9 @@ static void test_untied_without_head(void **state) {
     drop(c);
 }
 
-/* Positions that config.json says are sinusoids, and that the file has otherwise, are parameters. */
+/*
+ * Positions that config.json says are sinusoids, and that the file has otherwise, are parameters.
+ */
 static void test_stored_positions(void **state) {
     static const char name[] = "bert.embeddings.position_embeddings.weight",
                       sines[] = "\"sinusoidal_positions\":true,";

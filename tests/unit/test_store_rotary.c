@@ -1,7 +1,7 @@
 /*
- * config.json of Llama and its kin and of ModernBERT: what absent fields mean (the configurations of
- * transformers 5.24), the spellings of transformers 4 and 5, and every field that would be computed
- * otherwise, which is refused by its name.
+ * config.json of Llama and its kin and of ModernBERT: what absent fields mean (the configurations
+ * of transformers 5.24), the spellings of transformers 4 and 5, and every field that would be
+ * computed otherwise, which is refused by its name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void read_config(const char *text, qkv_model_info *info) {
     "\"num_hidden_layers\":6,\"num_attention_heads\":6,\"vocab_size\":97,"                         \
     "\"max_position_embeddings\":64" more "}"
 
-/* ---- Absent fields ----------------------------------------------------------------------------- */
+/* ---- Absent fields --------------------------------------------------------------------------- */
 
 static void test_absent_fields(void **state) {
     (void)state;
@@ -75,7 +75,7 @@ static void test_absent_fields(void **state) {
     }
 }
 
-/* ---- Layers ------------------------------------------------------------------------------------ */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 /* S: slides, N: no positions, B: both, -: neither. */
 static void expect_layers(const char *text, const char *kinds) {
@@ -134,7 +134,7 @@ static void test_layers(void **state) {
     assert_int_equal(info.window_right, 0);
 }
 
-/* ---- Positions --------------------------------------------------------------------------------- */
+/* ---- Positions ------------------------------------------------------------------------------- */
 
 static void test_positions(void **state) {
     (void)state;
@@ -219,7 +219,7 @@ static void test_positions_of_two_kinds(void **state) {
     assert_int_equal(info.rope[0].truncates, 0);
 }
 
-/* ---- Others ------------------------------------------------------------------------------------ */
+/* ---- Others ---------------------------------------------------------------------------------- */
 
 static void test_scores_and_biases(void **state) {
     (void)state;

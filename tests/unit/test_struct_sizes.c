@@ -1,7 +1,8 @@
 /*
- * Callers with older and newer headers: every struct and every element that a function of the model library
- * fills has also another size. An older one gets what it has room for, a newer one zeros behind it, and
- * bytes beyond either stay as they are. Structs of options are tested beside what they decide.
+ * Callers with older and newer headers: every struct and every element that a function of the model
+ * library fills has also another size. An older one gets what it has room for, a newer one zeros
+ * behind it, and bytes beyond either stay as they are. Structs of options are tested beside what
+ * they decide.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -270,7 +271,7 @@ static void elements(void **state) {
     }
 }
 
-/* ---- Structs that are read --------------------------------------------------------------------- */
+/* ---- Structs that are read ------------------------------------------------------------------- */
 
 /* An older profile ends before by_offset: whatever lies there is not written to. */
 static void an_older_profile(void **state) {

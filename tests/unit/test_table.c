@@ -1,4 +1,6 @@
-/* Tables of keys and values: what is accepted is read right, whatever separator, quotes and locale. */
+/*
+ * Tables of keys and values: what is accepted is read right, whatever separator, quotes and locale.
+ */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>

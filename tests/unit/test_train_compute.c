@@ -1,8 +1,8 @@
 /*
- * Training that computes in bf16: in each class a run of any architecture has the same bits on every
- * instruction set and number of threads, stopped at each step or not; it stays near the run in f32, from
- * which it differs; `bf16` is one of the two classes; a checkpoint of one class is refused by the others,
- * by name.
+ * Training that computes in bf16: in each class a run of any architecture has the same bits on
+ * every instruction set and number of threads, stopped at each step or not; it stays near the run
+ * in f32, from which it differs; `bf16` is one of the two classes; a checkpoint of one class is
+ * refused by the others, by name.
  *
  * Usage: unit_train_compute [SEED]
  */
@@ -98,8 +98,8 @@ static void learn(int compute, double to[64]) {
 }
 
 /*
- * The mean losses of 40 steps each. Gradients that are some 1 % apart, not always to the same side, lead to
- * losses that are less than 5 % and 0.05 apart while they fall to a third.
+ * The mean losses of 40 steps each. Gradients that are some 1 % apart, not always to the same side,
+ * lead to losses that are less than 5 % and 0.05 apart while they fall to a third.
  */
 static void test_learns_as_in_f32(void **state) {
     (void)state;

@@ -211,7 +211,10 @@ static void expect_cut(const qkv_tokenizer *tokenizer, const char *a, const char
     qkv_encoding_free(encoding);
 }
 
-/* What PyPI tokenizers leaves of texts of a and b tokens: alike lengths, the longer one of them, or the second, with one more. */
+/*
+ * What PyPI tokenizers leaves of texts of a and b tokens: alike lengths, the longer one of them, or
+ * the second, with one more.
+ */
 static void cut_pair(int64_t room, size_t *a, size_t *b) {
     size_t *const lesser = *a > *b ? b : a, *const greater = *a > *b ? a : b;
     if ((int64_t)(*a + *b) <= room) return;

@@ -1,6 +1,7 @@
 /*
- * A training run that ranks share, as threads of one process: the bytes of one process for any number of
- * ranks and threads, stopped and resumed on other numbers of ranks; and what fails on one rank fails on all.
+ * A training run that ranks share, as threads of one process: the bytes of one process for any
+ * number of ranks and threads, stopped and resumed on other numbers of ranks; and what fails on one
+ * rank fails on all.
  */
 #include <pthread.h>
 #include <setjmp.h>

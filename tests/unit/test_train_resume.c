@@ -1,8 +1,8 @@
 /*
  * Training that is stopped and resumed is the run that was never stopped: same weights, same log,
- * bit for bit, wherever it was stopped and by what (a report, the flag, SIGKILL), with other threads
- * and instruction sets each time. And a checkpoint that is not one of this run, whole and sound, is
- * refused.
+ * bit for bit, wherever it was stopped and by what (a report, the flag, SIGKILL), with other
+ * threads and instruction sets each time. And a checkpoint that is not one of this run, whole and
+ * sound, is refused.
  *
  * Usage: unit_train_resume [SEED]
  */
@@ -302,7 +302,10 @@ static void unlink_out(const char *name) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* A run that is finished is finished when it is resumed: with no step, and nothing else in the folder. */
+/*
+ * A run that is finished is finished when it is resumed: with no step, and nothing else in the
+ * folder.
+ */
 static void test_finished(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
@@ -357,7 +360,9 @@ static int raise_rate(void *user, const qkv_train_report *report) {
     return report->step >= 3;
 }
 
-/* A run that fails, or is stopped, leaves what an older one left: the model, its log, its record. */
+/*
+ * A run that fails, or is stopped, leaves what an older one left: the model, its log, its record.
+ */
 static void test_failed_run_leaves_all(void **state) {
     (void)state;
     static const char *const names[] = { "model.safetensors", "train_log.tsv", "train_run.txt",

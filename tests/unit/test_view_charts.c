@@ -1,6 +1,7 @@
 /**
- * Charts: round ticks, colours that colour-blind readers can tell apart, bars as high as their numbers, gaps, the
- * table, what is said and what is refused; and the profile of a head against its definition.
+ * Charts: round ticks, colours that colour-blind readers can tell apart, bars as high as their
+ * numbers, gaps, the table, what is said and what is refused; and the profile of a head against its
+ * definition.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -55,16 +56,16 @@ static void number_is(const qkvi_axis *axis, double value, const char *wanted) {
 
 static void axes(void **state) {
     (void)state;
-    const qkvi_axis linear = qkvi_axis_linear((qkvi_range){ 0.03, 1.13 }, 6);
+    const qkvi_axis linear = qkvi_axis_linear((qkvi_axis_range){ 0.03, 1.13 }, 6);
     ticks_are(&linear, 7, (double[]){ 0, 0.2, 0.4, 0.6, 0.8, 1, 1.2 });
     number_is(&linear, 0.2, "0.2");
     const qkvi_axis exact = qkvi_axis_exact(-0.5, 2.5, 1, 8);
     ticks_are(&exact, 3, (double[]){ 0, 1, 2 });
     assert_true(qkvi_axis_place(&exact, -0.5) == 0 && qkvi_axis_place(&exact, 2.5) == 1);
-    const qkvi_axis few = qkvi_axis_log((qkvi_range){ 0.03, 0.8 });
+    const qkvi_axis few = qkvi_axis_log((qkvi_axis_range){ 0.03, 0.8 });
     ticks_are(&few, 7, (double[]){ 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1 });
     number_is(&few, 0.05, "0.05");
-    const qkvi_axis many = qkvi_axis_log((qkvi_range){ 3e-9, 5e4 });
+    const qkvi_axis many = qkvi_axis_log((qkvi_axis_range){ 3e-9, 5e4 });
     assert_true(many.n_ticks == 15 && many.low == 1e-9 && fabs(many.high - 1e5) < 1e-6);
     assert_true(many.ticks[0].labelled && !many.ticks[1].labelled && many.ticks[2].labelled);
     number_is(&many, 1e-9, "10⁻⁹");
@@ -76,7 +77,7 @@ static void axes(void **state) {
     /* no values, one value, values of every size */
     static const double sizes[] = { 0, 1e-300, 1e-9, 1, 7e13, -4 };
     for (int i = 0; i < 6; i++) {
-        qkvi_range range = QKVI_RANGE_NONE;
+        qkvi_axis_range range = QKVI_RANGE_NONE;
         qkvi_range_add(&range, NAN);
         qkvi_range_add(&range, 1e300);
         assert_true(range.low > range.high);
@@ -96,7 +97,10 @@ static double linear(uint8_t channel) {
     return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
 }
 
-/* CIE Lab (D65) of a colour as seen with all three cones, or without one of them (Machado et al. 2009). */
+/*
+ * CIE Lab (D65) of a colour as seen with all three cones, or without one of them (Machado et al.
+ * 2009).
+ */
 static void lab_of(qkvi_rgb color, int without, double lab[3]) {
     static const double seen[4][9] = {
         { 1, 0, 0, 0, 1, 0, 0, 0, 1 },
@@ -212,7 +216,10 @@ static void gaps(void **state) {
     if (!(fabs(part - 0.5) < 0.02)) fail_msg("%.4f of the pixels", part);
 }
 
-/* Points that share pixels: their mean is a line, and a band reaches from the smallest to the largest. */
+/*
+ * Points that share pixels: their mean is a line, and a band reaches from the smallest to the
+ * largest.
+ */
 static void dense_lines(void **state) {
     (void)state;
     static double y[7680];
@@ -418,7 +425,10 @@ static void head_charts(void **state) {
     refused(qkv_view_offsets_write(&profile, SVG, &error), QKV_ERR_SHAPE, "n_keys = 0");
 }
 
-/* Panels and series as a newer header has them, and series as an older one had them, without a style. */
+/*
+ * Panels and series as a newer header has them, and series as an older one had them, without a
+ * style.
+ */
 static void elements_of_other_sizes(void **state) {
     (void)state;
     const double y[4] = { 1, 2, 4, 3 };

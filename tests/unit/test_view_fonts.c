@@ -1,6 +1,6 @@
 /*
- * The tests draw with fonts of their own (cmake/test_fonts.cmake), whatever the system has: those of
- * DejaVu, and no other. Run by ctest, which sets the environment.
+ * The tests draw with fonts of their own (cmake/test_fonts.cmake), whatever the system has: those
+ * of DejaVu, and no other. Run by ctest, which sets the environment.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -26,7 +26,9 @@ static int off(uint8_t channel, uint32_t color, int shift) {
     return abs((int)channel - (int)(color >> shift & 255));
 }
 
-/* Some of the 256 colours that matplotlib 3 has, as it rounds them; between the places kept here. */
+/*
+ * Some of the 256 colours that matplotlib 3 has, as it rounds them; between the places kept here.
+ */
 static void test_published(void **state) {
     (void)state;
     static const struct {

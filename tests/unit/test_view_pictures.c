@@ -127,7 +127,9 @@ static void test_cells(void **state) {
     }
 }
 
-/* Keys that are hidden: no cell, whatever their weight, in a map and in a grid that is not square. */
+/*
+ * Keys that are hidden: no cell, whatever their weight, in a map and in a grid that is not square.
+ */
 static void test_hidden(void **state) {
     (void)state;
     enum { ROWS = 30, COLS = 40, SIDE = 26 };

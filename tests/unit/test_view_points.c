@@ -1,6 +1,6 @@
 /**
- * Maps of points: labels keep off each other, off points and off lines; what has no room is counted;
- * marks have the place and the colour of their points; hostile maps are refused by name.
+ * Maps of points: labels keep off each other, off points and off lines; what has no room is
+ * counted; marks have the place and the colour of their points; hostile maps are refused by name.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /*
  * Class amx: sums of products of bf16, 32 at a step, as the instruction TDPBF16PS defines them:
  *
- *     even = fma(a even, b even, even), odd = fma(a odd, b odd, odd)      from +0, 16 pairs in order
+ *     even = fma(a even, b even, even), odd = fma(a odd, b odd, odd)  from +0, 16 pairs in order
  *     c = c + (even + odd)
  *
  * Each sum is rounded once to nearest even; a subnormal a, b or c counts as a zero of its sign, and

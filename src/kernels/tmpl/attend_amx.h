@@ -1,6 +1,6 @@
 /*
- * Attention, forward, in class amx: 16 rows at a time, so scores are finished where they are stored,
- * not in registers. Without the instruction, tile by tile.
+ * Attention, forward, in class amx: 16 rows at a time, so scores are finished where they are
+ * stored, not in registers. Without the instruction, tile by tile.
  */
 #ifndef QKVI_TMPL_ATTEND_AMX_H
 #define QKVI_TMPL_ATTEND_AMX_H
@@ -75,8 +75,8 @@ static vf amx_selected(uint32_t take, const float *p, const uint32_t *v, vf c) {
 }
 
 /*
- * The step at which qkvi_amx_values announces its n lines, 0 for none. Of a stretch with fewer, they are
- * announced here.
+ * The step at which qkvi_amx_values announces its n lines, 0 for none. Of a stretch with fewer,
+ * they are announced here.
  */
 static int64_t amx_announce(qkvi_ahead *ahead, int64_t n) {
     qkvi_ahead_turn(ahead);

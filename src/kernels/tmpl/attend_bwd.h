@@ -2,11 +2,11 @@
  * Attention, backward: the block kernel. kernels/attend_bwd.h has the layout, docs/numerics.md the
  * order.
  *
- * Forward lines, per query i and visible key j:      s = <q_i, k_j> scale,  s = cap tanh(s / cap),
- * s += mask
- *                                                    p = exp(s - lse_i),    o_i += p v_j
- * Backward:                  dv_j += p do_i          dp = <do_i, v_j>       ds = p (dp - delta_i) t
- *                            dq_i += ds k_j scale    dk_j += ds q_i scale         t = 1 - tanh(s / cap)^2
+ * Forward lines, per query i and visible key j:
+ *     s = <q_i, k_j> scale,  s = cap tanh(s / cap),  s += mask,  p = exp(s - lse_i),  o_i += p v_j
+ * Backward:
+ *     dp = <do_i, v_j>   ds = p (dp - delta_i) t   t = 1 - tanh(s / cap)^2
+ *     dv_j += p do_i     dq_i += ds k_j scale      dk_j += ds q_i scale
  *
  * With dropout:              dv_j += w do_i           w = keep p / (1 - dropout)
  *                            ds = p (keep dp / (1 - dropout) - delta_i) t

@@ -1,4 +1,6 @@
-/* Attention, backward: which queries, or keys, of a block take part in a chain, by the block mask. */
+/*
+ * Attention, backward: which queries, or keys, of a block take part in a chain, by the block mask.
+ */
 #ifndef QKVI_TMPL_ATTEND_BWD_RUNS_H
 #define QKVI_TMPL_ATTEND_BWD_RUNS_H
 

@@ -228,8 +228,8 @@ V_INLINE void bwd_weights(const bool dp, const bwd_block *a, int64_t from, int64
 /* ---- Class dp: rounded ----------------------------------------------------------------------- */
 
 /*
- * P and dS of rows [from, to), from even, and the panel from key j on: pairs, and rows of dS. Beyond the
- * last key p may be anything, so that dS is made 0 there: it may be half of a pair.
+ * P and dS of rows [from, to), from even, and the panel from key j on: pairs, and rows of dS.
+ * Beyond the last key p may be anything, so that dS is made 0 there: it may be half of a pair.
  */
 static void bwd_round(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
     const uint32_t there = mask_range(0, a->n_keys - j);

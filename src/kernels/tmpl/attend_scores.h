@@ -174,8 +174,9 @@ static void attend_tell(const attend *a, attend_panel *x, int i) {
 }
 
 /*
- * What the caller wants to be announced, where the products of values have so many steps: two vectors
- * are multiplied by all rows of a tile from a line to the next, or the product would wait for lines.
+ * What the caller wants to be announced, where the products of values have so many steps: two
+ * vectors are multiplied by all rows of a tile from a line to the next, or the product would wait
+ * for lines.
  */
 static void attend_spread_fetch(qkvi_attend_scratch *w, int64_t steps) {
     int64_t lines = 0;
@@ -194,8 +195,8 @@ V_INLINE qkvi_ahead *attend_fetch(qkvi_attend_scratch *w) {
 }
 
 /*
- * The key panels of the block after the one from key0 on, if it is known that they will be read, and
- * so are packed: of those that an explicit mask or a block mask may hide it is not.
+ * The key panels of the block after the one from key0 on, if it is known that they will be read,
+ * and so are packed: of those that an explicit mask or a block mask may hide it is not.
  */
 V_INLINE qkvi_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end) {
     const int64_t next = key0 + QKVI_KEY_BLOCK;

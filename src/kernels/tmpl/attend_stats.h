@@ -3,7 +3,8 @@
  * in L1. docs/numerics.md, Statistics, has the order; include/qkv/stats.h what the sums mean.
  *
  * Weights and their sums are computed as attend_exp.h does, so o and lse have the bits of a call
- * without statistics. Of 16 rows first what is of scores, then weights in their place, then the rest.
+ * without statistics. Of 16 rows first what is of scores, then weights in their place, then the
+ * rest.
  */
 #ifndef QKVI_TMPL_ATTEND_STATS_H
 #define QKVI_TMPL_ATTEND_STATS_H
@@ -22,7 +23,10 @@ V_INLINE bool stats_wants_scores(const attend_stats *t) {
     return t->logit_mean || t->logit_variance || t->logit_largest || t->n_seen;
 }
 
-/* Sums of 16 lanes: how many scores above -inf, their distance from the origin, its square; max |s|. */
+/*
+ * Sums of 16 lanes: how many scores above -inf, their distance from the origin, its square; max
+ * |s|.
+ */
 typedef struct stats_moments {
     vf n, sum, squares, most;
 } stats_moments;
@@ -71,8 +75,8 @@ V_INLINE stats_far stats_wants_far(const attend_stats *t) {
 }
 
 /*
- * Distances d = b + |j - c| with c the block's key that is nearest to the query, b how far that is: no
- * terms of different signs. Returns |0 - c|, |1 - c| ...
+ * Distances d = b + |j - c| with c the block's key that is nearest to the query, b how far that is:
+ * no terms of different signs. Returns |0 - c|, |1 - c| ...
  */
 V_INLINE const float *stats_apart(const attend_stats *t, int i) {
     qkvi_stats_scratch *w = t->own.scratch;

@@ -1,10 +1,10 @@
 /*
- * Attention, forward, with statistics of the weights: before the first block of keys, and from sums to
- * results after the last (docs/numerics.md, Statistics).
+ * Attention, forward, with statistics of the weights: before the first block of keys, and from sums
+ * to results after the last (docs/numerics.md, Statistics).
  *
- * Entropy, effective keys and distances are of the weights that keys have, whatever a sink has: with
- * L = sum of p, H = (log2 L - sum(p x) / L) ln 2. Masses and greatest weights are those of o, divided
- * by the sum with the sink.
+ * Entropy, effective keys and distances are of the weights that keys have, whatever a sink has:
+ * with L = sum of p, H = (log2 L - sum(p x) / L) ln 2. Masses and greatest weights are those of o,
+ * divided by the sum with the sink.
  */
 #ifndef QKVI_TMPL_ATTEND_STATS_END_H
 #define QKVI_TMPL_ATTEND_STATS_END_H
@@ -152,9 +152,10 @@ static void stats_put_top(const attend *a, int i, bool nan, float shift, float s
 }
 
 /*
- * 16 rows from g on, of which attend_finish knows reference and sum with the sink, the factor by which
- * the sink lowered what was summed before, and lse. By address: at the end of a function that takes
- * vectors gcc leaves upper halves of registers in use, and takes them for clean after a call of it.
+ * 16 rows from g on, of which attend_finish knows reference and sum with the sink, the factor by
+ * which the sink lowered what was summed before, and lse. By address: at the end of a function that
+ * takes vectors gcc leaves upper halves of registers in use, and takes them for clean after a call
+ * of it.
  */
 static void attend_stats_end(const attend *a, int g, const vf known[3], const float *lse) {
     qkvi_attend_stats *t = a->stats;

@@ -1,4 +1,7 @@
-/* Attention, forward: step 7, the sums of values O = O alpha + P V of a block of keys. See attend.h. */
+/*
+ * Attention, forward: step 7, the sums of values O = O alpha + P V of a block of keys. See
+ * attend.h.
+ */
 #ifndef QKVI_TMPL_ATTEND_VALUES_H
 #define QKVI_TMPL_ATTEND_VALUES_H
 

@@ -1,6 +1,6 @@
 /*
- * Columns of weights: sums over queries for each key, 16 keys side by side. kernels/columns.h has the
- * layout, docs/numerics.md the order.
+ * Columns of weights: sums over queries for each key, 16 keys side by side. kernels/columns.h has
+ * the layout, docs/numerics.md the order.
  *
  * A hidden key has the score -inf and so p = 0; adding it changes no sum but perhaps the sign of a
  * zero, which is lost in the doubles, so which tiles are computed at all is free. Rows that take no

@@ -1,10 +1,10 @@
 /*
- * Columns of weights: what is summed across keys, from the block of weights in scratch->s: tiles of a
- * map, and diagonals. All 256 keys of every row are filled there, zeros where nothing is seen.
+ * Columns of weights: what is summed across keys, from the block of weights in scratch->s: tiles of
+ * a map, and diagonals. All 256 keys of every row are filled there, zeros where nothing is seen.
  *
  * A diagonal goes through the block along rows of 272 floats, of which the last 16 are zeros: 16
- * diagonals side by side are one vector that is a float further right in each row. Where it leaves the
- * block, it reads those zeros.
+ * diagonals side by side are one vector that is a float further right in each row. Where it leaves
+ * the block, it reads those zeros.
  */
 #ifndef QKVI_TMPL_COLUMNS_MAP_H
 #define QKVI_TMPL_COLUMNS_MAP_H

@@ -1,7 +1,7 @@
 /*
- * Columns of weights: the block's own e = exp(s - max s) of each row, their maximum and their sum, of
- * which the caller makes weights (attn/weights.c). Scores are floats; their product with the scale is
- * exact in double, and so is all that follows, until e is rounded to a float.
+ * Columns of weights: the block's own e = exp(s - max s) of each row, their maximum and their sum,
+ * of which the caller makes weights (attn/weights.c). Scores are floats; their product with the
+ * scale is exact in double, and so is all that follows, until e is rounded to a float.
  */
 #ifndef QKVI_TMPL_COLUMNS_WEIGHTS_H
 #define QKVI_TMPL_COLUMNS_WEIGHTS_H

@@ -44,8 +44,8 @@ static bool decode_some_sees(const decode *a, int64_t j) {
 }
 
 /*
- * The first groups of K after the block of keys that ends at `end`, NULL for those of which it is not
- * known that all is read; returns how many are held.
+ * The first groups of K after the block of keys that ends at `end`, NULL for those of which it is
+ * not known that all is read; returns how many are held.
  */
 static int decode_look_ahead(const decode *a, int64_t end) {
     const int n = decode_distance(a->k.row_bytes);

@@ -18,8 +18,8 @@ enum {
 };
 
 /*
- * Register tiles: rows, vectors of channels of V, those beside four rows, sums of scores at a time. With
- * V_HALVES four rows have halves of eight sums.
+ * Register tiles: rows, vectors of channels of V, those beside four rows, sums of scores at a time.
+ * With V_HALVES four rows have halves of eight sums.
  */
 #if V_MR == 12
 enum { DECODE_R = 4, DECODE_W = 4, DECODE_W4 = 4, DECODE_SUMS = 16, DECODE_HALVES = false };
@@ -156,8 +156,9 @@ static bool decode_look(const decode *a, int64_t key0, int from, int to) {
 /* ---- What comes next ------------------------------------------------------------------------- */
 
 /*
- * What is read after groups of a stream: others of it, then of the next one. Streams are K of a block, V
- * of it, K of the next block. Groups are announced (kernels/ahead.h) where all of their keys are read.
+ * What is read after groups of a stream: others of it, then of the next one. Streams are K of a
+ * block, V of it, K of the next block. Groups are announced (kernels/ahead.h) where all of their
+ * keys are read.
  */
 typedef struct decode_ahead {
     const char *const *at,

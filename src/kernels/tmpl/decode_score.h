@@ -23,8 +23,8 @@ static const char *decode_stage(const decode *a, const char *at, int64_t row_byt
 }
 
 /*
- * What is announced while channels from d on are multiplied by K keys: rows side by side (row_bytes =
- * 0) line after line, others each at its place.
+ * What is announced while channels from d on are multiplied by K keys: rows side by side (row_bytes
+ * = 0) line after line, others each at its place.
  */
 V_INLINE void decode_announce_keys(const char *at, int64_t row_bytes, const int K, int64_t d,
                                    const qkvi_storage type) {
@@ -60,8 +60,8 @@ V_INLINE void decode_products(const int R, const int K, const float *q, int64_t 
 }
 
 /*
- * 4 rows times 2 keys, the lower lanes of all sums, then the upper ones: a key is loaded, and becomes
- * floats, once for all rows.
+ * 4 rows times 2 keys, the lower lanes of all sums, then the upper ones: a key is loaded, and
+ * becomes floats, once for all rows.
  */
 V_INLINE void decode_products_halves(const float *q, int64_t q_row, const char *k, int64_t k_row,
                                      float *t, int keys, const char *fetch, int64_t fetch_row,

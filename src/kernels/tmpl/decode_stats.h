@@ -3,8 +3,8 @@
  * the layout, tmpl/attend_stats.h the sums of 256 keys.
  *
  * Scores are copied before they become weights, so o and lse have the bits of a call without
- * statistics. The rows of a head are consecutive queries, as there; of several heads the sums of one at
- * a time are in the scratch of the forward pass, those of others in the part.
+ * statistics. The rows of a head are consecutive queries, as there; of several heads the sums of
+ * one at a time are in the scratch of the forward pass, those of others in the part.
  */
 #ifndef QKVI_TMPL_DECODE_STATS_H
 #define QKVI_TMPL_DECODE_STATS_H
@@ -69,7 +69,9 @@ static void decode_stats_keep(const qkvi_decode *a) {
     decode_sums_store(a, &x, a->stats->held);
 }
 
-/* Groups [from, to) of a half of the block of keys, of which it is the `half`th, as the rows of x. */
+/*
+ * Groups [from, to) of a half of the block of keys, of which it is the `half`th, as the rows of x.
+ */
 static void decode_stats_copy(const qkvi_decode *a, const attend *x, int head, int half, int from,
                               int to) {
     const vf none = vf_set1(-INFINITY);
@@ -114,7 +116,9 @@ static void decode_stats_half(const qkvi_decode *a, const attend *x, int head, b
     }
 }
 
-/* Groups [from, to) of the block from key0 on: scores, of which m, alpha and the shift are known. */
+/*
+ * Groups [from, to) of the block from key0 on: scores, of which m, alpha and the shift are known.
+ */
 static void decode_stats_block(const qkvi_decode *a, int64_t key0, int from, int to) {
     const qkvi_decode_scratch *w = a->scratch;
     const int first = from / DECODE_HALF;

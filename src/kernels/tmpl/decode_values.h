@@ -32,8 +32,8 @@ V_INLINE void decode_value_step(const int R, const int W, const float *p, const 
 }
 
 /*
- * sum += P V for R rows, W vectors of channels and n keys. soon: keys of a strip that will be read later,
- * of each of which as many bytes are announced; at: NULL: none.
+ * sum += P V for R rows, W vectors of channels and n keys. soon: keys of a strip that will be read
+ * later, of each of which as many bytes are announced; at: NULL: none.
  */
 V_INLINE void decode_value_tile(const int R, const int W, const float *p, const char *v,
                                 int64_t v_row, int n, float *sum, int64_t o_row, bool begin,

@@ -137,10 +137,10 @@ V_INLINE vi dp_set1_half(const void *p) {
 
 /*
  * c continues its chains by a depth of n elements of A B, for R rows and V_NV vectors of columns.
- * Pair k of row i of A is at a + i a_row + k a_step bytes, any address; row k of B is b[32 * k ...],
- * its last pair half of zeros where n is odd: then nothing beyond A's last element is read. The
- * pointers are those of tile_product_ahead. ahead is nullable. Of the model there is nothing to keep
- * in registers.
+ * Pair k of row i of A is at a + i a_row + k a_step bytes, any address; row k of B is b[32 * k
+ * ...], its last pair half of zeros where n is odd: then nothing beyond A's last element is read.
+ * The pointers are those of tile_product_ahead. ahead is nullable. Of the model there is nothing to
+ * keep in registers.
  */
 #ifdef V_HAS_DP
 /*

@@ -72,8 +72,8 @@ V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row
 }
 
 /*
- * The same, and announces lines of one stretch meanwhile, each with those beside it: `wide`. All is in
- * one loop: steps of two in a loop of their own would have no register left for what is loaded.
+ * The same, and announces lines of one stretch meanwhile, each with those beside it: `wide`. All is
+ * in one loop: steps of two in a loop of their own would have no register left for what is loaded.
  */
 V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t a_row,
                                  int64_t a_col, const float *b, vf c[V_MR][V_NV], const int wide,
@@ -127,8 +127,8 @@ V_INLINE void tile_put(const int R, int n_cols, vf x[V_MR][V_NV], float *c, int6
 }
 
 /*
- * The product where as much is ahead as is read, so that each step announces a row of it. n_passes: over
- * the columns, at once; c: of each.
+ * The product where as much is ahead as is read, so that each step announces a row of it. n_passes:
+ * over the columns, at once; c: of each.
  */
 V_INLINE void tile_product_stream(const int R, const int n_passes, int64_t n, const float *a,
                                   int64_t a_row, int64_t a_col, const float *b, vf c[][V_MR][V_NV],
@@ -157,9 +157,9 @@ V_INLINE void tile_rows_at_once(const int R, int n_cols, int64_t k, const float 
 }
 
 /*
- * Each pass over the panel announces what the same pass will read of the rows ahead; of a stream both
- * announce all. Where memory is the limit a processor drops prefetches: six rows from memory took 1.1
- * times as long without the second time.
+ * Each pass over the panel announces what the same pass will read of the rows ahead; of a stream
+ * both announce all. Where memory is the limit a processor drops prefetches: six rows from memory
+ * took 1.1 times as long without the second time.
  */
 V_INLINE void tile_rows(const int R, int n_cols, int64_t k, const float *a, int64_t a_row,
                         int64_t a_col, const float *b, float *c, int64_t c_row, int add,

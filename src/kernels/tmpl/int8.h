@@ -110,7 +110,10 @@ V_INLINE void int8_sums(const int R, const qkvi_int8_group *a, int64_t a_row,
     }
 }
 
-/* The sums in floats do not fit into registers beside those of a group: c, in the first-level cache. */
+/*
+ * The sums in floats do not fit into registers beside those of a group: c, in the first-level
+ * cache.
+ */
 V_INLINE void int8_rows(const int R, int64_t n_groups, const qkvi_int8_group *a, int64_t a_row,
                         const qkvi_int8_panel *b, float *c, const qkvi_int8_panel *ahead,
                         int64_t ahead_groups) {

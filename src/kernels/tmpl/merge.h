@@ -2,7 +2,8 @@
  * One row of a merge: the results of a query over disjoint sets of keys become the result over
  * their union.
  *
- *     m = max lse_p,  w_p = exp2((lse_p - m) log2 e),  o = (sum w_p o_p) / (sum w_p) + 0,  lse = m + ln 2 log2(sum w_p)
+ *     m = max lse_p,  w_p = exp2((lse_p - m) log2 e)
+ *     o = (sum w_p o_p) / (sum w_p) + 0,  lse = m + ln 2 log2(sum w_p)
  *
  * Sums begin at 0 and go in the order of the parts, with fmaf for o. A part without a visible key
  * (lse = -inf) is left out altogether, whatever its o holds; a NaN among the lse makes the row NaN.

@@ -66,7 +66,8 @@ V_INLINE bool pack_channels_of(const qkv_dtype type, const void *x, int64_t x_st
 }
 
 /*
- * 16 rows of x, of which those of `see` exist, and 16 channels, of which `dims` exist. y: rows of 32 keys.
+ * 16 rows of x, of which those of `see` exist, and 16 channels, of which `dims` exist. y: rows of
+ * 32 keys.
  */
 V_INLINE void pack_corner_of(const qkv_dtype type, const void *x, int64_t x_stride, uint32_t see,
                              int dims, float *y) {

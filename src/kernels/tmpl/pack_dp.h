@@ -33,7 +33,9 @@ static bool pack_channel_pairs(const uint16_t *x, int64_t x_stride, int64_t n, i
     return vm_to_bits(vm_ne(sum, sum)) == 0;
 }
 
-/* 16 rows of x, of which those of `see` exist, and at most 16 pairs of `left` channels, by words. */
+/*
+ * 16 rows of x, of which those of `see` exist, and at most 16 pairs of `left` channels, by words.
+ */
 static void pack_dp_corner(const uint16_t *x, int64_t x_stride, uint32_t see, int64_t left,
                            void *panel) {
     _Alignas(64) float from[16 * 16], to[16 * 16];

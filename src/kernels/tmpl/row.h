@@ -2,9 +2,9 @@
  * A row of any length, 16 elements at a time, and sums along it.
  *
  * A sum has 32 partial sums, index mod 32: two vectors, joined as 16 + 16 and then by the tree of
- * vf_sum. Lanes past the end of a row add a zero, which changes no partial sum but a -0 that products
- * made by underflow: it may become +0, on every instruction set alike. Elementwise results do not
- * depend on their lane at all.
+ * vf_sum. Lanes past the end of a row add a zero, which changes no partial sum but a -0 that
+ * products made by underflow: it may become +0, on every instruction set alike. Elementwise results
+ * do not depend on their lane at all.
  */
 #ifndef QKVI_TMPL_ROW_H
 #define QKVI_TMPL_ROW_H

@@ -1,6 +1,6 @@
 /*
- * Attention, forward, with statistics of the weights: sums of a row that leave the scratch between two
- * blocks of keys, and come back. No bit changes on the way.
+ * Attention, forward, with statistics of the weights: sums of a row that leave the scratch between
+ * two blocks of keys, and come back. No bit changes on the way.
  */
 #ifndef QKVI_TMPL_STATS_KEPT_H
 #define QKVI_TMPL_STATS_KEPT_H

@@ -11,10 +11,15 @@
 
 /* ---- Masses of classes ----------------------------------------------------------------------- */
 
-/* Rows at a time: each has a chain of sums in registers, and a vector of members serves all of them. */
+/*
+ * Rows at a time: each has a chain of sums in registers, and a vector of members serves all of
+ * them.
+ */
 enum { STATS_ROWS = V_NV == 2 ? 8 : 4 };
 
-/* Which of the keys [from, to) of the block belong to class c: 1, the others 0; class: of each key. */
+/*
+ * Which of the keys [from, to) of the block belong to class c: 1, the others 0; class: of each key.
+ */
 V_INLINE uint32_t stats_members(const attend_stats *t, int c, const float *class) {
     const vf one = vf_set1(1), zero = vf_set1(0);
     float *members = t->own.members + c * QKVI_KEY_BLOCK;

@@ -1,6 +1,6 @@
 /*
- * Statistics of weights: the greatest scores of a row. A score and its key are one number of 64 bits,
- * and lists of them are kept in order in registers, eight at a time.
+ * Statistics of weights: the greatest scores of a row. A score and its key are one number of 64
+ * bits, and lists of them are kept in order in registers, eight at a time.
  */
 #ifndef QKVI_TMPL_STATS_TOP_H
 #define QKVI_TMPL_STATS_TOP_H
@@ -10,7 +10,9 @@
 
 #include "kernels/tmpl/stats_row.h"
 
-/* Greater for a greater score (0 and -0 are equal), then for a smaller key, which is not negative. */
+/*
+ * Greater for a greater score (0 and -0 are equal), then for a smaller key, which is not negative.
+ */
 V_INLINE int64_t stats_rank(float score, int64_t key) {
     const float canonical = score + 0.0f;
     int32_t bits;
@@ -34,8 +36,8 @@ V_INLINE int stats_top_row(const attend_stats *t) { return (t->top_k + 7) / 8 * 
 /* ---- Candidates of a block ------------------------------------------------------------------- */
 
 /*
- * The score that n of a block's scores at least are not below, n <= 16: the n-th greatest of 16 partial
- * maxima, found by how many are above each of them.
+ * The score that n of a block's scores at least are not below, n <= 16: the n-th greatest of 16
+ * partial maxima, found by how many are above each of them.
  */
 static float stats_floor(const stats_row *r, int n) {
     _Alignas(64) float top[16];
@@ -54,8 +56,8 @@ static float stats_floor(const stats_row *r, int n) {
 }
 
 /*
- * Places of the bits of a word, from the lowest on, and what lies beside them; returns how many there
- * are. Whether there are none, one or two is no branch, since it could not be predicted.
+ * Places of the bits of a word, from the lowest on, and what lies beside them; returns how many
+ * there are. Whether there are none, one or two is no branch, since it could not be predicted.
  */
 V_INLINE int stats_places(uint64_t word, uint32_t base, uint16_t *to) {
     const int n = __builtin_popcountll(word);
@@ -67,7 +69,9 @@ V_INLINE int stats_places(uint64_t word, uint32_t base, uint16_t *to) {
     return n;
 }
 
-/* Of a row the keys with scores that are not below `least`, as found[] has them; returns how many. */
+/*
+ * Of a row the keys with scores that are not below `least`, as found[] has them; returns how many.
+ */
 V_INLINE int stats_find(const stats_row *r, float least, uint16_t *found) {
     const vf bound = vf_set1(least > -FLT_MAX ? least : -FLT_MAX); /* not -inf */
     int n = 0;

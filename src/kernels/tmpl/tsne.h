@@ -1,6 +1,6 @@
 /*
- * Kernels of the map; kernels/tsne.h says what each computes. The force is written with one division
- * for two pairs, 1/a = b (1 / ab): divisions are what the loop waits for.
+ * Kernels of the map; kernels/tsne.h says what each computes. The force is written with one
+ * division for two pairs, 1/a = b (1 / ab): divisions are what the loop waits for.
  */
 #ifndef QKVI_TMPL_TSNE_H
 #define QKVI_TMPL_TSNE_H

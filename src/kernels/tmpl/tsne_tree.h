@@ -1,6 +1,6 @@
 /*
- * Kernels of the map of many points: sparse rows of affinities, and the walk down a quadtree (Barnes
- * and Hut 1986; for t-SNE van der Maaten 2014). kernels/tsne.h says what each computes.
+ * Kernels of the map of many points: sparse rows of affinities, and the walk down a quadtree
+ * (Barnes and Hut 1986; for t-SNE van der Maaten 2014). kernels/tsne.h says what each computes.
  *
  * Neighbours in the order of the tree walk it together, a lane each. Where some are near a node and
  * others far, those that are far take it as one point and wait at the node after it for the others.

@@ -3,9 +3,9 @@
  * has the same bits. Coefficients are weighted minimax fits in double, rounded to float;
  * docs/numerics.md has the errors measured.
  *
- * exp2: x = n + f with n the nearest integer, 2^f by degree 6, n added to the exponent. log2: x = 2^e m, m in [√½, √2); f = m - 1; log2 m = f P(f), degree 9. erf,
- * tanh: odd polynomials near 0; beyond, 1 - erfc(a) with log2 erfc by a polynomial, and 1 - 2/(e^2a
- * + 1).
+ * exp2: x = n + f with n the nearest integer, 2^f by degree 6, n added to the exponent. log2: x =
+ * 2^e m, m in [√½, √2); f = m - 1; log2 m = f P(f), degree 9. erf, tanh: odd polynomials near 0;
+ * beyond, 1 - erfc(a) with log2 erfc by a polynomial, and 1 - 2/(e^2a + 1).
  */
 #ifndef QKVI_TMPL_VMATH_H
 #define QKVI_TMPL_VMATH_H

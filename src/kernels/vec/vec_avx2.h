@@ -1,5 +1,6 @@
 /*
- * The vector layer on AVX2, FMA and F16C: 16 lanes are two ymm. vec_scalar.h defines every operation.
+ * The vector layer on AVX2, FMA and F16C: 16 lanes are two ymm. vec_scalar.h defines every
+ * operation.
  */
 #ifndef QKVI_VEC_AVX2_H
 #define QKVI_VEC_AVX2_H
@@ -49,8 +50,8 @@ V_INLINE vf vf_loadu_i8(const int8_t *p) {
 }
 
 /*
- * Half of a vf, one register: for sums of which a vf each would take too many. Templates that have such
- * sums ask for V_HALVES.
+ * Half of a vf, one register: for sums of which a vf each would take too many. Templates that have
+ * such sums ask for V_HALVES.
  */
 #define V_HALVES 1
 typedef __m256 vh;

@@ -96,8 +96,8 @@ VD_INLINE double vd_tree(const double a[VD_LANES]) {
 
 /*
  * e^x for x <= 0; exactly 0 below -708, where results would become subnormal. n = x log2 e to the
- * nearest integer, by adding 1.5 2^52; r = x - n ln 2, ln 2 in two parts, of which the first times n
- * is exact; e^r by its series, of which the first term left out, r^14 / 14!, is below 5e-18.
+ * nearest integer, by adding 1.5 2^52; r = x - n ln 2, ln 2 in two parts, of which the first times
+ * n is exact; e^r by its series, of which the first term left out, r^14 / 14!, is below 5e-18.
  */
 VD_INLINE vd vd_exp(vd x) {
     const vd magic = vd_set1(0x1.8p52);

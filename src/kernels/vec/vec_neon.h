@@ -142,7 +142,10 @@ V_INLINE float32x4_t v_max(float32x4_t x, float32x4_t y) {
 V_INLINE float32x4_t v_min(float32x4_t x, float32x4_t y) {
     return vbslq_f32(vcltq_f32(x, y), x, y);
 }
-/* The addend comes first in NEON. -(c - a b) would not do for vf_fms: its zeros have the other sign. */
+/*
+ * The addend comes first in NEON. -(c - a b) would not do for vf_fms: its zeros have the other
+ * sign.
+ */
 V_INLINE float32x4_t v_fma(float32x4_t x, float32x4_t y, float32x4_t z) {
     return vfmaq_f32(z, x, y);
 }
@@ -342,8 +345,8 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
                          dst_stride);
 }
 /*
- * tile_product_ahead announces nothing: what that is worth was never measured on such a processor, and
- * clang then keeps sums of tiles on the stack.
+ * tile_product_ahead announces nothing: what that is worth was never measured on such a processor,
+ * and clang then keeps sums of tiles on the stack.
  */
 #define V_SILENT 1
 V_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }

@@ -43,7 +43,7 @@ typedef struct {
     uint8_t t[16];
 } vm;
 
-/* ---- load and store: *_n touch the first n of 16 elements only, 0 <= n <= 16, and load zeros beyond them  */
+/* ---- load and store: *_n touch the first n of 16 elements only, 0 <= n <= 16; beyond are zeros */
 
 V_INLINE vf vf_set1(float x) {
     vf r;
@@ -227,7 +227,7 @@ V_INLINE vi vi_lasts(vi a, vi b) {
     return a;
 }
 
-/* ---- truth values; a comparison with NaN is false, but vm_nlt and vm_ne are negations and so true  */
+/* ---- truth values; a comparison with NaN is false, but vm_nlt and vm_ne are true */
 
 #define V_COMPARE(name, expression)                                                                \
     V_INLINE vm name(vf a, vf b) {                                                                 \

@@ -1,7 +1,7 @@
 /*
  * Decoding with kept keys and values: token after token through a causal stack, without computing
- * again what is known of the tokens before. Slots are sequences side by side, such as the beams of a
- * search; they grow together or one by one, and share pages of the cache where they begin alike.
+ * again what is known of the tokens before. Slots are sequences side by side, such as the beams of
+ * a search; they grow together or one by one, and share pages of the cache where they begin alike.
  *
  *     qkvi_decoder_make(ctx, net, n_slots, max_len, n_source, source, &decoder, error);
  *     qkvi_decoder_prompt(ctx, decoder, 0, n, ids, logits, error);         slot 0
@@ -12,9 +12,9 @@
  * Numbers are those of a run over the whole sequence but for the order of attention's sums
  * (docs/numerics.md, decode); they do not depend on threads, instruction set, or the slots beside.
  *
- * Memory: 2 max_len n_kv_heads head_dim floats for each layer and slot, made at once; a layer with a
- * window of W keys has a ring instead of max_len, W + 15 rounded up to 16, and so many more for a call.
- * Of an encoder-decoder 2 n_layers n_source hidden more; activations of a prompt.
+ * Memory: 2 max_len n_kv_heads head_dim floats for each layer and slot, made at once; a layer with
+ * a window of W keys has a ring instead of max_len, W + 15 rounded up to 16, and so many more for a
+ * call. Of an encoder-decoder 2 n_layers n_source hidden more; activations of a prompt.
  */
 #ifndef QKVI_ARCH_DECODER_H
 #define QKVI_ARCH_DECODER_H
@@ -26,8 +26,8 @@ typedef struct qkvi_decoder qkvi_decoder;
 /*
  * A decoder of empty slots, for at most max_len tokens each (at most the model's). net and ctx must
  * outlive it, and ctx's calls be its own. source [n_source][hidden]: last hidden states of an
- * encoder, which all slots see and which are read here only; NULL for a stack without cross-attention.
- * UNSUPPORTED without an LM head; ARGUMENT, SHAPE, MEMORY.
+ * encoder, which all slots see and which are read here only; NULL for a stack without
+ * cross-attention. UNSUPPORTED without an LM head; ARGUMENT, SHAPE, MEMORY.
  */
 qkv_status qkvi_decoder_make(qkv_ctx *ctx, const qkvi_net *net, int64_t n_slots, int64_t max_len,
                              int64_t n_source, const float *source, qkvi_decoder **decoder,

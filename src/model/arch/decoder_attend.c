@@ -1,7 +1,7 @@
 /*
- * Attention over kept keys: new keys and values are appended to the cache of their layer, and queries
- * attend to that. A layer with a window keeps a ring of its last tokens, into which a long prompt goes
- * in pieces, so that each token still sees its window.
+ * Attention over kept keys: new keys and values are appended to the cache of their layer, and
+ * queries attend to that. A layer with a window keeps a ring of its last tokens, into which a long
+ * prompt goes in pieces, so that each token still sees its window.
  */
 #include "core/ints.h"
 #include "model/arch/decoder_impl.h"

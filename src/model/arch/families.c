@@ -237,7 +237,7 @@ const qkvi_model_family *qkvi_family_of(const char *type) {
     return NULL;
 }
 
-/* ---- What config.json decides ------------------------------------------------------------------ */
+/* ---- What config.json decides ---------------------------------------------------------------- */
 
 qkvi_act qkvi_family_act(const qkv_model_info *info) {
     static const char *const names[QKVI_N_ACTS] = {

@@ -1,11 +1,11 @@
 /*
- * What the rows of BERT and its family, of BART and Marian have in common: see families.c. From transformers 5,
- * models/<type>/{configuration,modeling}_<type>.py.
+ * What the rows of BERT and its family, of BART and Marian have in common: see families.c. From
+ * transformers 5, models/<type>/{configuration,modeling}_<type>.py.
  */
 #ifndef QKVI_ARCH_FAMILIES_EARLY_H
 #define QKVI_ARCH_FAMILIES_EARLY_H
 
-/* ---- What config.json calls sizes ------------------------------------------------------------- */
+/* ---- What config.json calls sizes ------------------------------------------------------------ */
 
 #define NO_OTHER_ATTENTION                                                                         \
     { "is_decoder", 0, 0 }, { "add_cross_attention", 0, 0 }
@@ -60,7 +60,7 @@
                                 AT(separate_words) } },                                            \
                 __VA_ARGS__ }
 
-/* ---- Names ------------------------------------------------------------------------------------ */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 /* Blocks are alike but for DistilBERT's. */
 #define BERT_BLOCK                                                                                 \

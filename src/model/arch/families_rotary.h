@@ -6,7 +6,7 @@
 #ifndef QKVI_ARCH_FAMILIES_ROTARY_H
 #define QKVI_ARCH_FAMILIES_ROTARY_H
 
-/* ---- config.json ------------------------------------------------------------------------------ */
+/* ---- config.json ----------------------------------------------------------------------------- */
 
 #define MAX_LEN(n)  .max_len = { "max_position_embeddings", n }
 #define KV_HEADS(n) .n_kv_heads = { "num_key_value_heads", n }
@@ -30,7 +30,7 @@
                               { "use_bidirectional_attention", 0, 0 } },                           \
                 __VA_ARGS__ }
 
-/* ---- Names ------------------------------------------------------------------------------------ */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 #define LLAMA_NAMES                                                                                \
     .word = "model.embed_tokens", .layer = "model.layers.", .query = "self_attn.q_proj",           \
@@ -46,7 +46,7 @@
     .norm1 = "input_layernorm", .out1 = "post_attention_layernorm",                                \
     .norm2 = "pre_feedforward_layernorm", .out2 = "post_feedforward_layernorm"
 
-/* ---- Rows ------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 #define BIASES_ASKED QKVI_BIASES_IF_ASKED
 

@@ -11,7 +11,7 @@
  *   gpt2        word + position; causal, pre-norm, LM head                 (Radford et al. 2019)
  *   bart        encoder and decoder; word + position, first row 2; LM head (Lewis et al. 2020)
  *   marian      as bart, with sinusoids and no norm of the embeddings, words perhaps of their own
- *               for each side                                              (Junczys-Dowmunt et al. 2018)
+ *               for each side                                (Junczys-Dowmunt et al. 2018)
  *
  *   llama …     word; rotary, causal, RMSNorm, gated, LM head              (Touvron et al. 2023)
  *               and families of its graph: mistral, qwen2, qwen3, gemma, gemma2, gemma3_text,
@@ -29,7 +29,7 @@
 #include "model/weights/resolver.h"
 #include "qkv/model.h"
 
-/* ---- The graph -------------------------------------------------------------------------------- */
+/* ---- The graph ------------------------------------------------------------------------------- */
 
 /* Where the norms of a part f of a block are. */
 typedef enum qkvi_norm_place {
@@ -61,13 +61,14 @@ typedef enum qkvi_slides {
 
 /* Biases of linear layers in a block. */
 typedef enum qkvi_biases {
-    QKVI_BIASES,          /* all have one */
-    QKVI_BIASES_IF_ASKED, /* where config.json says attention_bias, and mlp_bias if mlp_bias is set */
-    QKVI_BIASES_QKV,      /* queries, keys and values */
+    QKVI_BIASES, /* all have one */
+    /* where config.json says attention_bias, and mlp_bias if mlp_bias is set */
+    QKVI_BIASES_IF_ASKED,
+    QKVI_BIASES_QKV, /* queries, keys and values */
     QKVI_BIASES_NONE
 } qkvi_biases;
 
-/* ---- config.json ------------------------------------------------------------------------------ */
+/* ---- config.json ----------------------------------------------------------------------------- */
 
 /* An integer. field NULL: it has none, and the value is `absent`. */
 typedef struct qkvi_size {
@@ -103,7 +104,7 @@ typedef struct qkvi_config_fields {
     qkvi_switch switches[QKVI_SWITCHES];
 } qkvi_config_fields;
 
-/* ---- Parameters ------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 /* Of one stack. Parts of a block are after "<layer><number>.". */
 typedef struct qkvi_stack_names {

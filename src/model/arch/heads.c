@@ -3,10 +3,11 @@
  * and forward and backward with the losses for training; and for a run ELECTRA's discriminator, and
  * the classifiers of BERT and ModernBERT.
  *
- *     MLM    logits = norm(act(x Wtᵀ + bt)) Eᵀ + b        E: the word embeddings, where they are tied
+ *     MLM    logits = norm(act(x Wtᵀ + bt)) Eᵀ + b    E: the word embeddings, where they are tied
  *     NSP    logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn          x0: hidden states of first tokens
  *     discriminator  logit  = act(x Wdᵀ + bd) wᵀ + b
- *     classifier     logits = tanh(x Wpᵀ + bp) Wcᵀ + bc, or norm(act(x Wtᵀ)) Wcᵀ + bc without a pooler
+ *     classifier     logits = tanh(x Wpᵀ + bp) Wcᵀ + bc
+ *                    or, without a pooler, norm(act(x Wtᵀ)) Wcᵀ + bc
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
@@ -140,7 +141,10 @@ static void zero_linear(const qkvi_linear *d) {
     if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
 }
 
-/* Zeros the gradients of tables of words, which are added to, but for one that the head stores into. */
+/*
+ * Zeros the gradients of tables of words, which are added to, but for one that the head stores
+ * into.
+ */
 static void words_zero(const qkvi_net *grads, const qkvi_linear *head) {
     for (int s = 0; s < grads->n_stacks; s++) {
         const qkvi_embed *const embed = &grads->stacks[s].embed;

@@ -3,11 +3,11 @@
  *
  *     BERT and its family (family.h)    an encoder; masked-word, next-sentence and other heads
  *     GPT-2                             a causal stack; the language-model head
- *     BART, Marian                      an encoder, a causal decoder with cross-attention; that head
+ *     BART, Marian                      an encoder, a causal decoder with cross-attention; head
  *
  * Parameters live in one arena that qkvi_net_table describes, floats unless a model only runs
- * (params.h); gradients and optimizer moments are arenas of the same layout. One struct of pointers, qkvi_net, is bound to an
- * arena of parameters or to one of gradients:
+ * (params.h); gradients and optimizer moments are arenas of the same layout. One struct of
+ * pointers, qkvi_net, is bound to an arena of parameters or to one of gradients:
  *
  *     qkvi_net_table(&info, &table, error);              names, shapes, offsets
  *     qkvi_net_bind(&info, &table, weights, FORWARD|BACKWARD, &net, error);
@@ -45,7 +45,10 @@ typedef struct qkvi_net {
     float *packed;   /* owned; of a net that is trained */
 } qkvi_net;
 
-/* Whether there is a transform: below the words of the MLM head, or below a classifier without a pooler. */
+/*
+ * Whether there is a transform: below the words of the MLM head, or below a classifier without a
+ * pooler.
+ */
 static inline bool qkvi_heads_transform(bool has_mlm, int64_t n_labels, bool has_pooler) {
     return has_mlm || (n_labels > 0 && !has_pooler);
 }
@@ -67,10 +70,9 @@ qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, q
 
 /*
  * Which packed forms of the weights to keep: none for gradients, FORWARD to run, BACKWARD, too, to
- * train; in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h); INT8 instead of
- * FORWARD, without BACKWARD. Of a table
- * whose rows are packed (qkvi_params_pack) the forms say how these are multiplied with, and take no
- * memory.
+ * train; in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h); INT8
+ * instead of FORWARD, without BACKWARD. Of a table whose rows are packed (qkvi_params_pack) the
+ * forms say how these are multiplied with, and take no memory.
  */
 enum {
     QKVI_NET_FORWARD = 1u << 0,
@@ -80,7 +82,10 @@ enum {
     QKVI_NET_INT8 = 1u << 4
 };
 
-/* What QKV_WEIGHTS_BF16 is on this processor, others are themselves; false for what is none of them. */
+/*
+ * What QKV_WEIGHTS_BF16 is on this processor, others are themselves; false for what is none of
+ * them.
+ */
 bool qkvi_weights_resolve(int given, qkv_model_weights *weights);
 /* The form for which layers compute so: FORWARD, one of HALF, or INT8. */
 unsigned qkvi_weights_form(qkv_model_weights resolved);
@@ -124,8 +129,10 @@ typedef struct qkvi_net_batch {
     const int64_t *target_tokens; /* [n_targets] indices into ids, or into decoder_ids; ascending */
     const int32_t *target_ids; /* [n_targets] MLM: the words that stood there; LM: the next ones */
     const int32_t *labels;     /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
-    /* Of a part of a batch: what the whole has of targets, and of labels that count, whose mean the loss is;
-     * 0: this is the whole. */
+    /*
+     * Of a part of a batch: what the whole has of targets, and of labels that count, whose mean the
+     * loss is; 0: this is the whole.
+     */
     int64_t whole_targets, whole_labels;
     double label_smoothing; /* of LM targets */
     float dropout;          /* of every site; 0: none */
@@ -139,8 +146,9 @@ qkv_status qkvi_net_pass_create(qkvi_net_pass **pass, qkv_error *error);
 void qkvi_net_pass_free(qkvi_net_pass *pass);
 
 /*
- * Runs all stacks. flags: QKV_RUN_CAPTURE, QKV_RUN_HIDDEN and QKV_RUN_OUTPUTS of model.h keep
- * q, k, lse, hidden states, and what heads give. Without decoder_lengths, of two stacks the encoder alone.
+ * Runs all stacks. flags: QKV_RUN_CAPTURE, QKV_RUN_HIDDEN and QKV_RUN_OUTPUTS of model.h keep q, k,
+ * lse, hidden states, and what heads give. Without decoder_lengths, of two stacks the encoder
+ * alone.
  */
 qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                             uint32_t flags, qkvi_net_pass *pass, qkv_error *error);
@@ -167,8 +175,8 @@ qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const 
                        float *logits, qkv_error *error);
 
 typedef struct qkvi_net_losses {
-    double mlm,
-        nsp; /* means over targets and over counted labels; 0 if there are none; of a part, its share */
+    /* Means over targets and over counted labels; 0 if there are none; of a part, its share. */
+    double mlm, nsp;
     double lm;                                      /* of a language model, mlm being 0 */
     int64_t n_mlm, n_mlm_right, n_nsp, n_nsp_right; /* right: the target has the largest logit */
     int64_t n_lm, n_lm_right;

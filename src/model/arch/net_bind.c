@@ -1,6 +1,6 @@
 /*
- * Structs of pointers bound to an arena that is laid out by the table (net_table.c). What a model lacks
- * has no row there, and its pointers are NULL.
+ * Structs of pointers bound to an arena that is laid out by the table (net_table.c). What a model
+ * lacks has no row there, and its pointers are NULL.
  */
 #include <math.h>
 
@@ -30,7 +30,9 @@ static float *bind_at(const binder *b, const char *name, const char *what) {
     return row && row->form == QKVI_PARAM_FLOATS ? b->arena + row->offset : NULL;
 }
 
-/* A layer without a bias, whose weights are that matrix: floats, or the panels that it runs with. */
+/*
+ * A layer without a bias, whose weights are that matrix: floats, or the panels that it runs with.
+ */
 static qkvi_linear bind_weight(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
     const qkvi_param *const row = row_of(b, name, ".weight");
     qkvi_linear layer = { .n_in = n_in, .n_out = n_out };

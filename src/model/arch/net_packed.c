@@ -1,5 +1,6 @@
 /*
- * Packed weights of a net: in which form, which layers have them, their memory, and packing them all.
+ * Packed weights of a net: in which form, which layers have them, their memory, and packing them
+ * all.
  */
 #include "core/cpu.h"
 #include "kernels/gemm.h"

@@ -16,7 +16,10 @@ qkv_status qkvi_net_check_sizes(const qkv_model_info *info, const qkvi_model_fam
 const char *qkvi_block_name(char name[96], const qkvi_stack_names *names, int64_t l,
                             const char *part);
 
-/* The table of a stack's words, and that which the head for words multiplies with: one for all, or their own. */
+/*
+ * The table of a stack's words, and that which the head for words multiplies with: one for all, or
+ * their own.
+ */
 const char *qkvi_word_name(const qkv_model_info *info, const qkvi_model_family *family, int stack);
 const char *qkvi_head_name(const qkv_model_info *info, const qkvi_model_family *family);
 

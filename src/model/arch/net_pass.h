@@ -1,6 +1,6 @@
 /*
- * The activations of one pass through a net. One arena holds them all; it is laid out anew for every
- * batch, by one function that runs twice: to measure, then to cut.
+ * The activations of one pass through a net. One arena holds them all; it is laid out anew for
+ * every batch, by one function that runs twice: to measure, then to cut.
  */
 #ifndef QKVI_ARCH_NET_PASS_H
 #define QKVI_ARCH_NET_PASS_H
@@ -52,7 +52,10 @@ struct qkvi_net_pass {
     float *row_loss; /* [max(n_targets, n_labels)][2] */
 };
 
-/* Fills what the first block of a pass that has begun reads, and the memory of its stack (net_start.c). */
+/*
+ * Fills what the first block of a pass that has begun reads, and the memory of its stack
+ * (net_start.c).
+ */
 void qkvi_pass_begin_within(const qkvi_net_start *start, qkvi_net_pass *pass);
 
 /* status, with the context's message in error. */

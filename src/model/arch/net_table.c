@@ -1,6 +1,6 @@
 /*
- * The table of parameters of every architecture (family.h): names and shapes, in the order of the file
- * format's writers: embeddings, blocks, heads. What a model lacks has no row.
+ * The table of parameters of every architecture (family.h): names and shapes, in the order of the
+ * file format's writers: embeddings, blocks, heads. What a model lacks has no row.
  */
 
 #include "model/arch/net_params.h"

@@ -48,8 +48,8 @@ static inline bool qkvi_stack_crosses(const qkvi_stack *stack) {
 }
 
 /*
- * The row of the position table for token i of a sequence. RoBERTa counts from the row after that of
- * padding, and a padding token that the text contains has that one and is not counted.
+ * The row of the position table for token i of a sequence. RoBERTa counts from the row after that
+ * of padding, and a padding token that the text contains has that one and is not counted.
  */
 int32_t qkvi_stack_place(const qkvi_stack *stack, const int32_t *ids, int64_t i);
 
@@ -95,7 +95,8 @@ typedef struct qkvi_sequences {
 
 typedef struct qkvi_batch_rows {
     int64_t n_sequences, n_rows;
-    qkvi_group *groups, *cross_groups; /* of equal length; of equal length and equal memory */
+    qkvi_sequence_group *groups,
+        *cross_groups; /* of equal length; of equal length and equal memory */
     int64_t n_groups, n_cross_groups;
     int32_t *ids, *types, *places; /* [n_rows] */
     int32_t *reaches;              /* [n_rows]: tokens of the row's text that are known so far */
@@ -119,7 +120,9 @@ typedef struct qkvi_order {
 } qkvi_order;
 
 void qkvi_order_cut(int64_t n, int64_t max_len, qkvi_cutter *cutter, qkvi_order *order);
-/* Of n sequences, by lengths, which are at most max_len; then by `then`, nullable, and their place. */
+/*
+ * Of n sequences, by lengths, which are at most max_len; then by `then`, nullable, and their place.
+ */
 void qkvi_order_make(int64_t n, const int64_t *lengths, const int64_t *then, int64_t max_len,
                      qkvi_order *order);
 
@@ -171,7 +174,9 @@ static inline int64_t qkvi_stack_last_rows(const qkvi_stack_pass *pass) {
     return pass->picks ? pass->pick.n : pass->rows.n_rows;
 }
 
-/* Cuts all but rows, for a pass whose stack, keep, rows.n_rows, keys, picks and pick.n are known. */
+/*
+ * Cuts all but rows, for a pass whose stack, keep, rows.n_rows, keys, picks and pick.n are known.
+ */
 void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass);
 
 /*

@@ -26,7 +26,9 @@ static void cut_part(bool train, bool share, bool normed, const qkvi_part_acts *
     cut_normed(train, share, normed, before, n, hidden, cutter, part);
 }
 
-/* The last part has the block's output, which the next layer reads and the one after it need not. */
+/*
+ * The last part has the block's output, which the next layer reads and the one after it need not.
+ */
 static void cut_output(bool train, bool kept, bool normed, int64_t l, int64_t n, int64_t hidden,
                        qkvi_cutter *cutter, qkvi_block_acts *a) {
     const qkvi_block_acts *one = l >= 1 ? a - 1 : a, *two = l >= 2 ? a - 2 : a;

@@ -86,8 +86,8 @@ void qkvi_rows_cut(const qkvi_sequences *sequences, int64_t n_rows, bool crosses
 }
 
 /* The next sequence joins the last group if it is alike, or begins one. */
-static void join_group(int64_t *n_groups, qkvi_group *groups, qkvi_group next) {
-    qkvi_group *const last = *n_groups ? &groups[*n_groups - 1] : NULL;
+static void join_group(int64_t *n_groups, qkvi_sequence_group *groups, qkvi_sequence_group next) {
+    qkvi_sequence_group *const last = *n_groups ? &groups[*n_groups - 1] : NULL;
     if (last && last->len == next.len && last->len_keys == next.len_keys)
         last->n_sequences++;
     else
@@ -100,10 +100,11 @@ static void make_groups(const qkvi_order *order, const qkvi_batch_rows *memory,
     for (int64_t i = 0; i < rows->n_sequences; i++) {
         const int64_t b = order->sequences[i], len = rows->lengths[b];
         rows->first_row[b] = row;
-        join_group(&rows->n_groups, rows->groups, (qkvi_group){ row, 1, len, row, len });
+        join_group(&rows->n_groups, rows->groups, (qkvi_sequence_group){ row, 1, len, row, len });
         if (memory)
-            join_group(&rows->n_cross_groups, rows->cross_groups,
-                       (qkvi_group){ row, 1, len, memory->first_row[b], memory->lengths[b] });
+            join_group(
+                &rows->n_cross_groups, rows->cross_groups,
+                (qkvi_sequence_group){ row, 1, len, memory->first_row[b], memory->lengths[b] });
         row += len;
     }
 }

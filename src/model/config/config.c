@@ -1,7 +1,7 @@
 /*
- * config.json: see config.h. Which fields there are, and what an absent one means, is in the family's
- * row (arch/family.h). A field that changes what is computed is honoured or refused, never ignored;
- * limits hold before anything is allocated.
+ * config.json: see config.h. Which fields there are, and what an absent one means, is in the
+ * family's row (arch/family.h). A field that changes what is computed is honoured or refused, never
+ * ignored; limits hold before anything is allocated.
  */
 #include "model/config/config.h"
 
@@ -45,7 +45,7 @@ static qkv_status read_type(const qkvi_json_reader *reader, const qkvi_model_fam
     return *family ? QKV_OK : refuse_type(reader, type);
 }
 
-/* ---- Sizes ------------------------------------------------------------------------------------ */
+/* ---- Sizes ----------------------------------------------------------------------------------- */
 
 /* *value is what the file says, or what its absence means. A size without a field keeps *value. */
 static qkv_status read_size(const qkvi_json_reader *reader, const qkvi_size *size, int64_t limit,
@@ -145,11 +145,11 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_fa
     return read_target_words(reader, f->target_vocab_size, info);
 }
 
-/* ---- Tokens ----------------------------------------------------------------------------------- */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 /*
- * What transformers gives to nn.Embedding as padding_idx: below 0 it counts from the end, and null is none. What no row of the words
- * has is none here.
+ * What transformers gives to nn.Embedding as padding_idx: below 0 it counts from the end, and null
+ * is none. What no row of the words has is none here.
  */
 static int64_t read_padding(const qkvi_json_reader *reader, int64_t absent, int64_t n_words) {
     const json_t *const value = json_object_get(reader->object, "pad_token_id");
@@ -191,7 +191,7 @@ static qkv_status read_ids(const qkvi_json_reader *reader, const qkvi_model_fami
                : read_id(reader, "pad_token_id", f->pad, n, &info->pad_id);
 }
 
-/* ---- Switches --------------------------------------------------------------------------------- */
+/* ---- Switches -------------------------------------------------------------------------------- */
 
 static qkv_status read_switch(const qkvi_json_reader *reader, const qkvi_switch *s,
                               qkv_model_info *info) {
@@ -236,7 +236,7 @@ static qkv_status read_switches(const qkvi_json_reader *reader, const qkvi_model
     return read_ties(reader, family, info);
 }
 
-/* ---- Whole files ------------------------------------------------------------------------------ */
+/* ---- Whole files ----------------------------------------------------------------------------- */
 
 /*
  * Sizes under the names that transformers has for all models: they go before the model's own, in

@@ -22,8 +22,8 @@ qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, doub
                              qkv_error *error);
 
 /**
- * What config.json calls the n classes of a classifier, escaped for printing: names [n], to be freed
- * one by one; NULL where it has no name. MEMORY, FORMAT.
+ * What config.json calls the n classes of a classifier, escaped for printing: names [n], to be
+ * freed one by one; NULL where it has no name. MEMORY, FORMAT.
  */
 qkv_status qkvi_config_labels(const char *file, const void *bytes, size_t n_bytes, int64_t n,
                               char **names, qkv_error *error);
@@ -51,7 +51,9 @@ qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field,
  */
 qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes, int slides);
 
-/* A size from 1 to limit, which must be there, or has *value where it is not: FORMAT, SHAPE, LIMIT. */
+/*
+ * A size from 1 to limit, which must be there, or has *value where it is not: FORMAT, SHAPE, LIMIT.
+ */
 qkv_status qkvi_config_need_size(const qkvi_json_reader *reader, const char *field, int64_t limit,
                                  int64_t *value);
 qkv_status qkvi_config_take_size(const qkvi_json_reader *reader, const char *field, int64_t limit,
@@ -64,7 +66,10 @@ qkv_status qkvi_config_take_eps(const qkvi_json_reader *reader, const char *fiel
 qkv_status qkvi_config_heads(const qkvi_json_reader *reader, const char *hidden, const char *heads,
                              const qkv_model_info *info, int64_t n_heads);
 
-/* One of the activations that are computed, by its name in transformers; `absent` where it is not. UNSUPPORTED. */
+/*
+ * One of the activations that are computed, by its name in transformers; `absent` where it is not.
+ * UNSUPPORTED.
+ */
 qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
                                   const char *absent, qkv_model_info *info);
 

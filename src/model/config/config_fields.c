@@ -23,8 +23,9 @@ qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field,
 }
 
 /*
- * transformers reads these for every model, whatever its type: another file of weights, weights that are to be rounded, layers that
- * differ, keys that a decoder forgets. is_causal is a decoder's mask, and null is false there.
+ * transformers reads these for every model, whatever its type: another file of weights, weights
+ * that are to be rounded, layers that differ, keys that a decoder forgets. is_causal is a decoder's
+ * mask, and null is false there.
  */
 qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes, int slides) {
     static const char *const names[] = { "transformers_weights", "quantization_config",

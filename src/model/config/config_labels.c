@@ -1,6 +1,7 @@
 /*
  * Classes of a classifier in config.json: how many there are, what they are called, and what the
- * classifier reads. transformers counts id2label; without it num_labels, and without both there are 2.
+ * classifier reads. transformers counts id2label; without it num_labels, and without both there are
+ * 2.
  */
 #include <stdlib.h>
 

@@ -140,7 +140,7 @@ static qkv_status read_rope(const qkvi_json_reader *reader, const rope_fields *f
     return rope->type == QKV_ROPE_YARN ? read_yarn(reader, fields, rope) : QKV_OK;
 }
 
-/* ---- Which object ------------------------------------------------------------------------------ */
+/* ---- Which object ---------------------------------------------------------------------------- */
 
 /* The object of positions of a kind of layers. An object without any fields is what is absent. */
 static qkv_status read_kind(const qkvi_json_reader *reader, const rope_fields *fields,

@@ -1,14 +1,14 @@
 /*
  * config.json of models with rotary positions, Llama and its kin and ModernBERT, beyond the fields
- * that all families have: key/value heads, windows, layers of two kinds, biases, soft caps. Spellings
- * are those of transformers 4 and 5; what an absent field means is in the family's row. Positions
- * are in config_rope.c.
+ * that all families have: key/value heads, windows, layers of two kinds, biases, soft caps.
+ * Spellings are those of transformers 4 and 5; what an absent field means is in the family's row.
+ * Positions are in config_rope.c.
  */
 #include "model/config/config_rotary.h"
 
 #include <math.h>
 
-/* ---- Heads ------------------------------------------------------------------------------------ */
+/* ---- Heads ----------------------------------------------------------------------------------- */
 
 static qkv_status read_head_dim(const qkvi_json_reader *reader, const qkvi_config_fields *f,
                                 qkv_model_info *info) {
@@ -56,7 +56,7 @@ static qkv_status read_kv_heads(const qkvi_json_reader *reader, const qkvi_confi
                           (long long)info->n_heads, (long long)info->n_kv_heads);
 }
 
-/* ---- Layers ----------------------------------------------------------------------------------- */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 static qkv_status need_length(const qkvi_json_reader *reader, const char *field, const json_t *list,
                               const qkv_model_info *info) {
@@ -190,7 +190,7 @@ static qkv_status read_layers(const qkvi_json_reader *reader, const qkvi_model_f
     return read_kinds(reader, family, window > 0, info);
 }
 
-/* ---- Scores, logits, biases ------------------------------------------------------------------- */
+/* ---- Scores, logits, biases ------------------------------------------------------------------ */
 
 /* A number above 0, or null: 0. Absent: *value stays. */
 static qkv_status take_positive(const qkvi_json_reader *reader, const char *field, double *value) {

@@ -1,6 +1,6 @@
 /*
- * generation_config.json: see generation_config.h. Meanings and defaults are those of transformers 5
- * (generation/configuration_utils.py).
+ * generation_config.json: see generation_config.h. Meanings and defaults are those of transformers
+ * 5 (generation/configuration_utils.py).
  */
 #include "model/config/generation_config.h"
 
@@ -89,7 +89,7 @@ const char *qkvi_generation_unsupported(const qkvi_generation_config *config, in
 
 enum { MAX_BYTES = 1 << 20, MAX_BEAMS = 256 /* QKVI_BEAMS_MAX */, MAX_LENGTH = 1 << 24 };
 
-/* ---- Tokens ----------------------------------------------------------------------------------- */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 static qkv_status no_token(const qkvi_json_reader *reader, const char *field, int64_t id,
                            const qkv_model_info *info) {
@@ -180,7 +180,7 @@ static qkv_status take_tokens(const qkvi_json_reader *reader, const qkv_model_in
     return take_bad_words(reader, info, c);
 }
 
-/* ---- Numbers ---------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 /* At least 1, if it is there; more than MAX_LENGTH is no limit. */
 static qkv_status take_length(const qkvi_json_reader *reader, const char *field, int64_t *value) {
@@ -256,7 +256,7 @@ static qkv_status take_numbers(const qkvi_json_reader *reader, qkvi_generation_c
     return take_early_stopping(reader, c);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------ */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static const qkvi_generation_config absent = { .bos = -1,
                                                .pad = -1,
@@ -270,7 +270,10 @@ static const qkvi_generation_config absent = { .bos = -1,
                                                .temperature = 1,
                                                .top_p = 1 };
 
-/* What has no start starts from bos_token_id. A config.json that lacks the field has that of its type. */
+/*
+ * What has no start starts from bos_token_id. A config.json that lacks the field has that of its
+ * type.
+ */
 static void take_start(const qkvi_json_reader *reader, const qkv_model_info *info,
                        qkvi_generation_config *c) {
     const int is_config = json_object_get(reader->object, "model_type") != NULL;

@@ -1,8 +1,9 @@
 /**
- * What a model folder says about generating: generation_config.json or, where there is none, the same
- * fields of config.json, and nothing else: what the file does not say has transformers' default, whatever
- * config.json says. A number that makes no sense is an error only where it is used (generate/generate.c), and a
- * field that is not implemented only where it would change what is written: the first is named.
+ * What a model folder says about generating: generation_config.json or, where there is none, the
+ * same fields of config.json, and nothing else: what the file does not say has transformers'
+ * default, whatever config.json says. A number that makes no sense is an error only where it is
+ * used (generate/generate.c), and a field that is not implemented only where it would change what
+ * is written: the first is named.
  */
 #ifndef QKVI_CONFIG_GENERATION_CONFIG_H
 #define QKVI_CONFIG_GENERATION_CONFIG_H
@@ -55,9 +56,9 @@ const char *qkvi_generation_unsupported(const qkvi_generation_config *config, in
                                         int64_t n_beams);
 
 /**
- * Reads the file of a folder. Of other tokens than the model has, those that end a text, fill it or begin it
- * are dropped, as they are never written, and others are errors. FORMAT, LIMIT, SHAPE, with file,
- * field, value, rule: *config then has what was read before.
+ * Reads the file of a folder. Of other tokens than the model has, those that end a text, fill it or
+ * begin it are dropped, as they are never written, and others are errors. FORMAT, LIMIT, SHAPE,
+ * with file, field, value, rule: *config then has what was read before.
  */
 qkv_status qkvi_generation_config_read(const char *folder, const qkv_model_info *info,
                                        qkvi_generation_config *config, qkv_error *error);

@@ -1,7 +1,7 @@
 /*
- * modules.json and the pooling: see recipe.h. Versions up to 5.0 of sentence-transformers wrote a switch
- * for each kind of pooling, later ones its name, or several. Module folders are plain names inside the
- * model's folder, whatever the file says.
+ * modules.json and the pooling: see recipe.h. Versions up to 5.0 of sentence-transformers wrote a
+ * switch for each kind of pooling, later ones its name, or several. Module folders are plain names
+ * inside the model's folder, whatever the file says.
  */
 #include "model/config/recipe.h"
 

@@ -6,9 +6,9 @@
  *     config_sentence_transformers.json  prompts, how many numbers a vector keeps
  *     PATH/config.json                   a module's settings; PATH/model.safetensors its weights
  *
- * Modules are Transformer, one Pooling, and any of Dense, LayerNorm, Normalize and Dropout behind it.
- * What else there may be is refused by its name. Reference: sentence-transformers 6, base/model.py and
- * the modules' own files.
+ * Modules are Transformer, one Pooling, and any of Dense, LayerNorm, Normalize and Dropout behind
+ * it. What else there may be is refused by its name. Reference: sentence-transformers 6,
+ * base/model.py and the modules' own files.
  */
 #ifndef QKVI_CONFIG_RECIPE_H
 #define QKVI_CONFIG_RECIPE_H
@@ -67,9 +67,9 @@ typedef struct qkvi_recipe {
 } qkvi_recipe;
 
 /**
- * Without a modules.json, or with folder NULL: the mean. max_len: the longest text by the tokenizer's
- * files. Sets info's pooling, normalizes, sentence_len and sentence_dim. FORMAT, LIMIT, SHAPE, UNSUPPORTED,
- * IO, MEMORY; the sentence may be freed also then.
+ * Without a modules.json, or with folder NULL: the mean. max_len: the longest text by the
+ * tokenizer's files. Sets info's pooling, normalizes, sentence_len and sentence_dim. FORMAT, LIMIT,
+ * SHAPE, UNSUPPORTED, IO, MEMORY; the sentence may be freed also then.
  */
 qkv_status qkvi_recipe_read(const char *folder, int64_t max_len, qkv_model_info *info,
                             qkvi_recipe *sentence, qkv_error *error);
@@ -78,22 +78,28 @@ void qkvi_recipe_free(qkvi_recipe *sentence);
 /** Names of the files beside modules.json in the model's own folder; NULL ends them. */
 extern const char *const qkvi_recipe_files[];
 
-/* ---- Parts ------------------------------------------------------------------------------------ */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
-/** A JSON file of a folder; file becomes its path, escaped for messages; *root NULL: there is none. */
+/**
+ * A JSON file of a folder; file becomes its path, escaped for messages; *root NULL: there is none.
+ */
 qkv_status qkvi_recipe_load(const char *folder, const char *name, char file[1024], json_t **root,
                             qkv_error *error);
 /** UNSUPPORTED: FILE: WHAT 'VALUE' is not supported. */
 qkv_status qkvi_recipe_refuse(const char *file, const char *what, const char *value,
                               qkv_error *error);
 
-/** sentence_bert_config.json and config_sentence_transformers.json: in recipe_config.c. folder NULL, or of
- * no sentence model: only the prompts that every model has. */
+/**
+ * sentence_bert_config.json and config_sentence_transformers.json: in recipe_config.c. folder NULL,
+ * or of no sentence model: only the prompts that every model has.
+ */
 qkv_status qkvi_recipe_config(const char *folder, const qkv_model_info *info, qkvi_recipe *sentence,
                               qkv_error *error);
 
-/** A Dense or LayerNorm module of that name and n_in numbers, with its weights, as the next step: in
- * recipe_steps.c. */
+/**
+ * A Dense or LayerNorm module of that name and n_in numbers, with its weights, as the next step: in
+ * recipe_steps.c.
+ */
 qkv_status qkvi_recipe_add_step(const char *folder, const char *module, qkvi_step_kind kind,
                                 qkvi_recipe *sentence, qkv_error *error);
 

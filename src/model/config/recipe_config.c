@@ -1,6 +1,6 @@
 /*
- * What is done with a text before it becomes a vector: see recipe.h. The longest text is max_seq_length
- * of the first of these files; without one, what the tokenizer says.
+ * What is done with a text before it becomes a vector: see recipe.h. The longest text is
+ * max_seq_length of the first of these files; without one, what the tokenizer says.
  */
 
 #include "model/config/config.h"
@@ -19,7 +19,7 @@ const char *const qkvi_recipe_files[] = { "config_sentence_transformers.json",
                                           "sentence_xlnet_config.json",
                                           NULL };
 
-/* ---- sentence_bert_config.json ---------------------------------------------------------------- */
+/* ---- sentence_bert_config.json --------------------------------------------------------------- */
 
 /* What must be as it is where it is not said. */
 static qkv_status check_words(const qkvi_json_reader *reader) {
@@ -93,7 +93,7 @@ static qkv_status read_transformer(const char *folder, const qkv_model_info *inf
     return QKV_OK;
 }
 
-/* ---- config_sentence_transformers.json -------------------------------------------------------- */
+/* ---- config_sentence_transformers.json ------------------------------------------------------- */
 
 static qkv_status add_prompt(qkvi_recipe *s, const char *name, const char *text, qkv_error *error) {
     qkvi_prompt *const prompt = &s->prompts[s->n_prompts++];
@@ -109,7 +109,10 @@ static int64_t find_prompt(const qkvi_recipe *s, const char *name) {
     return -1;
 }
 
-/* {"query": "query: ", …}; every model has "query" and "document", of no text unless a file gives one. */
+/*
+ * {"query": "query: ", …}; every model has "query" and "document", of no text unless a file gives
+ * one.
+ */
 static qkv_status take_prompts(const qkvi_json_reader *reader, qkvi_recipe *s) {
     static const char *const always[] = { "query", "document" };
     const json_t *object = NULL, *value;

@@ -1,6 +1,7 @@
 /*
- * Modules with weights: Dense, y = f(W x + b) or with what went in added, and LayerNorm. Weights are a
- * model.safetensors in the module's folder, whose tensors are those of the module and no others.
+ * Modules with weights: Dense, y = f(W x + b) or with what went in added, and LayerNorm. Weights
+ * are a model.safetensors in the module's folder, whose tensors are those of the module and no
+ * others.
  */
 
 #include "files/safetensors.h"
@@ -121,7 +122,7 @@ static qkv_status add_dense(const char *folder, const char *module, const qkvi_j
     return load_weights(folder, module, wanted, n, reader->error);
 }
 
-/* ---- LayerNorm, Normalize --------------------------------------------------------------------- */
+/* ---- LayerNorm, Normalize -------------------------------------------------------------------- */
 
 static qkv_status add_norm(const char *folder, const char *module, const qkvi_json_reader *reader,
                            qkvi_step *step) {

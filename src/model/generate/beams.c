@@ -2,14 +2,14 @@
  * Beam search. transformers: GenerationMixin._beam_search, for one prompt.
  *
  * In each round every running beam meets every token: a candidate's score is its beam's plus the
- * token's log-probability (after the processors). The best n_kept = max(2, 1 + n_eos) n_beams of them
- * are looked at. Of the first n_beams, those that are complete go into the list of the n_beams best
- * complete ones, their scores divided by (new tokens)^length_penalty; the best n_beams that are not
- * complete run on.
+ * token's log-probability (after the processors). The best n_kept = max(2, 1 + n_eos) n_beams of
+ * them are looked at. Of the first n_beams, those that are complete go into the list of the n_beams
+ * best complete ones, their scores divided by (new tokens)^length_penalty; the best n_beams that
+ * are not complete run on.
  *
- * transformers starts with n_beams beams of which all but the first have the score -1e9, and fills up
- * with such where candidates are missing. Here there are fewer beams then, one at first: the same,
- * without its duplicates.
+ * transformers starts with n_beams beams of which all but the first have the score -1e9, and fills
+ * up with such where candidates are missing. Here there are fewer beams then, one at first: the
+ * same, without its duplicates.
  */
 #include <math.h>
 
@@ -111,8 +111,10 @@ static bool may_improve(const beams *b) {
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-/* The rank-th candidate: complete, or a beam of the next round if there is room. `draft` is the next
- * one that is free; it holds the candidate. */
+/*
+ * The rank-th candidate: complete, or a beam of the next round if there is room. `draft` is the
+ * next one that is free; it holds the candidate.
+ */
 static qkv_status sort_out(beams *b, int64_t rank, int64_t *n_next, qkvi_draft *draft,
                            qkv_error *error) {
     const qkvi_top_item *const candidate = &b->kept[rank];
@@ -135,8 +137,10 @@ static qkv_status sort_out(beams *b, int64_t rank, int64_t *n_next, qkvi_draft *
     return QKV_OK;
 }
 
-/* When beams are drawn, candidates stand in the order in which they were drawn, and those that run on
- * are put in the order of their scores. */
+/*
+ * When beams are drawn, candidates stand in the order in which they were drawn, and those that run
+ * on are put in the order of their scores.
+ */
 static void sort_running(beams *b) {
     for (int64_t i = 1; i < b->n_running; i++) {
         const qkvi_draft draft = b->running[i];

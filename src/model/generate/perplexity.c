@@ -1,14 +1,14 @@
 /*
- * Perplexity: how well a model expects a text. A text longer than the model is read in windows, each
- * `stride` tokens further, and in each of them only tokens count that no window before had: so each
- * token but the first counts once, and has at least (window - stride) tokens before it where the text
- * has them (transformers' documentation, "Perplexity of fixed-length models"). Windows are pieces of one list
- * of tokens there, so only the first begins with the token that begins texts. Models are trained on texts
- * that do: so the same is measured with that token in place of the first one of each window, which never
- * counts.
+ * Perplexity: how well a model expects a text. A text longer than the model is read in windows,
+ * each `stride` tokens further, and in each of them only tokens count that no window before had: so
+ * each token but the first counts once, and has at least (window - stride) tokens before it where
+ * the text has them (transformers' documentation, "Perplexity of fixed-length models"). Windows are
+ * pieces of one list of tokens there, so only the first begins with the token that begins texts.
+ * Models are trained on texts that do: so the same is measured with that token in place of the
+ * first one of each window, which never counts.
  *
- * Of a pair every token of the target counts, given the source: the decoder reads the model's start_id and
- * the target without its last token.
+ * Of a pair every token of the target counts, given the source: the decoder reads the model's
+ * start_id and the target without its last token.
  */
 
 #include "core/ints.h"

@@ -21,7 +21,10 @@ enum {
 typedef struct qkvi_lm_facts {
     int64_t vocab, max_len; /* max_len: tokens of a sequence of the decoder, prompt and all */
     int64_t prompt_len;     /* of the decoder, at least 1 */
-    /* Tokens that end a text, QKVI_EOS_MAX at most, and sequences that are never written, as bad words. */
+    /*
+     * Tokens that end a text, QKVI_EOS_MAX at most, and sequences that are never written, as bad
+     * words.
+     */
     int64_t n_eos, n_never;
     const int64_t *eos;
     const int32_t *never;

@@ -42,7 +42,10 @@ static void forbid_repeats(int64_t size, int64_t n, const int32_t *ids, double *
         if (memcmp(ids + i, ids + n - prefix, bytes) == 0) x[ids[i + prefix]] = -INFINITY;
 }
 
-/* The last token of each sequence whose other tokens are the last ones; what ends a text may always do so. */
+/*
+ * The last token of each sequence whose other tokens are the last ones; what ends a text may always
+ * do so.
+ */
 static void forbid_words(const qkvi_plan *plan, int64_t n_words, const int32_t *word,
                          const int64_t *lengths, int64_t n, const int32_t *ids, double *x) {
     for (int64_t w = 0; w < n_words; word += lengths[w++]) {

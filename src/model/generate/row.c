@@ -27,7 +27,9 @@ double qkvi_row_max(int64_t n, const double *x) {
     return most;
 }
 
-/* e^(x_j - most) of the eight from j on, 0 behind the end, into e if it is not NULL; added to sums. */
+/*
+ * e^(x_j - most) of the eight from j on, 0 behind the end, into e if it is not NULL; added to sums.
+ */
 static void exp8(int64_t n, int64_t j, const double *x, double most, double *e,
                  double sums[VD_LANES]) {
     double lanes[VD_LANES];

@@ -26,8 +26,8 @@ double qkvi_log(double x); /* normal x > 0 */
 double qkvi_exp(double x); /* x <= 0 */
 
 /*
- * The best of many: keeps the `room` candidates with the greatest keys, of equal keys the smaller place.
- * A heap whose root is the worst that is kept.
+ * The best of many: keeps the `room` candidates with the greatest keys, of equal keys the smaller
+ * place. A heap whose root is the worst that is kept.
  */
 
 typedef struct qkvi_top_item {

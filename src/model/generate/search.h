@@ -9,8 +9,8 @@
 
 /*
  * What a search sees of a model: tokens in, logits out, for a number of sequences side by side. The
- * model keeps what it computed for each (keys and values) in slots 0 ... n - 1. Before a search, slot 0
- * has been given the prompt.
+ * model keeps what it computed for each (keys and values) in slots 0 ... n - 1. Before a search,
+ * slot 0 has been given the prompt.
  */
 
 typedef struct qkvi_lm {
@@ -22,8 +22,8 @@ typedef struct qkvi_lm {
 } qkvi_lm;
 
 /*
- * Slot 0 of lm has been given the prompt [plan->lm.prompt_len]; logits [n_slots][vocab] begin with the
- * row behind it, and are overwritten. *generation is NULL on error.
+ * Slot 0 of lm has been given the prompt [plan->lm.prompt_len]; logits [n_slots][vocab] begin with
+ * the row behind it, and are overwritten. *generation is NULL on error.
  */
 qkv_status qkvi_search(const qkvi_plan *plan, const qkvi_lm *lm, const int32_t *prompt,
                        float *logits, qkv_generation **generation, qkv_error *error);
@@ -35,7 +35,9 @@ typedef struct qkvi_draft {
     double score;
 } qkvi_draft;
 
-/* Two searches; sequences are [plan->n_slots] of zeros, *n of them are filled, but for their texts. */
+/*
+ * Two searches; sequences are [plan->n_slots] of zeros, *n of them are filled, but for their texts.
+ */
 qkv_status qkvi_search_singly(const qkvi_plan *plan, const qkvi_lm *lm, const int32_t *prompt,
                               float *logits, qkv_generation *made, qkv_error *error);
 qkv_status qkvi_search_beams(const qkvi_plan *plan, const qkvi_lm *lm, const int32_t *prompt,

@@ -1,7 +1,7 @@
 /*
- * Keys as config.json: see config.h. Facts are from llama.cpp's conversion/ (how it writes its files)
- * and src/ (what it computes without a key). Fields are spelled as transformers 4 wrote them, which
- * qkv and transformers 5 read, too.
+ * Keys as config.json: see config.h. Facts are from llama.cpp's conversion/ (how it writes its
+ * files) and src/ (what it computes without a key). Fields are spelled as transformers 4 wrote
+ * them, which qkv and transformers 5 read, too.
  */
 #include "model/gguf/config.h"
 
@@ -12,7 +12,7 @@
 
 enum { MAX_LAYERS = QKV_MAX_LAYERS };
 
-/* ---- Fields ----------------------------------------------------------------------------------- */
+/* ---- Fields ---------------------------------------------------------------------------------- */
 
 void qkvi_gguf_put(qkvi_gguf_making *m, const char *field, json_t *value) {
     if (json_object_set_new(m->out->json, field, value) != 0) m->failed = true;
@@ -26,7 +26,7 @@ void qkvi_gguf_put_real(qkvi_gguf_making *m, const char *field, double value) {
     qkvi_gguf_put(m, field, json_real(value));
 }
 
-/* ---- Keys of the architecture ----------------------------------------------------------------- */
+/* ---- Keys of the architecture ---------------------------------------------------------------- */
 
 const char *qkvi_gguf_own(const qkvi_gguf_making *m, const char *name, char text[QKVI_GGUF_OWN]) {
     snprintf(text, QKVI_GGUF_OWN, "%s.%s", m->out->family->arch, name);
@@ -81,7 +81,7 @@ static qkv_status need_count(const qkvi_gguf_making *m, const char *name, int64_
                           INT32_MAX);
 }
 
-/* ---- Keys with one value that is computed ------------------------------------------------------ */
+/* ---- Keys with one value that is computed ---------------------------------------------------- */
 
 /* What changes the graph in a way that is not here, unless it is one of two values. */
 static qkv_status check_neutral(const qkvi_gguf_making *m) {
@@ -118,7 +118,10 @@ static qkv_status check_causal(const qkvi_gguf_making *m, bool is_encoder) {
                           own, causal ? "true" : "false");
 }
 
-/* Original files of Meta and folders of Hugging Face have other rows, but a GGUF file has one order. */
+/*
+ * Original files of Meta and folders of Hugging Face have other rows, but a GGUF file has one
+ * order.
+ */
 static qkv_status check_layout(const qkvi_gguf_making *m) {
     static const char known[] = "Meta AI original pth";
     char own[QKVI_GGUF_OWN], *layout;
@@ -143,7 +146,7 @@ static qkv_status take_pooling(qkvi_gguf_making *m) {
     return QKV_OK;
 }
 
-/* ---- Sizes ------------------------------------------------------------------------------------ */
+/* ---- Sizes ----------------------------------------------------------------------------------- */
 
 /* Heads are as wide as key_length says, else as the part that is turned, else width / heads. */
 static qkv_status take_head_dim(const qkvi_gguf_making *m) {
@@ -199,7 +202,7 @@ static void put_sizes(qkvi_gguf_making *m) {
     qkvi_gguf_put_int(m, "max_position_embeddings", m->max_len);
 }
 
-/* ---- Windows ---------------------------------------------------------------------------------- */
+/* ---- Windows --------------------------------------------------------------------------------- */
 
 /* A bool for each layer, or a number: one layer of so many has no window. */
 static qkv_status slides_in(const qkvi_gguf_making *m, bool *slides) {
@@ -239,7 +242,7 @@ static qkv_status put_layer_types(qkvi_gguf_making *m, int64_t window) {
     return QKV_OK;
 }
 
-/* ---- Families --------------------------------------------------------------------------------- */
+/* ---- Families -------------------------------------------------------------------------------- */
 
 static qkv_status put_cap(qkvi_gguf_making *m, const char *key, const char *field, double absent) {
     double cap = absent;
@@ -396,7 +399,7 @@ static qkv_status put_bert(qkvi_gguf_making *m) {
     return QKV_OK;
 }
 
-/* ---- All -------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------- */
 
 static qkv_status refuse_unknown(const qkvi_gguf_making *m) {
     const qkvi_gguf_file *const file = m->keys->file;

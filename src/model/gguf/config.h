@@ -1,7 +1,7 @@
 /**
  * config.json of a GGUF file's keys, with the fields that transformers has, so that one reader
- * (model/config/config.h) decides for both. A key of the architecture that is not known is refused by its
- * name: it could change what the model computes.
+ * (model/config/config.h) decides for both. A key of the architecture that is not known is refused
+ * by its name: it could change what the model computes.
  */
 #ifndef QKVI_GGUF_CONFIG_H
 #define QKVI_GGUF_CONFIG_H

@@ -69,7 +69,7 @@ static qkv_status by_factors(const qkvi_gguf_making *m, const qkvi_gguf_tensor *
     return status;
 }
 
-/* ---- Keys ------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 typedef enum scaling_type { NONE, LINEAR, YARN, N_SCALINGS } scaling_type;
 

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-/* ---- Rows ------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 #define DECODER_ENDS                                                                               \
     .layer = "model.layers.", .ends = { { "token_embd", "model.embed_tokens", false },             \
@@ -159,7 +159,7 @@ const qkvi_gguf_family *qkvi_gguf_family_of(const char *arch, bool has_types) {
     return NULL;
 }
 
-/* ---- Views ------------------------------------------------------------------------------------ */
+/* ---- Views ----------------------------------------------------------------------------------- */
 
 enum { MAX_NAME = 128 };
 
@@ -316,7 +316,7 @@ static qkv_status add_tensor(const naming *n, const qkvi_gguf_tensor *tensor) {
     return qkvi_gguf_views_add(n->views, name, view, n->error);
 }
 
-/* ---- What must be there ------------------------------------------------------------------------ */
+/* ---- What must be there ---------------------------------------------------------------------- */
 
 static qkv_status missing(const naming *n, const char *name) {
     return qkvi_file_fail(n->error, QKV_ERR_FORMAT, n->parts->files[0]->source.name,

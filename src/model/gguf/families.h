@@ -40,8 +40,9 @@ typedef struct qkvi_gguf_sizes {
 } qkvi_gguf_sizes;
 
 /**
- * A view of each stored tensor, and three of one that fuses queries, keys and values where transformers has
- * them apart. UNSUPPORTED: a tensor is not known; FORMAT: a weight is missing; SHAPE; MEMORY.
+ * A view of each stored tensor, and three of one that fuses queries, keys and values where
+ * transformers has them apart. UNSUPPORTED: a tensor is not known; FORMAT: a weight is missing;
+ * SHAPE; MEMORY.
  */
 qkv_status qkvi_gguf_views_of(const qkvi_gguf_family *family, const qkvi_gguf_sizes *sizes,
                               const qkvi_gguf_parts *parts, qkvi_gguf_views *views,

@@ -14,7 +14,7 @@ struct qkvi_gguf_own {
     char names[4][QKVI_NAME_BYTES];
 };
 
-/* ---- Texts ------------------------------------------------------------------------------------ */
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 static qkv_status no_memory(const qkvi_gguf *gguf, qkv_error *error) {
     return qkvi_file_fail(error, QKV_ERR_MEMORY, gguf->own->parts.files[0]->source.name,
@@ -57,7 +57,7 @@ static qkv_status make_texts(qkvi_gguf *gguf, qkv_error *error) {
     return QKV_OK;
 }
 
-/* ---- What is not used -------------------------------------------------------------------------- */
+/* ---- What is not used ------------------------------------------------------------------------ */
 
 /* Keys that say how a file was made, or what others do with the model. */
 static bool is_ignored(const char *name) {
@@ -116,7 +116,7 @@ static qkv_status check_version(const qkvi_gguf_keys *keys) {
                           "key 'general.quantization_version' is %lld, not 2", (long long)version);
 }
 
-/* ---- Opening ---------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static qkv_status read_all(qkvi_gguf *gguf, qkv_error *error) {
     struct qkvi_gguf_own *const own = gguf->own;

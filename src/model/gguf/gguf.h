@@ -29,7 +29,9 @@ qkv_status qkvi_gguf_open_memory(const char *name, const void *bytes, size_t n_b
                                  qkvi_gguf **gguf, qkv_error *error);
 void qkvi_gguf_close(qkvi_gguf *gguf);
 
-/** UNSUPPORTED, naming the tensor of the file, if a model did not use the tensor of that parameter. */
+/**
+ * UNSUPPORTED, naming the tensor of the file, if a model did not use the tensor of that parameter.
+ */
 qkv_status qkvi_gguf_refuse_unused(const qkvi_gguf *gguf, const char *parameter, qkv_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A vocabulary as the files of a tokenizer: see tokenizer.h. tokenizer.ggml.model is gpt2 (byte-level
- * BPE with merges), llama (SentencePiece BPE with scores) or bert (WordPiece, whose tokens have the mark
- * of a space where a word begins, and lack their ##).
+ * A vocabulary as the files of a tokenizer: see tokenizer.h. tokenizer.ggml.model is gpt2
+ * (byte-level BPE with merges), llama (SentencePiece BPE with scores) or bert (WordPiece, whose
+ * tokens have the mark of a space where a word begins, and lack their ##).
  */
 #include "model/gguf/tokenizer.h"
 
@@ -21,7 +21,7 @@ typedef struct writing {
     bool failed; /* a field of tokenizer_config.json found no memory */
 } writing;
 
-/* ---- Words ------------------------------------------------------------------------------------ */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 typedef enum word_rule { GPT2_WORDS, DIGITS, LLAMA3_WORDS, QWEN_WORDS } word_rule;
 
@@ -102,7 +102,7 @@ static void put_pre_tokenizer(qkvi_bytes *out, word_rule words) {
     qkvi_bytes_text(out, splits ? "false}]}" : "true}]}");
 }
 
-/* ---- Tokens ----------------------------------------------------------------------------------- */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 static void put_token(qkvi_bytes *out, const qkvi_gguf_vocab *v, int64_t id) {
     qkvi_json_string(out, v->tokens[id].bytes, v->tokens[id].n);
@@ -156,7 +156,7 @@ static void put_vocab(const writing *w, put_word *put) {
     qkvi_bytes_text(w->out, "}");
 }
 
-/* ---- What stands around a text ------------------------------------------------------------------ */
+/* ---- What stands around a text --------------------------------------------------------------- */
 
 /* Whether a token is put there, by the file or else by default; -1: none is. */
 static qkv_status around(const writing *w, const char *name, bool by_default, qkvi_gguf_role role,
@@ -246,7 +246,7 @@ static qkv_status put_roberta(const writing *w) {
     return QKV_OK;
 }
 
-/* ---- Roles of tokens ---------------------------------------------------------------------------- */
+/* ---- Roles of tokens ------------------------------------------------------------------------- */
 
 typedef struct role_id {
     qkvi_gguf_role role;
@@ -260,7 +260,7 @@ static void default_roles(qkvi_gguf_vocab *v, const role_id *absent, int n) {
             v->roles[absent[i].role] = absent[i].id;
 }
 
-/* ---- Kinds of models --------------------------------------------------------------------------- */
+/* ---- Kinds of models ------------------------------------------------------------------------- */
 
 static const char bpe_rest[] = "\"dropout\":null,\"continuing_subword_prefix\":null,"
                                "\"end_of_word_suffix\":null,";
@@ -339,7 +339,7 @@ static qkv_status put_sentencepiece(writing *w) {
     return QKV_OK;
 }
 
-/* ---- WordPiece --------------------------------------------------------------------------------- */
+/* ---- WordPiece ------------------------------------------------------------------------------- */
 
 static bool begins(qkvi_gguf_text token, const char *text) {
     return token.n >= strlen(text) && memcmp(token.bytes, text, strlen(text)) == 0;
@@ -405,7 +405,7 @@ static qkv_status put_bert(writing *w) {
     return QKV_OK;
 }
 
-/* ---- Beside tokenizer.json ---------------------------------------------------------------------- */
+/* ---- Beside tokenizer.json ------------------------------------------------------------------- */
 
 /* A token as transformers names it. */
 static const struct {
@@ -455,7 +455,7 @@ static void put_generation(writing *w) {
         w->failed = true;
 }
 
-/* ---- All -------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------- */
 
 typedef qkv_status put_kind(writing *w);
 

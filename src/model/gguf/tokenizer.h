@@ -1,8 +1,8 @@
 /**
  * tokenizer.json, tokenizer_config.json and generation_config.json of a GGUF file's vocabulary, so
- * that one reader (text/) decides for both. A GGUF file does not have which normaliser and which words Hugging
- * Face's files had: they follow from the name in tokenizer.ggml.pre, and one that is not known is
- * refused.
+ * that one reader (text/) decides for both. A GGUF file does not have which normaliser and which
+ * words Hugging Face's files had: they follow from the name in tokenizer.ggml.pre, and one that is
+ * not known is refused.
  */
 #ifndef QKVI_GGUF_TOKENIZER_H
 #define QKVI_GGUF_TOKENIZER_H

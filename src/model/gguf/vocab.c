@@ -9,7 +9,7 @@
 
 #define TOKENS "tokenizer.ggml.tokens"
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qkv_status take_tokens(qkvi_gguf_vocab *v) {
     const qkvi_gguf_key *key;
@@ -106,7 +106,7 @@ static qkv_status mark_spaces(qkvi_gguf_vocab *v) {
     return QKV_OK;
 }
 
-/* ---- Finding ---------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 static int compare(qkvi_gguf_text a, const char *bytes, size_t n) {
     const int order = memcmp(a.bytes, bytes, a.n < n ? a.n : n);
@@ -166,7 +166,7 @@ void qkvi_gguf_vocab_free(qkvi_gguf_vocab *vocab) {
     *vocab = (qkvi_gguf_vocab){ 0 };
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_pair(qkvi_bytes *out, size_t index, qkvi_gguf_text left, qkvi_gguf_text right) {
     qkvi_bytes_text(out, index ? ",[" : "[");
@@ -176,7 +176,7 @@ static void put_pair(qkvi_bytes *out, size_t index, qkvi_gguf_text left, qkvi_gg
     qkvi_bytes_text(out, "]");
 }
 
-/* ---- Merges as they are ----------------------------------------------------------------------- */
+/* ---- Merges as they are ---------------------------------------------------------------------- */
 
 /* "a b": cut at the first space behind its first byte. */
 static bool cut(qkvi_gguf_text merge, qkvi_gguf_text *left, qkvi_gguf_text *right) {
@@ -209,7 +209,7 @@ qkv_status qkvi_gguf_put_merges(const qkvi_gguf_vocab *v, qkvi_bytes *out) {
     return QKV_OK;
 }
 
-/* ---- Merges of scores ------------------------------------------------------------------------- */
+/* ---- Merges of scores ------------------------------------------------------------------------ */
 
 typedef struct merge {
     int32_t left, right, whole;
@@ -229,7 +229,10 @@ static int64_t characters(qkvi_gguf_text text) {
     return n;
 }
 
-/* Of equal scores and lengths as Python's stable sort has it: later tokens, and later pairs, after others. */
+/*
+ * Of equal scores and lengths as Python's stable sort has it: later tokens, and later pairs, after
+ * others.
+ */
 static int earlier(const void *left, const void *right, void *user) {
     const merge *const a = left, *const b = right;
     const qkvi_gguf_text *const tokens = ((const merging *)user)->vocab->tokens;
@@ -241,8 +244,10 @@ static int earlier(const void *left, const void *right, void *user) {
     return (a->whole > b->whole) - (a->whole < b->whole);
 }
 
-/* Tokens that merges may make, or be made of. Texts of Gemma have runs of spaces and of line feeds, which are
- * tokens of its user and made by merges, too. */
+/*
+ * Tokens that merges may make, or be made of. Texts of Gemma have runs of spaces and of line feeds,
+ * which are tokens of its user and made by merges, too.
+ */
 static bool may_merge(const merging *m, int32_t id, bool as_whole) {
     const uint8_t kind = m->vocab->kinds[id];
     return kind == QKVI_GGUF_NORMAL || (kind == QKVI_GGUF_BYTE && !as_whole) ||

@@ -1,6 +1,6 @@
 /**
- * The vocabulary of a GGUF file: its tokens in the order of their ids, what kind each is, and merges. Every
- * length and id has been checked, and tokens are valid UTF-8 without NUL.
+ * The vocabulary of a GGUF file: its tokens in the order of their ids, what kind each is, and
+ * merges. Every length and id has been checked, and tokens are valid UTF-8 without NUL.
  */
 #ifndef QKVI_GGUF_VOCAB_H
 #define QKVI_GGUF_VOCAB_H
@@ -40,8 +40,8 @@ typedef struct qkvi_gguf_vocab {
 } qkvi_gguf_vocab;
 
 /**
- * marks: runs of two and more spaces become as many U+2581, normal tokens, by which texts have them (Gemma).
- * FORMAT, LIMIT, MEMORY; vocab may be freed also then.
+ * marks: runs of two and more spaces become as many U+2581, normal tokens, by which texts have them
+ * (Gemma). FORMAT, LIMIT, MEMORY; vocab may be freed also then.
  */
 qkv_status qkvi_gguf_vocab_read(const qkvi_gguf_keys *keys, bool marks, qkvi_gguf_vocab *vocab);
 void qkvi_gguf_vocab_free(qkvi_gguf_vocab *vocab);
@@ -53,10 +53,11 @@ int32_t qkvi_gguf_token(const qkvi_gguf_vocab *vocab, const char *bytes, size_t 
 qkv_status qkvi_gguf_put_merges(const qkvi_gguf_vocab *vocab, qkvi_bytes *out);
 
 /**
- * "[…]" of merges that SentencePiece's scores stand for: it merges the pair whose joined piece has the best
- * score. So each piece gives a merge of every two pieces that make it, in the order of scores; of one
- * piece longer left halves come first, as in converted files. by_id: in the order of ids, as Gemma's
- * scores do not follow it. FORMAT: scores are missing or have another length; MEMORY.
+ * "[…]" of merges that SentencePiece's scores stand for: it merges the pair whose joined piece has
+ * the best score. So each piece gives a merge of every two pieces that make it, in the order of
+ * scores; of one piece longer left halves come first, as in converted files. by_id: in the order of
+ * ids, as Gemma's scores do not follow it. FORMAT: scores are missing or have another length;
+ * MEMORY.
  */
 qkv_status qkvi_gguf_put_merges_of_scores(const qkvi_gguf_vocab *vocab, bool by_id,
                                           qkvi_bytes *out);

@@ -1,7 +1,7 @@
 /*
- * Views of stored tensors: see weights.h. A part of a view is read in runs of what lies side by side
- * in the file: all of it where rows are in order, else row by row, or column by column. A run is read
- * in whole blocks, so every value has the same bits however the parts are cut.
+ * Views of stored tensors: see weights.h. A part of a view is read in runs of what lies side by
+ * side in the file: all of it where rows are in order, else row by row, or column by column. A run
+ * is read in whole blocks, so every value has the same bits however the parts are cut.
  */
 #include "model/gguf/weights.h"
 
@@ -11,7 +11,7 @@
 
 enum { CHUNK_BYTES = 1 << 16 };
 
-/* ---- Lists ------------------------------------------------------------------------------------ */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 qkv_status qkvi_gguf_views_add(qkvi_gguf_views *views, const char *name, qkvi_gguf_view view,
                                qkv_error *error) {
@@ -35,7 +35,7 @@ static int by_name(const void *left, const void *right) {
     return strcmp(((const qkvi_gguf_view *)left)->name, ((const qkvi_gguf_view *)right)->name);
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* What a read needs; each thread that reads has its own. */
 typedef struct reading {
@@ -53,8 +53,10 @@ static void take_of_block(const qkvi_gguf_type *type, const uint8_t *block, size
     memcpy(to, values + from, n * sizeof *to);
 }
 
-/* Elements [first, first + n) of the stored tensor, in their order there: whole blocks at once, and parts of the
- * first and of the last. */
+/*
+ * Elements [first, first + n) of the stored tensor, in their order there: whole blocks at once, and
+ * parts of the first and of the last.
+ */
 static qkv_status read_run(const reading *r, uint64_t first, size_t n, float *to) {
     const qkvi_gguf_tensor *const tensor = r->view->tensor;
     const qkvi_gguf_type *const type = tensor->type;
@@ -165,7 +167,7 @@ static qkv_status read_part(const void *user, const qkvi_stored *tensor, int64_t
     return status;
 }
 
-/* ---- The set ---------------------------------------------------------------------------------- */
+/* ---- The set --------------------------------------------------------------------------------- */
 
 static qkv_status check_view(const qkvi_gguf_parts *parts, const qkvi_gguf_view *view,
                              qkv_error *error) {

@@ -1,7 +1,7 @@
 /**
- * Tensors of GGUF files behind the interface of safetensors: by the names of transformers, with the rows,
- * columns and values that a folder would have. A tensor is a view: all or some rows of a stored one, in
- * another order or turned, computed each time that a part is read.
+ * Tensors of GGUF files behind the interface of safetensors: by the names of transformers, with the
+ * rows, columns and values that a folder would have. A tensor is a view: all or some rows of a
+ * stored one, in another order or turned, computed each time that a part is read.
  */
 #ifndef QKVI_GGUF_WEIGHTS_H
 #define QKVI_GGUF_WEIGHTS_H
@@ -32,9 +32,9 @@ qkv_status qkvi_gguf_views_add(qkvi_gguf_views *views, const char *name, qkvi_gg
 void qkvi_gguf_views_free(qkvi_gguf_views *views);
 
 /**
- * The views as a set of tensors, which lives no longer than the parts and the views. Sorts the views
- * by their names. UNSUPPORTED for a type that is not computed, FORMAT for a name twice, SHAPE for heads
- * that do not divide rows; MEMORY.
+ * The views as a set of tensors, which lives no longer than the parts and the views. Sorts the
+ * views by their names. UNSUPPORTED for a type that is not computed, FORMAT for a name twice, SHAPE
+ * for heads that do not divide rows; MEMORY.
  */
 qkv_status qkvi_gguf_weights(const qkvi_gguf_parts *parts, qkvi_gguf_views *views,
                              qkvi_safetensors **file, qkv_error *error);

@@ -1,6 +1,6 @@
 /*
- * One block of a transformer: self-attention, in a decoder attention over the encoder, feed-forward;
- * each a residual part with its layer norm. With f one of the three and x its input,
+ * One block of a transformer: self-attention, in a decoder attention over the encoder,
+ * feed-forward; each a residual part with its layer norm. With f one of the three and x its input,
  *
  *     norm of the sum    y = norm(x + f(x))        Vaswani et al. 2017: BERT, BART, Marian
  *     of the input       y = x + f(norm(x))        Xiong et al. 2020: GPT-2, Llama
@@ -36,8 +36,8 @@
  * Query heads share n_kv_heads key/value heads in groups (Ainslie et al. 2023).
  *
  * Self-attention has m = x; cross-attention has the rows of another stack, the memory. The output
- * projection y = o Woᵀ + bo has its weights here but is computed by the block, which may want it for
- * some rows only.
+ * projection y = o Woᵀ + bo has its weights here but is computed by the block, which may want it
+ * for some rows only.
  *
  * Sequences follow each other in the rows, in groups whose sequences have equally many queries and
  * equally many keys. Attention is called once for each group, with strides into the rows; so its
@@ -48,10 +48,10 @@
  * they keep of earlier tokens is f32; so do layers that turn q and k.
  */
 
-typedef struct qkvi_group {
+typedef struct qkvi_sequence_group {
     int64_t first_row, n_sequences, len;
     int64_t first_key, len_keys; /* rows of the memory; those above again where there is none */
-} qkvi_group;
+} qkvi_sequence_group;
 
 /* What attention does otherwise than a model says. Zeros: nothing. */
 typedef struct qkvi_mha_change {
@@ -63,7 +63,7 @@ typedef struct qkvi_mha_change {
 /* The rows of a batch: groups of sequences, one after another. */
 typedef struct qkvi_groups {
     int64_t n_rows, n_keys, n_groups;
-    const qkvi_group *list;
+    const qkvi_sequence_group *list;
     const float *turns; /* [n_rows][head_dim] of rotary positions; NULL: none */
     qkvi_mha_change change;
     qkvi_row_dropout dropout; /* of weights; its site is this layer's */
@@ -115,13 +115,15 @@ static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
 /* The factor on q·k: the layer's, or what the change makes of it. */
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
 /*
- * How a layer makes scores and which keys they are of: causal, window, soft cap, and a scale that is
- * not the usual one. That one is left to attention, so that its bits stay.
+ * How a layer makes scores and which keys they are of: causal, window, soft cap, and a scale that
+ * is not the usual one. That one is left to attention, so that its bits stay.
  */
 void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
                               qkv_attention_desc *desc);
 
-/* acts from x [n_rows][hidden] and memory [n_keys][hidden], NULL: x. Fails only if attention does. */
+/*
+ * acts from x [n_rows][hidden] and memory [n_keys][hidden], NULL: x. Fails only if attention does.
+ */
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                             const float *x, const float *memory, qkvi_mha_acts *acts);
 
@@ -162,8 +164,8 @@ static inline bool qkvi_block_crosses(const qkvi_block *layer) { return layer->c
 enum { QKVI_BLOCK_SITES = 5 };
 
 /*
- * Attention over keys that the caller keeps, instead of that over the batch: computes acts->o for the
- * rows x of a block's layer.
+ * Attention over keys that the caller keeps, instead of that over the batch: computes acts->o for
+ * the rows x of a block's layer.
  */
 typedef struct qkvi_kept {
     qkv_status (*attend)(qkv_ctx *ctx, void *kept, const qkvi_mha *mha, int64_t layer, bool cross,
@@ -231,7 +233,9 @@ typedef struct qkvi_block_scratch {
     float *d_part;        /* [n_rows][hidden]: of f's result, or of what it reads */
 } qkvi_block_scratch;
 
-/* Cuts the scratch of a block's backward pass for at most n_rows rows, all or picked, and n_keys. */
+/*
+ * Cuts the scratch of a block's backward pass for at most n_rows rows, all or picked, and n_keys.
+ */
 void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_keys,
                             qkvi_cutter *cutter, qkvi_block_scratch *scratch);
 

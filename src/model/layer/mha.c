@@ -30,10 +30,11 @@ void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *chan
 }
 
 /*
- * The problem of one group: [n_sequences][n_heads][len][head_dim] by strides into rows of all heads.
+ * The problem of one group: [n_sequences][n_heads][len][head_dim] by strides into rows of all
+ * heads.
  */
 static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *groups,
-                                   const qkvi_group *group) {
+                                   const qkvi_sequence_group *group) {
     qkv_attention_desc desc;
     const qkvi_mha_change *const change = &groups->change;
     const int64_t head_dim = layer->head_dim;
@@ -65,7 +66,7 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *gro
 
 /* The same, of q, k and v in bf16. */
 static qkv_attention_desc describe_half(const qkvi_mha *layer, const qkvi_groups *groups,
-                                        const qkvi_group *group) {
+                                        const qkvi_sequence_group *group) {
     qkv_attention_desc desc = describe(layer, groups, group);
     desc.flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
     desc.dtype = QKV_BF16;
@@ -74,7 +75,7 @@ static qkv_attention_desc describe_half(const qkvi_mha *layer, const qkvi_groups
 }
 
 static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
-                         const qkvi_group *group, const qkvi_mha_acts *acts) {
+                         const qkvi_sequence_group *group, const qkvi_mha_acts *acts) {
     const int64_t at = group->first_row * qkvi_mha_width(layer),
                   from = group->first_key * qkvi_mha_kv_width(layer);
     float *const o = acts->o + at, *const lse = acts->lse + group->first_row * layer->n_heads;
@@ -142,7 +143,7 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
 static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                                      int64_t g, const qkvi_mha_acts *acts,
                                      const qkvi_mha_scratch *d) {
-    const qkvi_group *group = &groups->list[g];
+    const qkvi_sequence_group *group = &groups->list[g];
     const qkv_attention_desc desc = describe(layer, groups, group);
     const int64_t at = group->first_row * qkvi_mha_width(layer),
                   from = group->first_key * qkvi_mha_kv_width(layer);

@@ -37,7 +37,7 @@ static double yarn(const qkv_rope *s, int64_t head_dim, int64_t i, double w) {
 }
 
 static double frequency(const qkv_rope *s, int64_t head_dim, int64_t i) {
-    const double w = qkvi_exp(-qkvi_ln(s->theta) * ((double)(2 * i) / (double)head_dim));
+    const double w = qkvi_angle_exp(-qkvi_ln(s->theta) * ((double)(2 * i) / (double)head_dim));
     switch (s->type) {
     case QKV_ROPE_LINEAR: return w / s->factor;
     case QKV_ROPE_LLAMA3: return llama3(s, w);
@@ -66,15 +66,15 @@ void qkvi_rope_free(qkvi_rope *rope) {
 }
 
 /*
- * Dynamic (NTK-aware scaling by length): theta grows by (f n / M - (f - 1))^(d / (d - 2)), so that the
- * last wave is stretched as linear positions would be, and w_0 = 1 stays.
+ * Dynamic (NTK-aware scaling by length): theta grows by (f n / M - (f - 1))^(d / (d - 2)), so that
+ * the last wave is stretched as linear positions would be, and w_0 = 1 stays.
  */
 double qkvi_rope_frequency(const qkvi_rope *rope, int64_t reach, int64_t i) {
     if (rope->longest == 0 || (double)reach <= rope->longest || i == 0) return rope->w[i];
     const double d = (double)rope->head_dim, f = rope->stretch;
     const double grown = f * (double)reach / rope->longest - (f - 1);
     const double ln_theta = rope->ln_theta + d / (d - 2) * qkvi_ln(grown);
-    return qkvi_exp(-ln_theta * ((double)(2 * i) / d));
+    return qkvi_angle_exp(-ln_theta * ((double)(2 * i) / d));
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */

@@ -5,8 +5,8 @@
  *     w_i = theta^(-2i / d), i < d/2, or what a qkv_rope makes of it for texts that are longer than
  *     those that a model learned from (qkv/model.h has the formulas)
  *
- * Those of a dynamic rope depend on `reach`, how many tokens the text has so far, where that is more than
- * the model learned from.
+ * Those of a dynamic rope depend on `reach`, how many tokens the text has so far, where that is
+ * more than the model learned from.
  *
  * Frequencies and angles are doubles, by series without libm: so the same bits everywhere, and the
  * cosines and sines are off by half an ulp of a float at any position.
@@ -21,7 +21,9 @@ typedef struct qkvi_rope {
     int64_t head_dim;
     double factor; /* on cosines and sines */
     double *w;     /* [head_dim / 2], owned; NULL: no rotation */
-    /* Of a dynamic rope: the longest text that w is for, ln theta and the factor. 0: w is for all. */
+    /*
+     * Of a dynamic rope: the longest text that w is for, ln theta and the factor. 0: w is for all.
+     */
     double longest, ln_theta, stretch;
 } qkvi_rope;
 
@@ -33,8 +35,10 @@ void qkvi_rope_free(qkvi_rope *rope);
 /* The frequency w_i of a text of `reach` tokens. */
 double qkvi_rope_frequency(const qkvi_rope *rope, int64_t reach, int64_t i);
 
-/* turns [n_rows][head_dim]: a row's cosines, then its sines, at its place, 0 … 2^20 - 1, of a text that
- * reaches so far. */
+/*
+ * turns [n_rows][head_dim]: a row's cosines, then its sines, at its place, 0 … 2^20 - 1, of a text
+ * that reaches so far.
+ */
 void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
                      const int32_t *reaches, float *turns);
 

@@ -3,8 +3,8 @@
  * starts on a 64-byte line so that vector kernels may be given any of them, and the gaps are zeros
  * that no kernel reads.
  *
- * A linear layer's W [n_out][n_in] multiplies as B = Wᵀ, so a row of panels of W is one of B's columns; a
- * stored tensor that is transposed already has B's rows.
+ * A linear layer's W [n_out][n_in] multiplies as B = Wᵀ, so a row of panels of W is one of B's
+ * columns; a stored tensor that is transposed already has B's rows.
  */
 #include "model/weights/params.h"
 
@@ -101,7 +101,7 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena) {
                                row->form == QKVI_PARAM_INT8 ? (const qkvi_int8_panel *)at : NULL };
 }
 
-/* ---- As files have them ----------------------------------------------------------------------- */
+/* ---- As files have them ---------------------------------------------------------------------- */
 
 /* The last row is a part of a stored tensor of this name. */
 static qkvi_param *store_part(qkvi_param_table *table, int part, int n_parts, const char *format,
@@ -152,7 +152,10 @@ void qkvi_param_stored_matrix(const qkvi_param *row, int64_t *n_rows, int64_t *n
     *n_cols = shape[row->rank - 1];
 }
 
-/* Rows of the row's own matrix, or, where that is stored transposed, columns in squares that fit the cache. */
+/*
+ * Rows of the row's own matrix, or, where that is stored transposed, columns in squares that fit
+ * the cache.
+ */
 static void floats_from_stored(const qkvi_param *row, const qkvi_stored_rows *stored,
                                const float *part, int64_t width, float *values) {
     enum { SIDE = 16 };
@@ -203,7 +206,7 @@ void qkvi_param_to_stored(const qkvi_param *row, const float *values, float *sto
                 part[c * width + i] = values[i * cols + c];
 }
 
-/* ---- Looking up ------------------------------------------------------------------------------- */
+/* ---- Looking up ------------------------------------------------------------------------------ */
 
 const qkvi_param *qkvi_params_find(const qkvi_param_table *table, const char *name) {
     for (int64_t r = 0; r < table->n_rows; r++)

@@ -1,15 +1,15 @@
 /**
  * The parameters of an architecture as one table: name, shape, place in one float arena.
  *
- * The table is written once, by the architecture (arch/net_table.c), and is what all other code walks:
- * the loader to know which tensors it wants and which shapes config.json promised, the trainer to
- * lay out parameters, gradients and both moments alike, the writer to store them. Names are those
- * that transformers stores today; of tensors that hold several parameters (GPT-2's c_attn) each has
- * a name of ours.
+ * The table is written once, by the architecture (arch/net_table.c), and is what all other code
+ * walks: the loader to know which tensors it wants and which shapes config.json promised, the
+ * trainer to lay out parameters, gradients and both moments alike, the writer to store them. Names
+ * are those that transformers stores today; of tensors that hold several parameters (GPT-2's
+ * c_attn) each has a name of ours.
  *
- * The arena is made of 32-bit words. To be trained, every parameter is a matrix of floats in it. A model that
- * only runs has the weights of its linear layers there as the panels that these multiply with, in f32, bf16
- * or int8 (qkvi_params_pack), and nowhere else.
+ * The arena is made of 32-bit words. To be trained, every parameter is a matrix of floats in it. A
+ * model that only runs has the weights of its linear layers there as the panels that these multiply
+ * with, in f32, bf16 or int8 (qkvi_params_pack), and nowhere else.
  */
 #ifndef QKVI_WEIGHTS_PARAMS_H
 #define QKVI_WEIGHTS_PARAMS_H
@@ -32,8 +32,10 @@ typedef struct qkvi_param {
     size_t n_elems;       /* product of shape */
     bool multiplies;      /* the weights of a linear layer: may be kept as panels … */
     qkvi_param_form form; /* … and how it is kept */
-    /* How files have it, if not as it is: under another name, [cols][rows], and beside others in one
-     * tensor, whose last axis has n_parts equal parts; this is one of them. */
+    /*
+     * How files have it, if not as it is: under another name, [cols][rows], and beside others in
+     * one tensor, whose last axis has n_parts equal parts; this is one of them.
+     */
     char stored[96]; /* "": name */
     bool transposed;
     int part, n_parts; /* 0, 1: all of it */
@@ -84,7 +86,9 @@ void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]);
 /** The stored tensor as a matrix; of rank 1: one row. */
 void qkvi_param_stored_matrix(const qkvi_param *row, int64_t *n_rows, int64_t *n_cols);
 
-/** Rows first … first + n - 1 of it. first is a multiple of 64, and n is unless they are the last. */
+/**
+ * Rows first … first + n - 1 of it. first is a multiple of 64, and n is unless they are the last.
+ */
 typedef struct qkvi_stored_rows {
     int64_t first, n;
     const float *values;
@@ -108,9 +112,9 @@ const qkvi_param *qkvi_params_find(const qkvi_param_table *table, const char *na
 float *qkvi_params_zeros(size_t n);
 
 /**
- * An arena for the table, aligned to 64 bytes, to be freed by free(); NULL without memory. Of zeros; or, as
- * room for values that will all be set, with zeros in the gaps alone, so that no page of it is touched
- * before it is needed.
+ * An arena for the table, aligned to 64 bytes, to be freed by free(); NULL without memory. Of
+ * zeros; or, as room for values that will all be set, with zeros in the gaps alone, so that no page
+ * of it is touched before it is needed.
  */
 float *qkvi_params_arena(const qkvi_param_table *table);
 float *qkvi_params_room(const qkvi_param_table *table);

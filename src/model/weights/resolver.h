@@ -20,7 +20,9 @@
 
 enum { QKVI_TIES = 2, QKVI_TIE_COPIES = 3 };
 
-/* Matrices that are one unless a file says otherwise, in the order in which transformers ties them. */
+/*
+ * Matrices that are one unless a file says otherwise, in the order in which transformers ties them.
+ */
 typedef struct qkvi_tie {
     const char *source, *copies[QKVI_TIE_COPIES]; /* or NULL */
 } qkvi_tie;
@@ -60,9 +62,9 @@ qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_store
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
                                qkv_error *error);
 /**
- * Reads every row into its place in arena, from the form in which it is stored to that in which it is kept,
- * some rows at a time: beside arena each thread takes 1 MiB, or 64 rows of a wider tensor. Marks what it
- * read as used. Of several tensors that fail the first one is told. pool may be NULL.
+ * Reads every row into its place in arena, from the form in which it is stored to that in which it
+ * is kept, some rows at a time: beside arena each thread takes 1 MiB, or 64 rows of a wider tensor.
+ * Marks what it read as used. Of several tensors that fail the first one is told. pool may be NULL.
  */
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table,
                               qkvi_pool *pool, float *arena, qkv_error *error);

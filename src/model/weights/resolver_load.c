@@ -10,7 +10,10 @@
 
 enum { PIECE_ROWS = 64 }; /* params.h: qkvi_stored_rows */
 
-/* Rows of stored tensors on their way into the arena, some at a time, in memory that grows to the largest. */
+/*
+ * Rows of stored tensors on their way into the arena, some at a time, in memory that grows to the
+ * largest.
+ */
 typedef struct row_buffer {
     float *values;
     size_t n_elems;
@@ -88,7 +91,7 @@ static qkv_status load_tensor(const qkvi_resolver *resolver, const qkvi_param *r
     return load_pieces(resolver, tensor, rows, n_parts, arena, buffer, error);
 }
 
-/* ---- All tensors, by several threads ----------------------------------------------------------- */
+/* ---- All tensors, by several threads --------------------------------------------------------- */
 
 /* What one thread met: the first row that failed, and why. */
 typedef struct outcome {

@@ -9,7 +9,7 @@
 
 enum { MAX_CLASSES = 1000 };
 
-qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
+qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n) {
     for (int32_t i = 0; i < n; ++i) {
         int32_t word;
         QKV_TRY(qkvi_word_add(r, tokens[i], &word));
@@ -18,7 +18,7 @@ qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_token *tokens, i
     return QKV_OK;
 }
 
-qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
+qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n) {
     qkvi_grammar *const g = r->g;
     if (n != 3 + QKVI_N_COLUMNS || !qkvi_token_is(tokens[2], ":"))
         return qkvi_reader_fail(r, QKV_ERR_FORMAT,
@@ -35,16 +35,16 @@ qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_token *tokens, int3
     return qkvi_function_words(r, tokens + 3, QKVI_N_COLUMNS);
 }
 
-static int32_t find_person(const qkvi_grammar *g, qkvi_token token) {
+static int32_t find_person(const qkvi_grammar *g, qkvi_grammar_token token) {
     for (int32_t p = 0; p < g->n_persons; ++p)
         if (qkvi_token_is(token, g->persons[p].name)) return p;
     return -1;
 }
 
 /* "key=feature|feature" */
-static qkv_status link_trait(const qkvi_reader *r, qkvi_token token, const char *equals,
+static qkv_status link_trait(const qkvi_reader *r, qkvi_grammar_token token, const char *equals,
                              qkvi_class_head *head) {
-    const qkvi_token name = { token.text, (int32_t)(equals - token.text) };
+    const qkvi_grammar_token name = { token.text, (int32_t)(equals - token.text) };
     int32_t link, feature;
     QKV_TRY(qkvi_reader_link(r, name, true, &link));
     const char *const end = token.text + token.bytes;
@@ -52,7 +52,7 @@ static qkv_status link_trait(const qkvi_reader *r, qkvi_token token, const char 
         const char *to = from;
         while (to < end && *to != '|') ++to;
         if (to == from) return qkvi_reader_fail(r, QKV_ERR_FORMAT, "an empty feature");
-        const qkvi_token part = { from, (int32_t)(to - from) };
+        const qkvi_grammar_token part = { from, (int32_t)(to - from) };
         QKV_TRY(qkvi_reader_feature(r, part, true, &feature));
         qkvi_features_add(&head->links[link], feature);
         from = to + 1;
@@ -63,7 +63,7 @@ static qkv_status link_trait(const qkvi_reader *r, qkvi_token token, const char 
 /*
  * One token between '=' and ':': a link, a weight, a person or a feature. *type: the first feature.
  */
-static qkv_status class_trait(const qkvi_reader *r, qkvi_token token, qkvi_class_head *head,
+static qkv_status class_trait(const qkvi_reader *r, qkvi_grammar_token token, qkvi_class_head *head,
                               const char **type) {
     const char *const equals = memchr(token.text, '=', (size_t)token.bytes);
     if (equals) return link_trait(r, token, equals, head);
@@ -89,7 +89,7 @@ static qkv_status class_trait(const qkvi_reader *r, qkvi_token token, qkvi_class
 }
 
 /* The class of this name and kind, added if new. */
-static qkv_status find_class(const qkvi_reader *r, qkvi_kind kind, qkvi_token name,
+static qkv_status find_class(const qkvi_reader *r, qkvi_kind kind, qkvi_grammar_token name,
                              int32_t *class_id) {
     qkvi_grammar *const g = r->g;
     for (*class_id = 0; *class_id < g->n_classes; ++*class_id) {
@@ -108,13 +108,13 @@ static qkv_status find_class(const qkvi_reader *r, qkvi_kind kind, qkvi_token na
     return QKV_OK;
 }
 
-qkv_status qkvi_entries(const qkvi_reader *r, const qkvi_class_head *head, const qkvi_token *tokens,
-                        int32_t n) {
+qkv_status qkvi_entries(const qkvi_reader *r, const qkvi_class_head *head,
+                        const qkvi_grammar_token *tokens, int32_t n) {
     for (int32_t i = 0; i < n; ++i) QKV_TRY(qkvi_entry_add(r, head, tokens[i]));
     return QKV_OK;
 }
 
-qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_token *tokens,
+qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_grammar_token *tokens,
                            int32_t n, qkvi_class_head *head) {
     int32_t colon = 3, own_feature;
     while (colon < n && !qkvi_token_is(tokens[colon], ":")) ++colon;
@@ -131,7 +131,7 @@ qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_toke
     QKV_TRY(qkvi_reader_feature(r, tokens[1], true, &own_feature));
     qkvi_features_add(&head->features, own_feature);
     if (kind == QKVI_KIND_NOUN && !head->n_persons) {
-        const int32_t it = find_person(r->g, (qkvi_token){ "it", 2 });
+        const int32_t it = find_person(r->g, (qkvi_grammar_token){ "it", 2 });
         if (it < 0) return qkvi_reader_fail(r, QKV_ERR_FORMAT, "nouns need 'person it' above");
         head->persons[head->n_persons++] = it;
     }

@@ -16,17 +16,18 @@ qkvi_family *qkvi_family_current(const qkvi_reader *r) {
     return &r->g->families[r->g->n_families - 1];
 }
 
-int32_t qkvi_family_var(const qkvi_family *family, qkvi_token token) {
+int32_t qkvi_family_var(const qkvi_family *family, qkvi_grammar_token token) {
     for (int32_t v = 0; v < family->n_vars; ++v)
         if (qkvi_token_is(token, family->vars[v].name)) return v;
     return -1;
 }
 
-bool qkvi_token_split(qkvi_token token, char c, qkvi_token *left, qkvi_token *right) {
+bool qkvi_token_split(qkvi_grammar_token token, char c, qkvi_grammar_token *left,
+                      qkvi_grammar_token *right) {
     const char *const at = memchr(token.text, c, (size_t)token.bytes);
     if (!at) return false;
-    *left = (qkvi_token){ token.text, (int32_t)(at - token.text) };
-    *right = (qkvi_token){ at + 1, token.bytes - left->bytes - 1 };
+    *left = (qkvi_grammar_token){ token.text, (int32_t)(at - token.text) };
+    *right = (qkvi_grammar_token){ at + 1, token.bytes - left->bytes - 1 };
     return true;
 }
 
@@ -45,9 +46,9 @@ static qkv_status add_any(const qkvi_reader *r, qkvi_var *var, qkvi_features any
 }
 
 /* "feature", "this|that". */
-static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
+static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_grammar_token token) {
     qkvi_features any = { { 0 } };
-    qkvi_token left, rest = token;
+    qkvi_grammar_token left, rest = token;
     int32_t feature, n = 0;
     for (bool more = true; more; ++n) {
         more = qkvi_token_split(rest, '|', &left, &token);
@@ -63,8 +64,8 @@ static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_token 
 }
 
 /* "!feature", "!Y", "!Y.subj". */
-static qkv_status refuse(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
-    qkvi_token left, right;
+static qkv_status refuse(const qkvi_reader *r, qkvi_var *var, qkvi_grammar_token token) {
+    qkvi_grammar_token left, right;
     const int32_t other = qkvi_family_var(qkvi_family_current(r), token);
     if (other >= 0)
         return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_OTHER_WORD, other, 0 });
@@ -80,7 +81,8 @@ static qkv_status refuse(const qkvi_reader *r, qkvi_var *var, qkvi_token token) 
 }
 
 /* "V.takes": besides the relation, what no V wants is left out from the start. */
-static qkv_status add_link(const qkvi_reader *r, qkvi_var *var, int32_t other, qkvi_token name) {
+static qkv_status add_link(const qkvi_reader *r, qkvi_var *var, int32_t other,
+                           qkvi_grammar_token name) {
     const qkvi_domain *const domain = &qkvi_family_current(r)->vars[other].domains[QKVI_ANY];
     int32_t link;
     QKV_TRY(qkvi_reader_link(r, name, false, &link));
@@ -94,10 +96,10 @@ static qkv_status add_link(const qkvi_reader *r, qkvi_var *var, int32_t other, q
     return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_LINK, other, link });
 }
 
-static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
-    qkvi_token left, right;
+static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_grammar_token token) {
+    qkvi_grammar_token left, right;
     if (token.text[0] == '!')
-        return refuse(r, var, (qkvi_token){ token.text + 1, token.bytes - 1 });
+        return refuse(r, var, (qkvi_grammar_token){ token.text + 1, token.bytes - 1 });
     if (!qkvi_token_split(token, '.', &left, &right)) return want_features(r, var, token);
     const int32_t other = qkvi_family_var(qkvi_family_current(r), left);
     if (other < 0)
@@ -111,7 +113,7 @@ static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_ba
                               qkvi_domain *domain) {
     const qkvi_grammar *const g = r->g;
     int32_t bare;
-    QKV_TRY(qkvi_reader_feature(r, (qkvi_token){ "bare", 4 }, true, &bare));
+    QKV_TRY(qkvi_reader_feature(r, (qkvi_grammar_token){ "bare", 4 }, true, &bare));
     qkvi_features bare_only = { { 0 } };
     qkvi_features_add(&bare_only, bare);
     for (int32_t pass = 0; pass < 2; ++pass) {
@@ -151,7 +153,7 @@ static int32_t most_alike(const qkvi_grammar *g, const qkvi_domain *domain) {
     return most;
 }
 
-qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
+qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n) {
     qkvi_family *const family = qkvi_family_current(r);
     if (qkvi_family_var(family, tokens[0]) >= 0)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "the variable '%s' is there already",

@@ -1,7 +1,8 @@
 /*
- * Drawing what a template says: a lexeme for each variable in the order of the family, each from those
- * that stand in their relations to the ones before; then the words. Bad luck is answered by drawing
- * again, so all that the grammar allows is possible, and what is drawn depends on the stream alone.
+ * Drawing what a template says: a lexeme for each variable in the order of the family, each from
+ * those that stand in their relations to the ones before; then the words. Bad luck is answered by
+ * drawing again, so all that the grammar allows is possible, and what is drawn depends on the
+ * stream alone.
  */
 #include "train/grammar/template.h"
 #include "train/grammar/words.h"
@@ -9,8 +10,8 @@
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 /*
- * The pools that says are drawn from, and the check that each of their templates can be drawn: so the
- * generator never searches in vain, and a grammar that contradicts itself is refused when it is
+ * The pools that says are drawn from, and the check that each of their templates can be drawn: so
+ * the generator never searches in vain, and a grammar that contradicts itself is refused when it is
  * read.
  */
 
@@ -21,7 +22,7 @@ enum {
     POOL_SHARE = 840 /* entries of a family of weight 1: divisible by 1 … 8 templates */
 };
 
-static bool belongs(const qkvi_grammar *g, const qkvi_template *template, int pool) {
+static bool belongs(const qkvi_grammar *g, const qkvi_sentence_template *template, int pool) {
     switch (pool) {
     case QKVI_POOL_SINGLE: return !template->is_pair && !template->is_held;
     case QKVI_POOL_PAIR: return template->is_pair && !template->is_held;
@@ -58,7 +59,7 @@ static qkv_status fill_urn(const qkvi_reader *r, int which) {
  * A draw's share of MOST_WORK: all frames are looked at for what is held out, if it is reached, and
  * again and again for what does not belong together.
  */
-static int64_t work_of(const qkvi_grammar *g, const qkvi_template *template, qkvi_wish w) {
+static int64_t work_of(const qkvi_grammar *g, const qkvi_sentence_template *template, qkvi_wish w) {
     int64_t work = DRAW_WORK;
     if (w.is_held) work += template->is_held ? g->n_frames : g->n_frames / QKVI_HELD_ONE_IN;
     if (!w.is_next) work += (int64_t)QKVI_DRAW_TRIES * g->n_frames;
@@ -66,12 +67,12 @@ static int64_t work_of(const qkvi_grammar *g, const qkvi_template *template, qkv
 }
 
 /*
- * Draws what the generator will want of a template, so that it can never search in vain. *work_left is
- * for all templates: a file may be made to take for ever.
+ * Draws what the generator will want of a template, so that it can never search in vain. *work_left
+ * is for all templates: a file may be made to take for ever.
  */
 static qkv_status try_say(const qkvi_reader *r, int32_t s, qkvi_wish w, int64_t *work_left) {
     const qkvi_grammar *const g = r->g;
-    const qkvi_template *const template = &g->templates[s];
+    const qkvi_sentence_template *const template = &g->templates[s];
     qkvi_rng rng = qkvi_rng_make(0, 3, (uint64_t)s);
     qkvi_assignment assignment;
     qkvi_sentence sentence;
@@ -97,7 +98,7 @@ qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
     for (int32_t s = 0; s < r->g->n_templates; ++s) {
         qkvi_reader at = *r;
         at.line = r->g->families[r->g->templates[s].family].line;
-        const qkvi_template *const template = &r->g->templates[s];
+        const qkvi_sentence_template *const template = &r->g->templates[s];
         for (int next = 1; next >= !template->is_pair; --next) {
             if (!template->is_held)
                 QKV_TRY(try_say(&at, s, (qkvi_wish){ false, next }, &work_left));
@@ -108,7 +109,7 @@ qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
     return QKV_OK;
 }
 
-static uint32_t template_vars(const qkvi_template *template) {
+static uint32_t template_vars(const qkvi_sentence_template *template) {
     return template->vars[0] | template->vars[1];
 }
 
@@ -126,8 +127,8 @@ static bool draw_var(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_var *var, 
     return false;
 }
 
-bool qkvi_template_draw(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
-                        qkvi_assignment *assignment) {
+bool qkvi_template_draw(const qkvi_grammar *g, qkvi_rng *rng,
+                        const qkvi_sentence_template *template, qkvi_assignment *assignment) {
     const qkvi_family *const family = &g->families[template->family];
     for (int32_t v = 0; v < QKVI_MAX_VARS; ++v) assignment->lexeme[v] = -1;
     for (int32_t v = 0; v < family->n_vars; ++v) {
@@ -139,8 +140,9 @@ bool qkvi_template_draw(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_templat
     return true;
 }
 
-const qkvi_frame *qkvi_template_frame(const qkvi_grammar *g, const qkvi_template *template,
-                                      const qkvi_assignment *assignment) {
+const qkvi_sentence_frame *qkvi_template_frame(const qkvi_grammar *g,
+                                               const qkvi_sentence_template *template,
+                                               const qkvi_assignment *assignment) {
     uint32_t bits = 0;
     for (int32_t i = 0; i < template->n_optional; ++i) {
         const int32_t v = template->optional[i];
@@ -150,9 +152,10 @@ const qkvi_frame *qkvi_template_frame(const qkvi_grammar *g, const qkvi_template
     return &g->frames[template->first_frame + (int32_t)bits];
 }
 
-void qkvi_template_half(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
-                        int half, const qkvi_assignment *assignment, qkvi_sentence *sentence) {
-    const qkvi_frame *const frame = qkvi_template_frame(g, template, assignment);
+void qkvi_template_half(const qkvi_grammar *g, qkvi_rng *rng,
+                        const qkvi_sentence_template *template, int half,
+                        const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+    const qkvi_sentence_frame *const frame = qkvi_template_frame(g, template, assignment);
     const int32_t from = half ? frame->n_a : 0, to = half ? frame->n_elements : frame->n_a;
     for (int32_t i = from; i < to; ++i) {
         int32_t words[QKVI_MAX_ALTERNATIVES];
@@ -164,7 +167,7 @@ void qkvi_template_half(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_templat
     if (!half) sentence->n_a = sentence->n;
 }
 
-bool qkvi_template_try(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
+bool qkvi_template_try(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_sentence_template *template,
                        qkvi_wish wish, qkvi_assignment *assignment, qkvi_sentence *sentence) {
     if (!qkvi_template_draw(g, rng, template, assignment)) return false;
     if (qkvi_is_held(g, template, assignment) != wish.is_held) return false;
@@ -175,7 +178,7 @@ bool qkvi_template_try(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template
     return !wish.is_held || qkvi_grammar_said(g, sentence, 3) == QKVI_HELD_OUT;
 }
 
-bool qkvi_template_can_be_held(const qkvi_grammar *g, const qkvi_template *template) {
+bool qkvi_template_can_be_held(const qkvi_grammar *g, const qkvi_sentence_template *template) {
     const qkvi_family *const family = &g->families[template->family];
     uint32_t needed = 0;
     for (int32_t i = 0; i < family->n_hold; ++i) needed |= 1u << family->hold[i];

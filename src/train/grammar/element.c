@@ -1,6 +1,6 @@
 /*
- * Elements: one token of a template becomes a literal, a form of a variable, or something that agrees
- * with one.
+ * Elements: one token of a template becomes a literal, a form of a variable, or something that
+ * agrees with one.
  *
  *     when|until   X   V.past   Y.subj*   V:X   a:Y   <X>   |
  *
@@ -41,7 +41,8 @@ static qkv_status need_person(const qkvi_reader *r, int32_t v) {
 }
 
 /* "V.past", "Y.subj". */
-static qkv_status dotted(const qkvi_reader *r, int32_t v, qkvi_token right, qkvi_element *element) {
+static qkv_status dotted(const qkvi_reader *r, int32_t v, qkvi_grammar_token right,
+                         qkvi_element *element) {
     const qkvi_domain *const domain = &qkvi_family_current(r)->vars[v].domains[QKVI_ANY];
     const qkvi_kind kind = r->g->classes[r->g->lexemes[domain->members[0]].class_id].kind;
     element->var = (int8_t)v;
@@ -63,7 +64,7 @@ static qkv_status dotted(const qkvi_reader *r, int32_t v, qkvi_token right, qkvi
 }
 
 /* "a:Y", "V:X". */
-static qkv_status colon(const qkvi_reader *r, qkvi_token left, qkvi_token right,
+static qkv_status colon(const qkvi_reader *r, qkvi_grammar_token left, qkvi_grammar_token right,
                         qkvi_element *element) {
     const int32_t other = qkvi_family_var(qkvi_family_current(r), right);
     if (other < 0)
@@ -85,8 +86,9 @@ static qkv_status colon(const qkvi_reader *r, qkvi_token left, qkvi_token right,
     return need_person(r, other);
 }
 
-qkv_status qkvi_literal_parse(const qkvi_reader *r, qkvi_token token, qkvi_element *element) {
-    qkvi_token left, right = token;
+qkv_status qkvi_literal_parse(const qkvi_reader *r, qkvi_grammar_token token,
+                              qkvi_element *element) {
+    qkvi_grammar_token left, right = token;
     *element = (qkvi_element){ .kind = QKVI_LITERAL };
     for (bool more = true; more;) {
         token = right;
@@ -104,8 +106,9 @@ qkv_status qkvi_literal_parse(const qkvi_reader *r, qkvi_token token, qkvi_eleme
     return QKV_OK;
 }
 
-qkv_status qkvi_element_parse(const qkvi_reader *r, qkvi_token token, qkvi_proto_element *proto) {
-    qkvi_token left, right;
+qkv_status qkvi_element_parse(const qkvi_reader *r, qkvi_grammar_token token,
+                              qkvi_proto_element *proto) {
+    qkvi_grammar_token left, right;
     *proto = (qkvi_proto_element){ 0 };
     qkvi_element *const element = &proto->element;
     if (qkvi_token_is(token, "|")) {
@@ -113,7 +116,7 @@ qkv_status qkvi_element_parse(const qkvi_reader *r, qkvi_token token, qkvi_proto
         return QKV_OK;
     }
     if (token.bytes > 2 && token.text[0] == '<' && token.text[token.bytes - 1] == '>') {
-        token = (qkvi_token){ token.text + 1, token.bytes - 2 };
+        token = (qkvi_grammar_token){ token.text + 1, token.bytes - 2 };
         proto->is_optional = true;
     }
     if (token.bytes > 1 && token.text[token.bytes - 1] == '*') {
@@ -152,19 +155,19 @@ qkv_status qkvi_element_parse(const qkvi_reader *r, qkvi_token token, qkvi_proto
 enum { MAX_LEXEMES = 60000 };
 
 /* stem without its last `cut` bytes, then ending, as a word. */
-static qkv_status inflect(const qkvi_reader *r, qkvi_token stem, int32_t cut, const char *ending,
-                          int32_t *word) {
+static qkv_status inflect(const qkvi_reader *r, qkvi_grammar_token stem, int32_t cut,
+                          const char *ending, int32_t *word) {
     char text[2 * QKVI_WORD_BYTES];
     if (stem.bytes > QKVI_WORD_BYTES || stem.bytes <= cut) return qkvi_word_add(r, stem, word);
     memcpy(text, stem.text, (size_t)(stem.bytes - cut));
     const size_t n = strlen(ending);
     memcpy(text + stem.bytes - cut, ending, n);
-    return qkvi_word_add(r, (qkvi_token){ text, stem.bytes - cut + (int32_t)n }, word);
+    return qkvi_word_add(r, (qkvi_grammar_token){ text, stem.bytes - cut + (int32_t)n }, word);
 }
 
 /* Splits an entry at '/'; an empty part stays empty. */
-static qkv_status split_entry(const qkvi_reader *r, qkvi_token entry, qkvi_token *parts,
-                              int32_t limit, int32_t *n_parts) {
+static qkv_status split_entry(const qkvi_reader *r, qkvi_grammar_token entry,
+                              qkvi_grammar_token *parts, int32_t limit, int32_t *n_parts) {
     *n_parts = 0;
     const char *const end = entry.text + entry.bytes;
     for (const char *from = entry.text; from <= end;) {
@@ -173,7 +176,7 @@ static qkv_status split_entry(const qkvi_reader *r, qkvi_token entry, qkvi_token
         if (*n_parts == limit)
             return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' has more than %d forms",
                                     qkvi_token_quote(entry).text, (int)limit);
-        parts[(*n_parts)++] = (qkvi_token){ from, (int32_t)(to - from) };
+        parts[(*n_parts)++] = (qkvi_grammar_token){ from, (int32_t)(to - from) };
         from = to + 1;
     }
     return QKV_OK;
@@ -201,16 +204,17 @@ static qkv_status lexeme_add(const qkvi_reader *r, const qkvi_class_head *head,
     g->classes[head->class_id].n_lexemes++;
     if (number) {
         int32_t feature;
-        QKV_TRY(qkvi_reader_feature(r, (qkvi_token){ number, (int32_t)strlen(number) }, true,
-                                    &feature));
+        QKV_TRY(qkvi_reader_feature(r, (qkvi_grammar_token){ number, (int32_t)strlen(number) },
+                                    true, &feature));
         qkvi_features_add(&lexeme->features, feature);
     }
     return QKV_OK;
 }
 
 /* "door": door and doors. "bread/": no plural. "/scissors": no singular. */
-static qkv_status noun_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry) {
-    qkvi_token parts[2] = { { NULL, 0 }, { NULL, 0 } };
+static qkv_status noun_add(const qkvi_reader *r, const qkvi_class_head *head,
+                           qkvi_grammar_token entry) {
+    qkvi_grammar_token parts[2] = { { NULL, 0 }, { NULL, 0 } };
     int32_t n_parts, one = -1, many = -1;
     QKV_TRY(split_entry(r, entry, parts, 2, &n_parts));
     if (parts[0].bytes) QKV_TRY(qkvi_word_add(r, parts[0], &one));
@@ -229,9 +233,10 @@ static qkv_status noun_add(const qkvi_reader *r, const qkvi_class_head *head, qk
 }
 
 /* Parts base/~s/past/~ing/done; what is missing is regular. */
-static qkv_status verb_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry) {
+static qkv_status verb_add(const qkvi_reader *r, const qkvi_class_head *head,
+                           qkvi_grammar_token entry) {
     static const char *const endings[QKVI_N_FORMS] = { "", "s", "ed", "ing", "" };
-    qkvi_token parts[QKVI_N_FORMS] = { { NULL, 0 } };
+    qkvi_grammar_token parts[QKVI_N_FORMS] = { { NULL, 0 } };
     int32_t n_parts, forms[QKVI_N_FORMS];
     QKV_TRY(split_entry(r, entry, parts, QKVI_N_FORMS, &n_parts));
     if (!parts[0].bytes)
@@ -248,7 +253,8 @@ static qkv_status verb_add(const qkvi_reader *r, const qkvi_class_head *head, qk
     return lexeme_add(r, head, forms, -1, NULL);
 }
 
-qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry) {
+qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head,
+                          qkvi_grammar_token entry) {
     if (head->kind == QKVI_KIND_NOUN) return noun_add(r, head, entry);
     if (head->kind == QKVI_KIND_VERB) return verb_add(r, head, entry);
     int32_t forms[QKVI_N_FORMS] = { -1, -1, -1, -1, -1 };

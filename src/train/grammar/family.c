@@ -3,8 +3,8 @@
  *
  *     say <X> V.past the Y because Y.subj* Y.was Q .     two frames: "the X …" and "X …"
  *
- * Checked here: every variable of a template shows itself in it, a pair has two halves with a variable
- * in common, and a text fits QKVI_PAIR_WORDS.
+ * Checked here: every variable of a template shows itself in it, a pair has two halves with a
+ * variable in common, and a text fits QKVI_PAIR_WORDS.
  */
 #include "train/grammar/family.h"
 
@@ -16,7 +16,7 @@ enum {
     MAX_READINGS = 1 << 16
 };
 
-qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
+qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n) {
     qkvi_grammar *const g = r->g;
     if (n < 1) return qkvi_reader_fail(r, QKV_ERR_FORMAT, "a family needs a name");
     if (g->n_families == MAX_FAMILIES)
@@ -50,14 +50,14 @@ qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int
 
 /* Appends one frame: optional variable i is bare where bit i of `bare` is set. */
 static qkv_status add_frame(const qkvi_reader *r, const qkvi_proto_element *protos, int32_t n,
-                            const qkvi_template *template, uint32_t bare) {
+                            const qkvi_sentence_template *template, uint32_t bare) {
     qkvi_grammar *const g = r->g;
     if (g->n_frames == MAX_FRAMES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d frames", MAX_FRAMES);
     QKV_TRY(qkvi_reader_grow(r, &g->frames, g->n_frames, &g->cap_frames, sizeof *g->frames));
-    qkvi_frame frame = { .family = template->family,
-                         .template = g->n_templates,
-                         .first_element = g->n_elements };
+    qkvi_sentence_frame frame = { .family = template->family,
+                                  .template = g->n_templates,
+                                  .first_element = g->n_elements };
     for (int32_t i = 0; i < template->n_optional; ++i)
         frame.bareness[template->optional[i]] = bare >> i & 1 ? QKVI_BARE : QKVI_NOT_BARE;
     bool has_bar = false;
@@ -70,7 +70,7 @@ static qkv_status add_frame(const qkvi_reader *r, const qkvi_proto_element *prot
         qkvi_element parts[2];
         int32_t n_parts = 0;
         if (protos[i].is_optional && frame.bareness[protos[i].element.var] == QKVI_NOT_BARE)
-            QKV_TRY(qkvi_literal_parse(r, (qkvi_token){ "the", 3 }, &parts[n_parts++]));
+            QKV_TRY(qkvi_literal_parse(r, (qkvi_grammar_token){ "the", 3 }, &parts[n_parts++]));
         parts[n_parts++] = protos[i].element;
         for (int32_t k = 0; k < n_parts; ++k) {
             QKV_TRY(qkvi_reader_grow(r, &g->elements, g->n_elements, &g->cap_elements,
@@ -88,7 +88,7 @@ static qkv_status add_frame(const qkvi_reader *r, const qkvi_proto_element *prot
 
 /* The variables of each half; an error if one of the template's never shows itself. */
 static qkv_status note_vars(const qkvi_reader *r, const qkvi_proto_element *protos, int32_t n,
-                            qkvi_template *template) {
+                            qkvi_sentence_template *template) {
     uint32_t shown = 0;
     int32_t half = 0, n_bars = 0;
     for (int32_t i = 0; i < n; ++i) {
@@ -121,18 +121,18 @@ static qkv_status note_vars(const qkvi_reader *r, const qkvi_proto_element *prot
     return QKV_OK;
 }
 
-static qkv_status add_say(const qkvi_reader *r, const qkvi_token *tokens, int32_t n, bool is_pair,
-                          bool is_held) {
+static qkv_status add_say(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n,
+                          bool is_pair, bool is_held) {
     qkvi_grammar *const g = r->g;
     qkvi_proto_element protos[QKVI_PAIR_WORDS + 1];
     if (n < 1 || n > QKVI_PAIR_WORDS)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "a say has 1 to %d words", (int)QKVI_PAIR_WORDS);
     if (g->n_templates == MAX_TEMPLATES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d says", MAX_TEMPLATES);
-    qkvi_template template = { .family = g->n_families - 1,
-                               .first_frame = g->n_frames,
-                               .is_pair = is_pair,
-                               .is_held = is_held };
+    qkvi_sentence_template template = { .family = g->n_families - 1,
+                                        .first_frame = g->n_frames,
+                                        .is_pair = is_pair,
+                                        .is_held = is_held };
     for (int32_t i = 0; i < n; ++i) {
         QKV_TRY(qkvi_element_parse(r, tokens[i], &protos[i]));
         if (!protos[i].is_optional) continue;
@@ -154,7 +154,7 @@ static qkv_status add_say(const qkvi_reader *r, const qkvi_token *tokens, int32_
     return QKV_OK;
 }
 
-qkv_status qkvi_family_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
+qkv_status qkvi_family_line(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n) {
     if (n >= 2 && qkvi_token_is(tokens[1], "=")) return qkvi_variable_line(r, tokens, n);
     const bool is_held = qkvi_token_is(tokens[0], "held");
     if (is_held) {
@@ -178,7 +178,8 @@ qkv_status qkvi_family_end(const qkvi_reader *r) {
                                     family->name);
         for (int32_t i = 0; i < family->n_hold; ++i) {
             const char *const name = family->hold_names[i];
-            family->hold[i] = qkvi_family_var(family, (qkvi_token){ name, (int32_t)strlen(name) });
+            family->hold[i] =
+                qkvi_family_var(family, (qkvi_grammar_token){ name, (int32_t)strlen(name) });
             if (family->hold[i] < 0)
                 return qkvi_reader_fail(&at, QKV_ERR_FORMAT, "hold: '%s' is not a variable", name);
         }

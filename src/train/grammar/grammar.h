@@ -3,18 +3,18 @@
  *
  *   word     an inflected form as it is written, with its lower-case key; "opened"
  *   lexeme   what a class lists: up to five words (forms), a set of features, the row of the person
- *            table that its pronouns come from, and links (sets of features that it wants elsewhere)
+ *            table that its pronouns come from, and links (features that it wants elsewhere)
  *   frame    a fixed row of elements, each of which is one word of the text: a literal, a form of a
  *            variable, or something that agrees with one (pronoun, verb, article)
- *   template a line of the file: one frame, or 2^k for k subjects written <X> (with or without "the")
+ *   template a line of the file: one frame, or 2^k for k subjects <X> (with or without "the")
  *   family   variables with their domains, and the templates that use them
  *
  * Every element is exactly one word, and every variable shows itself in some element. So what may
  * stand in one place, given all the others, is found by matching: the other words name the lexemes
  * of all variables but one, and that one runs through its domain (match.c).
  *
- * A template of a family is held out when the words of the family's `hold` variables are (a hash of the
- * family's name and these words, one in eight; or a `shown` line), or when it is marked `held`.
+ * A template of a family is held out when the words of the family's `hold` variables are (a hash of
+ * the family's name and these words, one in eight; or a `shown` line), or when it is marked `held`.
  */
 #ifndef QKV_MODEL_GRAMMAR_H
 #define QKV_MODEL_GRAMMAR_H
@@ -133,21 +133,21 @@ typedef struct qkvi_element {
     int32_t n_words;
 } qkvi_element;
 
-typedef struct qkvi_frame {
+typedef struct qkvi_sentence_frame {
     int32_t family, template;
     int32_t first_element, n_elements;
     int32_t n_a; /* elements of the first half; n_elements if there is no other */
     uint8_t bareness[QKVI_MAX_VARS]; /* qkvi_bareness of each variable */
-} qkvi_frame;
+} qkvi_sentence_frame;
 
-typedef struct qkvi_template {
+typedef struct qkvi_sentence_template {
     int32_t family;
     int32_t first_frame;             /* 2^n_optional of them */
     int32_t optional[QKVI_MAX_VARS]; /* the variables written <X>; bit i set: optional[i] is bare */
     int32_t n_optional;
     uint32_t vars[2]; /* the variables of each half, as bits */
     bool is_pair, is_held, has_probe;
-} qkvi_template;
+} qkvi_sentence_template;
 
 typedef struct qkvi_family {
     const char *name;
@@ -193,9 +193,9 @@ struct qkvi_grammar {
     int32_t n_links;
     qkvi_element *elements;
     int32_t n_elements, cap_elements;
-    qkvi_frame *frames;
+    qkvi_sentence_frame *frames;
     int32_t n_frames, cap_frames;
-    qkvi_template *templates;
+    qkvi_sentence_template *templates;
     int32_t n_templates, cap_templates;
     qkvi_family *families;
     int32_t n_families, cap_families;
@@ -253,7 +253,8 @@ bool qkvi_grammar_split(const qkvi_grammar *g, const char *a, int64_t a_bytes, c
  * most one word may be masked. part 0: sentences and pairs as they are; 1, 2: the sentence, which
  * has one half, as the first or second half of a pair.
  */
-typedef bool (*qkvi_visit)(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment);
+typedef bool (*qkvi_visit)(void *user, const qkvi_sentence_frame *frame,
+                           const qkvi_assignment *assignment);
 void qkvi_grammar_match(const qkvi_grammar *g, const qkvi_sentence *sentence, int part,
                         qkvi_visit visit, void *user);
 
@@ -265,8 +266,8 @@ bool qkvi_grammar_is_pair(const qkvi_grammar *g, const qkvi_sentence *sentence);
 int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sentence, int32_t *set);
 
 /*
- * Whether training can say the sentence, as one of the first n_parts parts of qkvi_grammar_match: 1,
- * as it is; 2, also as the first half of a pair; 3, also as the second.
+ * Whether training can say the sentence, as one of the first n_parts parts of qkvi_grammar_match:
+ * 1, as it is; 2, also as the first half of a pair; 3, also as the second.
  */
 qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
 
@@ -285,7 +286,7 @@ bool qkvi_domain_has(const qkvi_domain *domain, int32_t lexeme);
 bool qkvi_relations_hold(const qkvi_grammar *g, const qkvi_var *var, int32_t lexeme,
                          const qkvi_assignment *assignment);
 /* Whether an assignment to a family's templates is held out. */
-bool qkvi_is_held(const qkvi_grammar *g, const qkvi_template *template,
+bool qkvi_is_held(const qkvi_grammar *g, const qkvi_sentence_template *template,
                   const qkvi_assignment *assignment);
 uint64_t qkvi_hold_key(const qkvi_grammar *g, const qkvi_family *family,
                        const qkvi_assignment *assignment);

@@ -14,7 +14,7 @@
 typedef struct qkvi_matcher {
     const qkvi_grammar *g;
     const qkvi_sentence *sentence;
-    const qkvi_frame *frame;
+    const qkvi_sentence_frame *frame;
     const qkvi_family *family;
     const qkvi_element *elements;  /* sentence->n of them */
     int32_t order[QKVI_MAX_VARS];  /* variables: those that an unmasked word names come first */
@@ -155,7 +155,8 @@ static void plan(matcher *m) {
 }
 
 /* The elements of the frame that a part covers: all of it, its first or its second half. */
-static bool part_of(const qkvi_frame *frame, int part, int32_t *first, int32_t *n, int32_t *n_a) {
+static bool part_of(const qkvi_sentence_frame *frame, int part, int32_t *first, int32_t *n,
+                    int32_t *n_a) {
     const bool is_pair = frame->n_a < frame->n_elements;
     if (part != 0 && !is_pair) return false;
     *first = frame->first_element + (part == 2 ? frame->n_a : 0);
@@ -184,7 +185,8 @@ void qkvi_grammar_match(const qkvi_grammar *g, const qkvi_sentence *sentence, in
 
 /* ---- What the callers ask ---- */
 
-static bool note_pair(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
+static bool note_pair(void *user, const qkvi_sentence_frame *frame,
+                      const qkvi_assignment *assignment) {
     (void)frame;
     (void)assignment;
     *(bool *)user = true;
@@ -216,7 +218,8 @@ static int32_t lower_bound(const admissible_words *a, int32_t word) {
     return from;
 }
 
-static bool note_words(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
+static bool note_words(void *user, const qkvi_sentence_frame *frame,
+                       const qkvi_assignment *assignment) {
     admissible_words *const a = user;
     int32_t words[QKVI_MAX_ALTERNATIVES];
     const qkvi_element *const element = &a->g->elements[frame->first_element + a->place];
@@ -244,7 +247,8 @@ typedef struct said_note {
     qkvi_said said;
 } said_note;
 
-static bool note_said(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
+static bool note_said(void *user, const qkvi_sentence_frame *frame,
+                      const qkvi_assignment *assignment) {
     said_note *const note = user;
     const bool held = qkvi_is_held(note->g, &note->g->templates[frame->template], assignment);
     note->said = held ? QKVI_HELD_OUT : QKVI_TRAINED;

@@ -23,7 +23,7 @@ typedef struct file_reader {
     qkvi_reader r;
     directive current;
     qkvi_class_head head; /* while current == ENTRIES */
-    qkvi_token tokens[MAX_TOKENS];
+    qkvi_grammar_token tokens[MAX_TOKENS];
     int32_t n_tokens;
     shown_line shown[MAX_SHOWN];
     int32_t n_shown;
@@ -43,7 +43,7 @@ static qkv_status tokenize(file_reader *f, const char *text, int32_t bytes) {
         if (f->n_tokens == MAX_TOKENS)
             return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than %d words in a line",
                                     MAX_TOKENS);
-        f->tokens[f->n_tokens++] = (qkvi_token){ text + i, end - i };
+        f->tokens[f->n_tokens++] = (qkvi_grammar_token){ text + i, end - i };
         i = end;
     }
     return QKV_OK;
@@ -86,7 +86,7 @@ static qkv_status shown_line_of(file_reader *f, const char *text, int32_t bytes)
 }
 
 static qkv_status directive_line(file_reader *f, const char *text, int32_t bytes) {
-    const qkvi_token word = f->tokens[0];
+    const qkvi_grammar_token word = f->tokens[0];
     f->current = NOTHING;
     if (qkvi_token_is(word, "person")) return qkvi_person_line(&f->r, f->tokens, f->n_tokens);
     if (qkvi_token_is(word, "noun")) return class_line(f, QKVI_KIND_NOUN);
@@ -123,7 +123,7 @@ typedef struct shown_note {
     int32_t n;
 } shown_note;
 
-static bool hold(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
+static bool hold(void *user, const qkvi_sentence_frame *frame, const qkvi_assignment *assignment) {
     shown_note *const note = user;
     qkvi_grammar *const g = note->r->g;
     const qkvi_family *const family = &g->families[frame->family];
@@ -176,7 +176,8 @@ static qkv_status find_articles(const qkvi_reader *r) {
     static const char *const names[] = { "a", "an", "the" };
     int32_t words[3];
     for (int i = 0; i < 3; ++i) {
-        QKV_TRY(qkvi_word_add(r, (qkvi_token){ names[i], (int32_t)strlen(names[i]) }, &words[i]));
+        QKV_TRY(qkvi_word_add(r, (qkvi_grammar_token){ names[i], (int32_t)strlen(names[i]) },
+                              &words[i]));
         r->g->words[words[i]].is_function = true;
     }
     memcpy(r->g->article, words, sizeof r->g->article);

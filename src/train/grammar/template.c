@@ -1,5 +1,6 @@
 /*
- * Making a pair: draws a template, then its words, then writes them as text with the places of each.
+ * Making a pair: draws a template, then its words, then writes them as text with the places of
+ * each.
  *
  * Everything is drawn from one Philox stream per (seed, split, index), so a pair is a pure function
  * of these three.
@@ -47,10 +48,10 @@ static void write_text(const qkvi_grammar *g, qkvi_sentence *sentence, qkvi_pair
 
 /* ---- One pair ---- */
 
-static void note_probe(const qkvi_grammar *g, const qkvi_template *template,
+static void note_probe(const qkvi_grammar *g, const qkvi_sentence_template *template,
                        const qkvi_assignment *assignment, const qkvi_sentence *sentence,
                        qkvi_pair *pair) {
-    const qkvi_frame *const frame = qkvi_template_frame(g, template, assignment);
+    const qkvi_sentence_frame *const frame = qkvi_template_frame(g, template, assignment);
     const qkvi_element *const elements = g->elements + frame->first_element;
     pair->n_content = 0;
     for (int32_t i = 0; i < sentence->n_a; ++i) {
@@ -72,7 +73,7 @@ static void note_probe(const qkvi_grammar *g, const qkvi_template *template,
  * every template can succeed.)
  */
 static void make_pair(const qkvi_grammar *g, qkvi_rng *rng, int pool, qkvi_pair *pair) {
-    const qkvi_template *const template =
+    const qkvi_sentence_template *const template =
         &g->templates[g->pools[pool].entries[qkvi_rng_below(rng, (uint32_t)g->pools[pool].n)]];
     const qkvi_wish w = { pool != QKVI_POOL_SINGLE && pool != QKVI_POOL_PAIR,
                           !template->is_pair || qkvi_rng_below(rng, 100) >= NEGATIVE_PERCENT };
@@ -235,7 +236,7 @@ static int compare_uint64(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-bool qkvi_is_held(const qkvi_grammar *g, const qkvi_template *template,
+bool qkvi_is_held(const qkvi_grammar *g, const qkvi_sentence_template *template,
                   const qkvi_assignment *assignment) {
     if (template->is_held) return true;
     const qkvi_family *const family = &g->families[template->family];

@@ -26,13 +26,13 @@ qkv_status qkvi_reader_fail(const qkvi_reader *r, qkv_status status, const char 
     return qkvi_error_set(r->error, status, "%s:%d: %s", r->name, (int)r->line, text);
 }
 
-qkvi_quoted qkvi_token_quote(qkvi_token token) {
+qkvi_quoted qkvi_token_quote(qkvi_grammar_token token) {
     qkvi_quoted quoted;
     qkvi_escape(quoted.text, sizeof quoted.text, token.text, (size_t)token.bytes);
     return quoted;
 }
 
-bool qkvi_token_is(qkvi_token token, const char *text) {
+bool qkvi_token_is(qkvi_grammar_token token, const char *text) {
     return strlen(text) == (size_t)token.bytes && memcmp(token.text, text, strlen(text)) == 0;
 }
 
@@ -108,7 +108,7 @@ static qkv_status table_grow(const qkvi_reader *r) {
 }
 
 /* A sentence that was said must split into the same words again. */
-static qkv_status check_one_word(const qkvi_reader *r, qkvi_token token) {
+static qkv_status check_one_word(const qkvi_reader *r, qkvi_grammar_token token) {
     bool good = !qkvi_token_is(token, "[MASK]");
     for (int32_t i = 0; i < token.bytes && token.bytes > 1; ++i)
         good &= !qkvi_is_punctuation(token.text[i]);
@@ -117,7 +117,7 @@ static qkv_status check_one_word(const qkvi_reader *r, qkvi_token token) {
                             qkvi_token_quote(token).text);
 }
 
-qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_token token, int32_t *word) {
+qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_grammar_token token, int32_t *word) {
     qkvi_grammar *const g = r->g;
     if (token.bytes == 0 || token.bytes > QKVI_WORD_BYTES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "the word '%s' has %d bytes; 1 to %d are allowed",
@@ -181,7 +181,7 @@ void qkvi_words_free(qkvi_grammar *g) {
 /* ---- Features and links ---- */
 
 static qkv_status name_index(const qkvi_reader *r, const char *what, const char **names, int32_t *n,
-                             int32_t limit, qkvi_token token, bool add, int32_t *index) {
+                             int32_t limit, qkvi_grammar_token token, bool add, int32_t *index) {
     for (*index = 0; *index < *n; ++*index)
         if (qkvi_token_is(token, names[*index])) return QKV_OK;
     if (!add)
@@ -194,11 +194,13 @@ static qkv_status name_index(const qkvi_reader *r, const char *what, const char 
     return QKV_OK;
 }
 
-qkv_status qkvi_reader_feature(const qkvi_reader *r, qkvi_token token, bool add, int32_t *feature) {
+qkv_status qkvi_reader_feature(const qkvi_reader *r, qkvi_grammar_token token, bool add,
+                               int32_t *feature) {
     return name_index(r, "feature", r->g->features, &r->g->n_features, QKVI_MAX_FEATURES, token,
                       add, feature);
 }
 
-qkv_status qkvi_reader_link(const qkvi_reader *r, qkvi_token token, bool add, int32_t *link) {
+qkv_status qkvi_reader_link(const qkvi_reader *r, qkvi_grammar_token token, bool add,
+                            int32_t *link) {
     return name_index(r, "link", r->g->links, &r->g->n_links, QKVI_MAX_LINKS, token, add, link);
 }

@@ -17,10 +17,10 @@ typedef struct qkvi_reader {
 } qkvi_reader;
 
 /* A piece of the file. */
-typedef struct qkvi_token {
+typedef struct qkvi_grammar_token {
     const char *text;
     int32_t bytes;
-} qkvi_token;
+} qkvi_grammar_token;
 
 qkv_status qkvi_reader_fail(const qkvi_reader *r, qkv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -28,9 +28,9 @@ qkv_status qkvi_reader_fail(const qkvi_reader *r, qkv_status status, const char 
 typedef struct qkvi_quoted {
     char text[64];
 } qkvi_quoted;
-qkvi_quoted qkvi_token_quote(qkvi_token token);
+qkvi_quoted qkvi_token_quote(qkvi_grammar_token token);
 
-bool qkvi_token_is(qkvi_token token, const char *text);
+bool qkvi_token_is(qkvi_grammar_token token, const char *text);
 
 /* Makes room for one more element of *array, which doubles. */
 qkv_status qkvi_reader_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capacity,
@@ -40,11 +40,13 @@ qkv_status qkvi_reader_keep(const qkvi_reader *r, const char *text, int32_t byte
                             const char **kept);
 
 /* The word spelled so, added if new. */
-qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_token token, int32_t *word);
+qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_grammar_token token, int32_t *word);
 
 /* The feature of this name; added if `add`, else an error. */
-qkv_status qkvi_reader_feature(const qkvi_reader *r, qkvi_token token, bool add, int32_t *feature);
-qkv_status qkvi_reader_link(const qkvi_reader *r, qkvi_token token, bool add, int32_t *link);
+qkv_status qkvi_reader_feature(const qkvi_reader *r, qkvi_grammar_token token, bool add,
+                               int32_t *feature);
+qkv_status qkvi_reader_link(const qkvi_reader *r, qkvi_grammar_token token, bool add,
+                            int32_t *link);
 
 /* What a class's line says of each of its entries. */
 typedef struct qkvi_class_head {
@@ -59,15 +61,16 @@ typedef struct qkvi_class_head {
  * element.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open",
  * "close/closes/closed/closing".
  */
-qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry);
+qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head,
+                          qkvi_grammar_token entry);
 
 /* class.c: whole lines, as tokens. */
-qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
-qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
-qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_token *tokens,
+qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n);
+qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_grammar_token *tokens, int32_t n);
+qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_grammar_token *tokens,
                            int32_t n, qkvi_class_head *head);
-qkv_status qkvi_entries(const qkvi_reader *r, const qkvi_class_head *head, const qkvi_token *tokens,
-                        int32_t n);
+qkv_status qkvi_entries(const qkvi_reader *r, const qkvi_class_head *head,
+                        const qkvi_grammar_token *tokens, int32_t n);
 
 /* After the last entry: fills the words' uses. */
 qkv_status qkvi_words_finish(const qkvi_reader *r);

@@ -3,8 +3,8 @@
  *
  * Never because two halves happen not to be listed: either the second half is that of a true pair
  * in which one shared variable stands for something else (another entity, gender or number), or it
- * is taken from another template and speaks of something that the first half does not mention. In both
- * cases the grammar is asked whether it could say the result as a true pair; if so it is drawn
+ * is taken from another template and speaks of something that the first half does not mention. In
+ * both cases the grammar is asked whether it could say the result as a true pair; if so it is drawn
  * again.
  */
 #include "train/grammar/template.h"
@@ -12,7 +12,7 @@
 enum { FOREIGN_PERCENT = 30 }; /* second half from another template */
 
 /* Relations between variables of the second half only: it must make sense by itself. */
-static bool half_holds(const qkvi_grammar *g, const qkvi_template *template, int half,
+static bool half_holds(const qkvi_grammar *g, const qkvi_sentence_template *template, int half,
                        const qkvi_assignment *assignment) {
     const qkvi_family *const family = &g->families[template->family];
     qkvi_assignment part = *assignment;
@@ -25,8 +25,9 @@ static bool half_holds(const qkvi_grammar *g, const qkvi_template *template, int
 }
 
 /* The same pair, but in its second half one shared variable stands for something else. */
-static bool change_entity(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
-                          const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+static bool change_entity(const qkvi_grammar *g, qkvi_rng *rng,
+                          const qkvi_sentence_template *template, const qkvi_assignment *assignment,
+                          qkvi_sentence *sentence) {
     const uint32_t shared = template->vars[0] & template->vars[1];
     for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
         const int32_t v = (int32_t)qkvi_rng_below(rng, QKVI_MAX_VARS);
@@ -59,8 +60,8 @@ static bool is_unmentioned(const qkvi_grammar *g, const qkvi_element *element,
 }
 
 /* Whether some reference of the second half goes to something that the first does not mention. */
-static bool speaks_of_another(const qkvi_grammar *g, const qkvi_template *template,
-                              const qkvi_frame *frame, const qkvi_assignment *b,
+static bool speaks_of_another(const qkvi_grammar *g, const qkvi_sentence_template *template,
+                              const qkvi_sentence_frame *frame, const qkvi_assignment *b,
                               const qkvi_assignment *a) {
     const uint32_t shared = template->vars[0] & template->vars[1];
     for (int32_t i = frame->n_a; i < frame->n_elements; ++i) {
@@ -75,12 +76,13 @@ static bool speaks_of_another(const qkvi_grammar *g, const qkvi_template *templa
 }
 
 /* Whether the first half of one frame and the second of another fit a sentence together. */
-static bool fit_together(const qkvi_frame *a, const qkvi_frame *b) {
+static bool fit_together(const qkvi_sentence_frame *a, const qkvi_sentence_frame *b) {
     return a->n_a + (b->n_elements - b->n_a) <= QKVI_PAIR_WORDS;
 }
 
 /* The first half of one template, the second of another, which speaks of something else. */
-static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
+static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng,
+                           const qkvi_sentence_template *template,
                            const qkvi_assignment *assignment, qkvi_sentence *sentence) {
     const qkvi_template_pool *const pool = &g->pools[QKVI_POOL_PAIR];
     qkvi_assignment first = *assignment, other;
@@ -88,10 +90,10 @@ static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_temp
     for (int32_t v = 0; v < QKVI_MAX_VARS; ++v)
         if (!(template->vars[0] >> v & 1)) first.lexeme[v] = -1;
     for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
-        const qkvi_template *const from =
+        const qkvi_sentence_template *const from =
             &g->templates[pool->entries[qkvi_rng_below(rng, (uint32_t)pool->n)]];
         if (from == template || !qkvi_template_draw(g, rng, from, &other)) continue;
-        const qkvi_frame *const frame = qkvi_template_frame(g, from, &other);
+        const qkvi_sentence_frame *const frame = qkvi_template_frame(g, from, &other);
         if (!speaks_of_another(g, from, frame, &other, &first)) continue;
         if (!fit_together(qkvi_template_frame(g, template, assignment), frame)) continue;
         sentence->n = 0;
@@ -102,8 +104,9 @@ static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_temp
     return false;
 }
 
-bool qkvi_template_wrong(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
-                         const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+bool qkvi_template_wrong(const qkvi_grammar *g, qkvi_rng *rng,
+                         const qkvi_sentence_template *template, const qkvi_assignment *assignment,
+                         qkvi_sentence *sentence) {
     return qkvi_rng_below(rng, 100) < FOREIGN_PERCENT
                ? change_subject(g, rng, template, assignment, sentence)
                : change_entity(g, rng, template, assignment, sentence);

@@ -1,6 +1,7 @@
 /*
- * Forward, backward, merge and the pass over columns as one job, large enough for eight threads and three blocks of keys,
- * and the answer that it must have wherever, however and how often it is done.
+ * Forward, backward, merge and the pass over columns as one job, large enough for eight threads and
+ * three blocks of keys, and the answer that it must have wherever, however and how often it is
+ * done.
  */
 #ifndef QKV_TESTS_ATTENTION_JOB_H
 #define QKV_TESTS_ATTENTION_JOB_H

@@ -1,8 +1,8 @@
 /*
  * Arguments that no call may have (AT01, AT03, AT04, AT09, AT10, AT11): forward, backward, merge
  * and the two workspace queries each refuse them with the status and the text that are written
- * here, and write nothing. What descriptors mean is in tests/unit/test_attn_desc.c; addresses are
- * in test_attention_memory.c.
+ * here, and write nothing. What descriptors mean is in tests/attention/unit/test_attn_desc.c;
+ * addresses are in test_attention_addresses.c.
  */
 #include "attention/hostile/attention_world.h"
 

@@ -1,7 +1,7 @@
 /*
- * A pass over columns, or a rectangle of weights, asked for wrongly: each refusal with its status and
- * text, and nothing written. Also: the workspace is the formula of docs/numerics.md, calls fit into it,
- * and a caller's flag ends one.
+ * A pass over columns, or a rectangle of weights, asked for wrongly: each refusal with its status
+ * and text, and nothing written. Also: the workspace is the formula of docs/numerics.md, calls fit
+ * into it, and a caller's flag ends one.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * NaN is not swallowed and does not spread (AT13a, AT13d, AT13e): a row of forward or merge that depends on
- * one is NaN, an empty row is not, and its neighbours keep their bits. What is hidden is in
- * test_attention_hidden.c.
+ * NaN is not swallowed and does not spread (AT13a, AT13d, AT13e): a row of forward or merge that
+ * depends on one is NaN, an empty row is not, and its neighbours keep their bits. What is hidden is
+ * in test_attention_hidden.c.
  */
 #include <math.h>
 #include <string.h>
@@ -79,7 +79,10 @@ static void AT13d_a_real_nan_is_not_an_empty_row(void **state) {
 
 enum { SINK_ROWS = 3, SINK_KEYS = 1400, SINK_DIM = 2 };
 
-/* Rows whose scores are -inf, 0 and hidden, of a type and class, with a sink; channel 1 of v has one NaN. */
+/*
+ * Rows whose scores are -inf, 0 and hidden, of a type and class, with a sink; channel 1 of v has
+ * one NaN.
+ */
 typedef struct beside_sink {
     const kind_of_type *of;
     qkv_attention_desc d;
@@ -150,7 +153,9 @@ static void beside_sink_runs(qkv_ctx *ctx, beside_sink *x) {
     }
 }
 
-/* With a sink, keys at -inf have the weight 0, and 0 NaN is NaN: in the channel that has it alone. */
+/*
+ * With a sink, keys at -inf have the weight 0, and 0 NaN is NaN: in the channel that has it alone.
+ */
 static void AT13e_a_sink_does_not_hide_a_nan(void **state) {
     (void)state;
     static const float sinks[] = { 0.5f, -3e38f, 3e38f, INFINITY, NAN };

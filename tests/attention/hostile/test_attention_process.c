@@ -1,7 +1,7 @@
 /*
  * Calls around fork and exit (AT22), and how many threads a process gets by default (AT25). A plain
- * fork between two calls is in tests/unit/test_attention.c, the pool alone in test_core_pool.c, the
- * files of control groups in test_core_cpu.c.
+ * fork between two calls is in tests/attention/unit/test_attention.c, the pool alone in
+ * test_core_pool.c, the files of control groups in test_core_cpu.c.
  */
 #include "attention/hostile/attention_answer.h"
 

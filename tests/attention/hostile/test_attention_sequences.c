@@ -130,7 +130,9 @@ static void AT19_empty_sequences(void **state) {
     accept(w, EVERY);
 }
 
-/* Keys beyond a sequence are not its own: a row that sees none gets 0, keys that no query sees too. */
+/*
+ * Keys beyond a sequence are not its own: a row that sees none gets 0, keys that no query sees too.
+ */
 static void AT19_no_keys_and_no_queries(void **state) {
     (void)state;
     static const int64_t q[B + 1] = { 0, 2, 2 }, k[B + 1] = { 0, 0, 3 };

@@ -1,6 +1,6 @@
 /*
- * Statistics asked for wrongly: each refusal with its status and text, and nothing written. Also: the
- * workspace is the formula of docs/numerics.md, and what is not asked for needs nothing.
+ * Statistics asked for wrongly: each refusal with its status and text, and nothing written. Also:
+ * the workspace is the formula of docs/numerics.md, and what is not asked for needs nothing.
  */
 #include "attention/hostile/attention_world.h"
 

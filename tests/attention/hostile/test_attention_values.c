@@ -1,8 +1,9 @@
 /*
  * Shapes, rules and values at their edges (AT02, AT10, AT11, AT12, AT14, AT15, AT16): forward and
- * backward (where scores stay below 2^20) against the double oracle within the bounds of docs/numerics.md, and every instruction
- * set against the scalar build bit by bit, with any floating-point mode of the caller (AT21) and
- * on arrays that end at a page without access, then on arrays that begin after one (AT08).
+ * backward (where scores stay below 2^20) against the double oracle within the bounds of
+ * docs/numerics.md, and every instruction set against the scalar build bit by bit, with any
+ * floating-point mode of the caller (AT21) and on arrays that end at a page without access, then on
+ * arrays that begin after one (AT08).
  */
 #include <float.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
- * Columns, diagonals and tiles of weights (qkv/columns.h), and rectangles of them: random problems with
- * every feature against a materialised reference in double; the same bits on every instruction set with
- * 1 to 16 threads, whatever else is asked for.
+ * Columns, diagonals and tiles of weights (qkv/columns.h), and rectangles of them: random problems
+ * with every feature against a materialised reference in double; the same bits on every instruction
+ * set with 1 to 16 threads, whatever else is asked for.
  */
 #include <math.h>
 
@@ -193,7 +193,7 @@ static void compare_head(const check_case *c, const columns_arrays *got, const o
     reference_done(&x);
 }
 
-/* ---- Rectangles ------------------------------------------------------------------------------- */
+/* ---- Rectangles ------------------------------------------------------------------------------ */
 
 /* A random rectangle has the bits of scalar; its rows sum to what the columns of it do. */
 static void compare_rectangle(rng *r, const check_case *c, const outputs *o) {

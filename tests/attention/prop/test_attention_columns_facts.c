@@ -1,7 +1,7 @@
 /*
- * What holds of columns, diagonals and tiles of weights (qkv/columns.h) whatever the weights are: the
- * same bits with any threads and padding; totals; equal, shifted and permuted keys; weights of rows;
- * the pyramid; rows beside a sink.
+ * What holds of columns, diagonals and tiles of weights (qkv/columns.h) whatever the weights are:
+ * the same bits with any threads and padding; totals; equal, shifted and permuted keys; weights of
+ * rows; the pyramid; rows beside a sink.
  */
 #include <math.h>
 
@@ -223,7 +223,10 @@ static void padding_changes_nothing(void) {
     seen_free(&t);
 }
 
-/* A vector that is added to all keys changes nothing, and keys that change places take along what is theirs. */
+/*
+ * A vector that is added to all keys changes nothing, and keys that change places take along what
+ * is theirs.
+ */
 static void shifts_and_permutations(void) {
     enum { LEN = 300, DIM = 16 };
     qkv_attention_desc d;
@@ -317,7 +320,9 @@ static void a_row_may_be_raised(void) {
     seen_free(&t);
 }
 
-/* The vote of SnapKV, and a step of rollout: sums of the rows that are asked for, from a rectangle. */
+/*
+ * The vote of SnapKV, and a step of rollout: sums of the rows that are asked for, from a rectangle.
+ */
 static void weights_of_rows_choose_them(void) {
     enum { LEN = 400, WINDOW = 16 };
     qkv_attention_desc d;
@@ -350,8 +355,8 @@ static void weights_of_rows_choose_them(void) {
 }
 
 /*
- * Beside a sink lse does not say whether a row saw a key: rows before the first key, and all rows of a
- * sink so great that lse is the sink.
+ * Beside a sink lse does not say whether a row saw a key: rows before the first key, and all rows
+ * of a sink so great that lse is the sink.
  */
 static void rows_beside_a_sink(void) {
     enum { LEN = 150 };

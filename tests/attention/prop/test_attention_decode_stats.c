@@ -1,9 +1,9 @@
 /*
- * Statistics of weights from decode (qkv/stats.h, qkv/kv.h): random problems with every feature, type and
- * layout of what is stored, against a materialised reference in double; the same bits on every
- * instruction set, with 1 to 16 threads, for one query as for several, and wherever keys lie; o and lse with
- * the bits of a call without statistics; and, at many splits, what forward says of the same rows: its
- * lists exactly.
+ * Statistics of weights from decode (qkv/stats.h, qkv/kv.h): random problems with every feature,
+ * type and layout of what is stored, against a materialised reference in double; the same bits on
+ * every instruction set, with 1 to 16 threads, for one query as for several, and wherever keys lie;
+ * o and lse with the bits of a call without statistics; and, at many splits, what forward says of
+ * the same rows: its lists exactly.
  */
 #include "attention/stats_reference.h"
 #include "check/outputs.h"
@@ -259,7 +259,10 @@ static void single_free(single *x) {
     free(x->values);
 }
 
-/* Scores are whole numbers, many equal, in several splits: of equal ones the smaller key comes first. */
+/*
+ * Scores are whole numbers, many equal, in several splits: of equal ones the smaller key comes
+ * first.
+ */
 static void lists_are_exact_and_ties_go_to_the_smaller_key(void) {
     enum { KEYS = 3000, K = 64 };
     single x = single_new(KEYS);

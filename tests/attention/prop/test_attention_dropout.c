@@ -1,6 +1,6 @@
 /*
- * Dropout: a weight is kept or not in each computation alike, what is left has the right mean, and results
- * are those of explicit weights in double. Every instruction set in turn.
+ * Dropout: a weight is kept or not in each computation alike, what is left has the right mean, and
+ * results are those of explicit weights in double. Every instruction set in turn.
  */
 #include <math.h>
 #include <stdio.h>

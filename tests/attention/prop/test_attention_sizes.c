@@ -215,7 +215,9 @@ static void numbers_of_any_size_have_the_same_bits(void **state) {
     for (int b = 0; b < 2; b++) printf("%s %.3f\n", check_bound_names[b], report.fraction[b]);
 }
 
-/* Problems that failed once: an exact 0 whose bound reaches beyond f16 on both sides, and o = -inf. */
+/*
+ * Problems that failed once: an exact 0 whose bound reaches beyond f16 on both sides, and o = -inf.
+ */
 static void problems_of_before(void **state) {
     static const uint64_t seeds[] = { 24110734 };
     (void)state;
@@ -225,8 +227,8 @@ static void problems_of_before(void **state) {
 /* ---- Chosen problems ------------------------------------------------------------------------- */
 
 /*
- * Sums over the keys of d_q become -0 where d_o is tiny; blocks of keys of which a query sees nothing then add
- * 0, or are skipped, depending on the rows beside it.
+ * Sums over the keys of d_q become -0 where d_o is tiny; blocks of keys of which a query sees
+ * nothing then add 0, or are skipped, depending on the rows beside it.
  */
 static void d_q_is_no_negative_zero(void **state) {
     (void)state;

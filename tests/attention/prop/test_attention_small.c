@@ -1,7 +1,7 @@
 /*
- * Sentences: at most 16 queries and keys take a kernel of their own, and an explicit mask that hides
- * nothing takes them back to the general one. Both must give the same bits, whatever the lengths,
- * rules, types and values, and neither may read a key beyond a batch's length.
+ * Sentences: at most 16 queries and keys take a kernel of their own, and an explicit mask that
+ * hides nothing takes them back to the general one. Both must give the same bits, whatever the
+ * lengths, rules, types and values, and neither may read a key beyond a batch's length.
  */
 #include <math.h>
 #include <setjmp.h>

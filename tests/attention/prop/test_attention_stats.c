@@ -1,8 +1,8 @@
 /*
  * Statistics of weights (qkv/stats.h): random problems with every feature against a materialised
- * reference in double; the same bits on every instruction set with 1 to 16 threads, and o and lse with
- * the bits of a call without statistics; identities that hold whatever the weights are; lists of the
- * greatest scores exactly, where scores are whole numbers; entropy at 8,192 keys.
+ * reference in double; the same bits on every instruction set with 1 to 16 threads, and o and lse
+ * with the bits of a call without statistics; identities that hold whatever the weights are; lists
+ * of the greatest scores exactly, where scores are whole numbers; entropy at 8,192 keys.
  */
 #include "attention/every_isa.h"
 #include "attention/stats_reference.h"
@@ -144,7 +144,10 @@ static void lists_are_exact_and_ties_go_to_the_smaller_key(void) {
     }
 }
 
-/* All keys equal: H = ln n, n effective keys, as many as row i sees; its first row sees one, which has all. */
+/*
+ * All keys equal: H = ln n, n effective keys, as many as row i sees; its first row sees one, which
+ * has all.
+ */
 static void equal_keys_are_shared_evenly(void) {
     enum { LEN = 777 };
     head x = head_new(LEN, LEN, 16);

@@ -1,7 +1,7 @@
 /*
- * Row statistics of shards of the keys, joined, are those of all keys: moments and masses within 1e-6,
- * lists, numbers of keys and counts of rows exactly, for any split, also into parts in which rows see
- * nothing; the same bits for any number of threads.
+ * Row statistics of shards of the keys, joined, are those of all keys: moments and masses within
+ * 1e-6, lists, numbers of keys and counts of rows exactly, for any split, also into parts in which
+ * rows see nothing; the same bits for any number of threads.
  */
 #include "attention/every_isa.h"
 #include "attention/stats_arrays.h"

@@ -1,8 +1,8 @@
 /*
  * Weights that are shown (qkv_attention_weights) beside the softmax in double. Queries and keys are
  * integers, whose scores are exact as floats, so the only errors are those of the weights: relative
- * 2^-22, 2^-149 beside that, and rows that sum to 1. The bits are those of scalar, of any threads, of any
- * rectangle and of a workspace that the library measured.
+ * 2^-22, 2^-149 beside that, and rows that sum to 1. The bits are those of scalar, of any threads,
+ * of any rectangle and of a workspace that the library measured.
  */
 #include <math.h>
 
@@ -162,7 +162,9 @@ static void waves_do_not_show(void) {
     setting_free(&s);
 }
 
-/* Scores so great that a float lse is no reference at all: a hundred equal ones share the weight. */
+/*
+ * Scores so great that a float lse is no reference at all: a hundred equal ones share the weight.
+ */
 static void beyond_all_bounds(void) {
     enum { KEYS = 100 };
     rng r = { 9 };

@@ -1,4 +1,7 @@
-/* A plan in words, for tests of qkv_attention_explain: of the pass and the context asked for, nothing left unsaid. */
+/*
+ * A plan in words, for tests of qkv_attention_explain: of the pass and the context asked for,
+ * nothing left unsaid.
+ */
 #ifndef QKV_TESTS_EXPLAINED_H
 #define QKV_TESTS_EXPLAINED_H
 

@@ -1,9 +1,9 @@
 /*
  * What kernels announce to the processor (kernels/ahead.h), line by line, from random attention
  * problems with every rule and type, forward, backward, over columns and from stored keys, and from
- * products of matrices in f32, bf16 and int8: every line holds a byte of an array that the call reads
- * or writes, of keys only those that some query sees, or of the workspace one that it has written; and
- * one call of a kernel announces no line twice, but those that stored keys share.
+ * products of matrices in f32, bf16 and int8: every line holds a byte of an array that the call
+ * reads or writes, of keys only those that some query sees, or of the workspace one that it has
+ * written; and one call of a kernel announces no line twice, but those that stored keys share.
  *
  * Usage: unit_attention_announced [CASES [SEED]]
  */
@@ -79,7 +79,9 @@ static bool region_has(const region *x, uintptr_t line) {
     return false;
 }
 
-/* Which byte of which array a line is, for messages: the array that begins nearest below its end. */
+/*
+ * Which byte of which array a line is, for messages: the array that begins nearest below its end.
+ */
 static void fail_line(const char *why, uintptr_t line, const char *text) {
     const char *name = "nothing";
     long long at = 0;
@@ -230,7 +232,9 @@ static void mark_stored(region *x, const qkv_kv_view *view, const int64_t stride
     memset(x->of + (size_t)at * size, 1, (size_t)dim * size);
 }
 
-/* Stored rows that share a line, of at least 16 elements or 16 bytes; each is announced by itself. */
+/*
+ * Stored rows that share a line, of at least 16 elements or 16 bytes; each is announced by itself.
+ */
 enum { MOST_IN_LINE = 4 };
 
 /* How often a page stands in the table at most; and pages may lie between each other's rows. */
@@ -408,8 +412,8 @@ static void product_free(product *x) {
 }
 
 /*
- * B is announced once for each block of at most 96 rows, by a stream once in each pass; a tile of C once
- * for each chain of 256.
+ * B is announced once for each block of at most 96 rows, by a stream once in each pass; a tile of C
+ * once for each chain of 256.
  */
 static int times_of(const product *x) {
     const int of_b = x->m <= 24 ? 2 : (int)qkvi_ceil_div(x->m, 96);

@@ -1,6 +1,7 @@
 /*
- * What qkv_attention_explain says is what runs: random problems are computed with kernels that count
- * their calls and classify, row by row, what they are given, and with an executor that counts its tasks.
+ * What qkv_attention_explain says is what runs: random problems are computed with kernels that
+ * count their calls and classify, row by row, what they are given, and with an executor that counts
+ * its tasks.
  *     unit_attention_explain [SEED]
  */
 #include <setjmp.h>
@@ -191,7 +192,9 @@ static bool position_shows(const qkv_attention_desc *d, const meeting *m, bool *
     return any;
 }
 
-/* Is a key of the block of 256 in a list of its queries? What hides the rest of them plays no part. */
+/*
+ * Is a key of the block of 256 in a list of its queries? What hides the rest of them plays no part.
+ */
 static bool lists_show(const qkv_attention_desc *d, const meeting *m, int64_t h) {
     if (!(d->flags & QKV_SET_BLOCK_MASK)) return true;
     const int64_t len = d->block_len, *const lists = d->block_offsets +

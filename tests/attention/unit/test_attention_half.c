@@ -1,7 +1,7 @@
 /*
  * bf16 and f16: every value, and every boundary of rounding, against arithmetic in double that
- * knows nothing of encodings but sign, exponent and fraction; then the same values through load_rows
- * and store_rows of every instruction set, on arrays that end at a page without access.
+ * knows nothing of encodings but sign, exponent and fraction; then the same values through
+ * load_rows and store_rows of every instruction set, on arrays that end at a page without access.
  */
 #include <inttypes.h>
 #include <math.h>

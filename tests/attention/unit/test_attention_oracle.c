@@ -1,6 +1,6 @@
 /*
- * The oracle's own parts: numbers of 16 bits against the conversions of the compiler, Philox against
- * the vectors that its authors publish, and dropout's threshold.
+ * The oracle's own parts: numbers of 16 bits against the conversions of the compiler, Philox
+ * against the vectors that its authors publish, and dropout's threshold.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Divergence of heads, patterns, rollout and pooled votes (qkv/patterns.h) against the whole matrix of
- * weights in double, as a textbook has it; and what they refuse.
+ * Divergence of heads, patterns, rollout and pooled votes (qkv/patterns.h) against the whole matrix
+ * of weights in double, as a textbook has it; and what they refuse.
  */
 #include <math.h>
 
@@ -158,7 +158,7 @@ static void a_sink_is_no_key(void **state) {
     whole_free(&y);
 }
 
-/* ---- Weights times numbers of keys ------------------------------------------------------------- */
+/* ---- Weights times numbers of keys ----------------------------------------------------------- */
 
 typedef struct product {
     double x;

@@ -1,4 +1,7 @@
-/* What qkv_attention_explain says of problems known by heart, of none and of huge ones, and what it refuses. */
+/*
+ * What qkv_attention_explain says of problems known by heart, of none and of huge ones, and what it
+ * refuses.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -81,7 +84,7 @@ static void classes_of_passes(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* ---- What is refused, and what is huge -------------------------------------------------------- */
+/* ---- What is refused, and what is huge ------------------------------------------------------- */
 
 static void refuse(qkv_ctx *ctx, const qkv_attention_desc *d, qkv_attention_plan *plan,
                    qkv_status status, const char *text) {
