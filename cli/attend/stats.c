@@ -98,7 +98,7 @@ static void ask_diagonals(struct attend_stats *s, const qkv_attention_desc *d) {
 
 static void ask_map(struct attend_stats *s, const qkv_attention_desc *d) {
     qkv_attention_columns *c = &s->columns;
-    if (d->flags & QKV_SET_CU_SEQLENS) return;
+    if (d->flags & QKV_SET_CU_SEQLENS || d->len_q == 0 || d->len_k == 0) return;
     c->n_tiles_q = d->len_q < MAP_SIDE ? d->len_q : MAP_SIDE;
     c->n_tiles_k = d->len_k < MAP_SIDE ? d->len_k : MAP_SIDE;
     allocate_group(s, OF_MAP, d->n_batch * d->n_heads * c->n_tiles_q * c->n_tiles_k);

@@ -378,6 +378,10 @@ npy() {
     printf '\223NUMPY\001\000%b%s\n' "\\0$(printf %03o $((${#dict} + 1)))\\0000" "$dict"
     printf '%b' "$(cat)"
 }
+: | npy '<f4' '(0, 8)' >"$folder/none.npy"
+run attend --q "$folder/none.npy" --k "$data/q_half.npy" --v "$data/q_half.npy" -o "$o" --stats "$stats"
+code 0
+check "statistics of no queries have a map" test "$(grep -c '"map":{"n_tiles_q"' "$stats")" -eq 0
 # ones WIDTH: 0 and 1 of mask.csv as little-endian integers of so many bytes
 ones() {
     tr ',' '\n' <"$folder/mask.csv" | while read -r bit; do
