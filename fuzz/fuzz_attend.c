@@ -30,7 +30,7 @@ static void check_message(void) {
 /* ---- Files of our own ------------------------------------------------------------------------ */
 
 enum { N_OUTPUTS = 8 };
-enum { FILE_Q, FILE_KV, FILE_BOOL, FILE_ADD, FILE_INTEGERS, N_FILES };
+enum { FILE_Q, FILE_KV, FILE_BOOL, FILE_ADD, FILE_INTEGERS, FILE_X, FILE_W, FILE_BIAS, N_FILES };
 
 static char folder[PATH_BYTES];
 static char inputs[N_FILES][PATH_BYTES]; /* open and without a name: nothing stays behind */
@@ -64,6 +64,9 @@ static void make_files(void) {
     make_file(FILE_BOOL, QKV_ARRAY_BOOL, 2, 1, 1, 3, 5);
     make_file(FILE_ADD, QKV_ARRAY_F32, 2, 1, 1, 1, 4);
     make_file(FILE_INTEGERS, QKV_ARRAY_I64, 2, 1, 1, 3, 5);
+    make_file(FILE_X, QKV_ARRAY_F32, 3, 1, 2, 3, 4);
+    make_file(FILE_W, QKV_ARRAY_F32, 2, 1, 1, 4, 4);
+    make_file(FILE_BIAS, QKV_ARRAY_F32, 1, 1, 1, 1, 4);
     FUZZ_CHECK(rmdir(folder) == 0);
     FUZZ_CHECK(freopen("/dev/null", "w", stdout)); /* of --json and --help */
 }
@@ -92,6 +95,16 @@ static void attend(struct attend_options *options) {
     replace(&options->q, FILE_Q);
     replace(&options->k, FILE_KV);
     replace(&options->v, FILE_KV);
+    replace(&options->x, FILE_X);
+    replace(&options->x_kv, FILE_X);
+    replace(&options->wq, FILE_W);
+    replace(&options->wk, FILE_W);
+    replace(&options->wv, FILE_W);
+    replace(&options->wo, FILE_W);
+    replace(&options->bq, FILE_BIAS);
+    replace(&options->bk, FILE_BIAS);
+    replace(&options->bv, FILE_BIAS);
+    replace(&options->bo, FILE_BIAS);
     replace(&options->mask, FILE_BOOL);
     replace(&options->mask_bits, FILE_INTEGERS);
     replace(&options->segments, FILE_INTEGERS);

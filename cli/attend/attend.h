@@ -13,6 +13,9 @@
 struct attend_options {
     struct cli_common common;
     const char *q, *k, *v, *o, *lse, *mask, *mask_bits;
+    const char *x, *x_kv, *wq, *wk, *wv, *wo, *bq, *bk, *bv, *bo;
+    struct arg_int heads;
+    bool transposed;
     const char *cu_seqlens, *cu_seqlens_k, *block_mask;
     struct arg_int block_len;
     struct arg_int dtype, arithmetic; /* of qkv_dtype, of qkv_class */
@@ -36,6 +39,12 @@ struct attend_rows {
     int64_t n_q, n_k, first_q, all_q;
 };
 
+/* --x: q, k and v [B,H,L,D] are made of it, and what is behind attention. wo, bo NULL: nothing is. */
+struct attend_made {
+    qkv_array q, k, v, *wo, *bo;
+    int64_t n_joined, n_columns; /* of all heads side by side, and of the output */
+};
+
 /* The whole problem. With --mpi q, k and v say the shapes of whole arrays, but hold this rank's rows. */
 struct attend_problem {
     qkv_attention_desc desc;
@@ -47,7 +56,9 @@ struct attend_problem {
     qkv_array *cu_q, *cu_k; /* cu_k NULL: as cu_q */
     int64_t *block_offsets;
     int32_t *block_index;
+    struct attend_made *made;      /* q, k and v are its own; NULL without --x */
     int rank;                      /* of the arrays: 2, 3 or 4 */
+    bool no_heads;                 /* --x without --heads: results have no dimension of them */
     bool q_is_vector, v_is_vector; /* [D], one query; [Lk], one number a key */
 };
 
@@ -82,6 +93,7 @@ struct attend_results {
     void *o, *dq, *dk, *dv; /* of the problem's type */
     float *lse, *dsink, *dmask;
     struct attend_stats *stats;
+    float *joined, *projected; /* --x: [B,L,*], heads side by side, and those times W_O */
     double seconds;
 };
 
@@ -90,9 +102,15 @@ int attend_rules_parse(const struct cli_command *command, const struct attend_op
                        struct attend_rules *rules);
 void attend_rules_free(struct attend_rules *rules);
 
-int attend_problem_read(const struct attend_options *options, struct attend_rules *rules,
-                        struct attend_problem *problem);
+int attend_problem_read(qkv_ctx *ctx, const struct attend_options *options,
+                        struct attend_rules *rules, struct attend_problem *problem);
 void attend_problem_free(struct attend_problem *problem);
+
+/* --x (project.c): makes q, k and v; then, of the result of attention, the output. */
+int attend_project(qkv_ctx *ctx, const struct attend_options *options,
+                   struct attend_problem *problem);
+int attend_join(qkv_ctx *ctx, const struct attend_problem *problem, struct attend_results *results);
+void attend_made_free(struct attend_made *made);
 
 /* --mpi (ranks.c): is it possible with the other options? All of the command, from there on. */
 int attend_ranks_check(const struct cli_command *command, const struct attend_options *options);
@@ -159,13 +177,21 @@ int attend_stats_json(const struct attend_options *options, const struct attend_
 void attend_stats_free(struct attend_stats *stats);
 
 /*
- * Without -o and --explain small results are printed, or added to json if it is not NULL (print.c):
- * are they, and are they few enough?
+ * Small results are printed, or added to json if it is not NULL (print.c): without -o and --explain, and
+ * with --x and --explain, which shows its steps. Are they, and are they few enough?
  */
 bool attend_prints(const struct attend_options *options);
 int attend_print_check(const struct attend_options *options, const struct attend_problem *problem);
-int attend_print(qkv_ctx *ctx, const struct attend_problem *problem,
-                 const struct attend_results *results, json_t *json);
+int attend_print(qkv_ctx *ctx, const struct attend_options *options,
+                 const struct attend_problem *problem, const struct attend_results *results,
+                 json_t *json);
+
+/*
+ * The scores that softmax takes (scores.c), [B,H,Lq,Lk], -infinity where a key is hidden and NaN in a
+ * row whose lse is. *scores stays NULL where there are more keys than the library lists.
+ */
+int attend_scores(qkv_ctx *ctx, const struct attend_problem *problem, const float *lse,
+                  float **scores);
 
 /* Before the computation: can all files be written? What can be known now should not cost an hour. */
 int attend_outputs_check(const struct attend_options *options);

@@ -32,28 +32,39 @@ static int deliver(const struct attend_options *options, qkv_ctx *ctx,
                    json_t *json) {
     const int code = attend_outputs_write(options, problem, results);
     if (code || !attend_prints(options)) return code;
-    return attend_print(ctx, problem, results, json);
+    return attend_print(ctx, options, problem, results, json);
 }
 
-/* What is asked for: --explain, the results, or both. */
+/* The results: computed, and delivered. */
+static int results_of(const struct attend_options *options, qkv_ctx *ctx,
+                      const struct attend_problem *problem, struct attend_results *results,
+                      json_t *json) {
+    int code = attend_print_check(options, problem);
+    if (!code) code = attend_results_alloc(options, problem, results);
+    if (!code) code = attend_outputs_check(options);
+    if (!code && attend_compute(ctx, problem, options->common.quiet, results) != QKV_OK)
+        code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
+    if (!code && problem->made) code = attend_join(ctx, problem, results);
+    if (!code && results->stats)
+        code = attend_stats_json(options, problem, results->lse, results->stats);
+    if (!code) code = deliver(options, ctx, problem, results, json);
+    if (!code) report(options, ctx, problem, results);
+    if (json) json_object_set_new(json, "seconds", json_real(results->seconds));
+    return code;
+}
+
+/* What is asked for: --explain, the results, or both. The path comes first, but after steps. */
 static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
                           const struct attend_problem *problem) {
     struct attend_results results = { 0 };
     json_t *json = options->common.json ? problem_json(ctx, &problem->desc) : NULL;
-    int code = options->explain ? attend_explain(ctx, problem, json) : EXIT_OK;
+    const bool steps = options->explain && problem->made;
+    int code = options->explain && !steps ? attend_explain(ctx, problem, json) : EXIT_OK;
     if (!code && (options->o || attend_prints(options))) {
-        code = attend_print_check(options, problem);
-        if (!code) code = attend_results_alloc(options, problem, &results);
-        if (!code) code = attend_outputs_check(options);
-        if (!code && attend_compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
-            code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
-        if (!code && results.stats)
-            code = attend_stats_json(options, problem, results.lse, results.stats);
-        if (!code) code = deliver(options, ctx, problem, &results, json);
-        if (!code) report(options, ctx, problem, &results);
-        if (json) json_object_set_new(json, "seconds", json_real(results.seconds));
+        code = results_of(options, ctx, problem, &results, json);
         attend_results_free(&results);
     }
+    if (!code && steps) code = attend_explain(ctx, problem, json);
     if (!code && json && !json_print(stdout, json_incref(json))) code = EXIT_FAILED;
     json_decref(json);
     return code;
@@ -75,7 +86,7 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
         return code;
     }
     if (!code) code = session_context(command, &options->common, &ctx);
-    if (!code) code = attend_problem_read(options, &rules, &problem);
+    if (!code) code = attend_problem_read(ctx, options, &rules, &problem);
     if (!code) code = attend_problem(options, ctx, &problem);
     attend_problem_free(&problem);
     attend_rules_free(&rules);
@@ -85,44 +96,52 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
 
 #define IN_FILE  ".npy .npz .safetensors .csv .tsv"
 #define OUT_FILE ".npy .npz"
-#define FILE_OPTION(option_name, field_name, is_required, endings)                                 \
-    {                                                                                              \
-        .name = option_name, .argument = "F", .kind = ARG_TEXT,                                    \
-        .offset = offsetof(struct attend_options, field_name), .required = is_required,            \
-        .suggest = endings                                                                         \
-    }
+#define OPTIONS  struct attend_options
 
-#define OPTIONS struct attend_options
+#define IN(name, field)  OPTION_FILE(name, "F", field, IN_FILE)
+#define OUT(name, field) OPTION_FILE(name, "F", field, OUT_FILE)
 
 static const struct cli_option attend_table[] = {
-    FILE_OPTION("--q", q, true, IN_FILE),
-    FILE_OPTION("--k", k, true, IN_FILE),
-    FILE_OPTION("--v", v, true, IN_FILE),
-    FILE_OPTION("-o", o, false, OUT_FILE),
-    FILE_OPTION("--lse", lse, false, OUT_FILE),
-    FILE_OPTION("--stats", stats, false, ".json"),
-    FILE_OPTION("--mask", mask, false, IN_FILE),
-    FILE_OPTION("--mask-bits", mask_bits, false, IN_FILE),
-    FILE_OPTION("--block-mask", block_mask, false, IN_FILE),
+    IN("--q", q),
+    IN("--k", k),
+    IN("--v", v),
+    IN("--x", x),
+    IN("--x-kv", x_kv),
+    IN("--wq", wq),
+    IN("--wk", wk),
+    IN("--wv", wv),
+    IN("--wo", wo),
+    IN("--bq", bq),
+    IN("--bk", bk),
+    IN("--bv", bv),
+    IN("--bo", bo),
+    OPTION_INT("--heads", "N", heads, 1, 65536),
+    OPTION_FLAG("--transposed-weights", transposed),
+    OUT("-o", o),
+    OUT("--lse", lse),
+    OPTION_FILE("--stats", "F", stats, ".json"),
+    IN("--mask", mask),
+    IN("--mask-bits", mask_bits),
+    IN("--block-mask", block_mask),
     OPTION_INT("--block-len", "N", block_len, 32, 128),
-    FILE_OPTION("--cu-seqlens", cu_seqlens, false, IN_FILE),
-    FILE_OPTION("--cu-seqlens-k", cu_seqlens_k, false, IN_FILE),
+    IN("--cu-seqlens", cu_seqlens),
+    IN("--cu-seqlens-k", cu_seqlens_k),
     { .kind = ARG_RULES, .argument = "causal|prefix|window|chunk" },
-    FILE_OPTION("--segments", segments, false, IN_FILE),
-    FILE_OPTION("--segments-q", segments_q, false, IN_FILE),
+    IN("--segments", segments),
+    IN("--segments-q", segments_q),
     { .kind = ARG_RULES, .argument = "kv_len|q_len|q_offset" },
     OPTION_REAL("--scale", "X", scale),
     OPTION_REAL("--softcap", "X", softcap),
-    FILE_OPTION("--alibi", alibi, false, IN_FILE),
-    FILE_OPTION("--sink", sink, false, IN_FILE),
+    IN("--alibi", alibi),
+    IN("--sink", sink),
     OPTION_TEXT("--dropout", "P,SEED", dropout),
-    FILE_OPTION("--grad-out", grad_out, false, IN_FILE),
-    FILE_OPTION("--grad-lse", grad_lse, false, IN_FILE),
-    FILE_OPTION("--dq", dq, false, OUT_FILE),
-    FILE_OPTION("--dk", dk, false, OUT_FILE),
-    FILE_OPTION("--dv", dv, false, OUT_FILE),
-    FILE_OPTION("--dsink", dsink, false, OUT_FILE),
-    FILE_OPTION("--dmask", dmask, false, OUT_FILE),
+    IN("--grad-out", grad_out),
+    IN("--grad-lse", grad_lse),
+    OUT("--dq", dq),
+    OUT("--dk", dk),
+    OUT("--dv", dv),
+    OUT("--dsink", dsink),
+    OUT("--dmask", dmask),
     OPTION_CHOICE("--dtype", "f32|bf16|f16", dtype),
     OPTION_CHOICE("--class", "auto|f32|dp|amx", arithmetic),
     OPTION_FLAG("--explain", explain),

@@ -55,6 +55,8 @@ void attend_results_free(struct attend_results *results) {
     free(results->dv);
     free(results->dsink);
     free(results->dmask);
+    free(results->joined);
+    free(results->projected);
     if (results->stats) attend_stats_free(results->stats);
     free(results->stats);
 }

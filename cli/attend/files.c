@@ -184,9 +184,7 @@ static int read_gradient(const char *path, struct attend_problem *problem) {
                     "it must have the shape of the output, that of q with v's last size");
 }
 
-int attend_problem_read(const struct attend_options *options, struct attend_rules *rules,
-                        struct attend_problem *problem) {
-    *problem = (struct attend_problem){ 0 };
+static int read_arrays(const struct attend_options *options, struct attend_problem *problem) {
     const qkv_dtype dtype = (qkv_dtype)options->dtype.value;
     int64_t rows_q[3] = { 0 }, rows_k[3] = { 0 }; /* first, all, those that are read */
     const bool parts = options->mpi;
@@ -196,13 +194,20 @@ int attend_problem_read(const struct attend_options *options, struct attend_rule
     problem->rows = (struct attend_rows){ rows_q[2], rows_k[2], rows_q[0], rows_q[1] };
     if (!code) take_vectors(problem);
     if (!code) code = check_shapes(problem->q, problem->k, problem->v);
+    if (!code) problem->rank = problem->q->rank;
+    return code;
+}
+
+int attend_problem_read(qkv_ctx *ctx, const struct attend_options *options,
+                        struct attend_rules *rules, struct attend_problem *problem) {
+    *problem = (struct attend_problem){ 0 };
+    int code = options->x ? attend_project(ctx, options, problem) : read_arrays(options, problem);
     if (code) return code;
     const qkv_array *q = problem->q, *k = problem->k, *v = problem->v;
-    problem->rank = q->rank;
     qkv_attention_desc_contiguous(&problem->desc, attend_size(q, 0), attend_size(q, 1),
                                   attend_size(k, 1), attend_size(q, 2), attend_size(k, 2),
                                   attend_size(q, 3), attend_size(v, 3));
-    problem->desc.dtype = dtype;
+    problem->desc.dtype = (qkv_dtype)options->dtype.value;
     problem->desc.arithmetic = (qkv_class)options->arithmetic.value;
     code = attend_packed_read(options, rules, problem);
     if (!code) code = rules_apply(&rules->seen, &problem->desc);
@@ -217,6 +222,8 @@ int attend_problem_read(const struct attend_options *options, struct attend_rule
 }
 
 void attend_problem_free(struct attend_problem *problem) {
+    if (problem->made) problem->q = problem->k = problem->v = NULL;
+    attend_made_free(problem->made);
     qkv_array_free(problem->q);
     qkv_array_free(problem->k);
     qkv_array_free(problem->v);

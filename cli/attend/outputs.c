@@ -13,6 +13,7 @@ struct output {
     int64_t heads, length, last; /* last < 0: without a channel; length < 0: heads alone */
     const qkv_array *like;       /* an input that has the shape, or NULL: that of the three */
     bool no_row, no_column;      /* an input is a vector, so that these dimensions are not there */
+    bool no_heads;
 };
 
 /* F.npy, or the F.npz of F.npz:NAME. */
@@ -54,10 +55,32 @@ static qkv_array array_of(const struct attend_problem *problem, const struct out
     }
     for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
         if ((d == 2 && output->no_row) || (d == 3 && output->no_column)) continue;
+        if (d == 1 && output->no_heads) continue;
         array.shape[array.rank++] = shape[d];
         array.n_elems *= shape[d];
     }
     return array;
+}
+
+/* With --x its heads lie side by side. */
+static struct output output_of(const struct attend_options *options,
+                               const struct attend_problem *problem,
+                               const struct attend_results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    struct output output = { .path = options->o,
+                             .data = results->o,
+                             .type = attend_array_type(d->dtype),
+                             .heads = d->n_heads,
+                             .length = attend_size(problem->q, 2),
+                             .last = d->head_dim_v };
+    output.no_row = problem->q_is_vector;
+    output.no_column = problem->v_is_vector;
+    if (!problem->made) return output;
+    output.data = results->projected ? results->projected : results->joined;
+    output.heads = 1;
+    output.no_heads = true;
+    output.last = problem->made->n_columns;
+    return output;
 }
 
 int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,
@@ -67,15 +90,15 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
     const qkv_array_type type = attend_array_type(d->dtype);
     const bool no_row = problem->q_is_vector, no_column = problem->v_is_vector;
     const struct output outputs[] = {
-        { options->o, results->o, type, d->n_heads, rows_q, d->head_dim_v, NULL, no_row,
-          no_column },
-        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, rows_q, -1, NULL, no_row, false },
-        { options->dq, results->dq, type, d->n_heads, rows_q, d->head_dim, NULL, no_row, false },
-        { options->dk, results->dk, type, d->n_kv_heads, rows_k, d->head_dim, NULL, false, false },
-        { options->dv, results->dv, type, d->n_kv_heads, rows_k, d->head_dim_v, NULL, false,
-          no_column },
-        { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL, false, false },
-        { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask, false, false },
+        output_of(options, problem, results),
+        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, rows_q, -1, .no_row = no_row,
+          .no_heads = problem->no_heads },
+        { options->dq, results->dq, type, d->n_heads, rows_q, d->head_dim, .no_row = no_row },
+        { options->dk, results->dk, type, d->n_kv_heads, rows_k, d->head_dim, .like = NULL },
+        { options->dv, results->dv, type, d->n_kv_heads, rows_k, d->head_dim_v,
+          .no_column = no_column },
+        { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, .like = NULL },
+        { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, .like = problem->mask },
     };
     enum { MOST = CLI_COUNT(outputs) + 1 };
     qkv_array arrays[MOST];

@@ -15,7 +15,8 @@
 /* What is of whole arrays, or printed. */
 static const struct given_rule inputs[] = {
     { .these = "--mpi",
-      .with = "--mask|--mask-bits|--block-mask|--cu-seqlens|--grad-out|--stats|--explain|--json" },
+      .with =
+          "--mask|--mask-bits|--block-mask|--cu-seqlens|--grad-out|--stats|--explain|--json|--x" },
     { .these = "--mpi", .without = "-o", .message = "%s goes with -o" },
 };
 
@@ -178,7 +179,7 @@ static int agree_on_arrays(const struct attend_problem *problem, int code) {
 static int run(const struct attend_options *options, qkv_ctx *ctx, struct attend_rules *rules,
                struct attend_problem *problem) {
     struct attend_results mine = { 0 }, whole = { 0 };
-    int code = attend_problem_read(options, rules, problem);
+    int code = attend_problem_read(ctx, options, rules, problem);
     if (!code) code = alloc(options, problem, &mine, &whole);
     if (!code && ranks_rank() == 0) code = attend_outputs_check(options);
     code = agree_on_arrays(problem, code);

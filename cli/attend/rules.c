@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
+#include "common/given.h"
 #include "common/job.h"
 #include "common/number.h"
 
@@ -31,6 +32,28 @@ static bool is_array_file(const char *path) {
     return inside ? inside[5] != '\0' : text_ends(path, ".npy");
 }
 
+#define GRADIENTS "--grad-out|--grad-lse|--dq|--dk|--dv|--dsink|--dmask"
+
+/* q, k and v, or what they are made of. */
+static const struct given_rule inputs[] = {
+    { .these = "--x",
+      .with = "--q|--k|--v",
+      .message = "%s together with %s: q, k and v are made of --x" },
+    { .these = "--x-kv|--wq|--wk|--wv|--bq|--bk|--bv|--wo|--bo|--heads|--transposed-weights",
+      .without = "--x",
+      .message = "%s needs --x" },
+    { .these = "--x", .without = "--wq", .message = "%s needs --wq F: queries are x W_Q" },
+    { .these = "--x", .without = "--wk", .message = "%s needs --wk F: keys are x W_K" },
+    { .these = "--x", .without = "--wv", .message = "%s needs --wv F: values are x W_V" },
+    { .these = "--bo", .without = "--wo", .message = "%s needs --wo" },
+    { .these = "--x",
+      .with = GRADIENTS,
+      .message = "%s together with %s: gradients are those of --q, --k and --v" },
+    { .without = "--q|--x", .message = "--q F is missing" },
+    { .without = "--k|--x", .message = "--k F is missing" },
+    { .without = "--v|--x", .message = "--v F is missing" },
+};
+
 static int check_files(const struct cli_command *command, const struct attend_options *options) {
     const struct {
         const char *name, *path;
@@ -40,7 +63,7 @@ static int check_files(const struct cli_command *command, const struct attend_op
                     { "--dmask", options->dmask } };
     for (int i = 0; i < CLI_COUNT(outputs); i++) {
         const char *path = outputs[i].path;
-        if (path && !options->o && options->explain)
+        if (path && !options->o && options->explain && !options->x)
             return cli_usage(command, "%s needs -o: --explain alone computes nothing",
                              outputs[i].name);
         if (path && !is_array_file(path))
@@ -66,6 +89,8 @@ static int check_files(const struct cli_command *command, const struct attend_op
         { o->segments_q && !o->segments, "--segments-q needs --segments" },
         { o->cu_seqlens_k && !o->cu_seqlens, "--cu-seqlens-k needs --cu-seqlens" },
         { o->block_len.set && !o->block_mask, "--block-len needs --block-mask" },
+        { o->x && o->dtype.value != QKV_F32,
+          "--x goes with --dtype f32, in which it is projected" },
         { o->mask && o->mask_bits, "--mask and --mask-bits are the same mask: give one" },
     };
     for (int i = 0; i < CLI_COUNT(rules); i++)
@@ -76,7 +101,8 @@ static int check_files(const struct cli_command *command, const struct attend_op
 int attend_rules_parse(const struct cli_command *command, const struct attend_options *options,
                        struct attend_rules *rules) {
     *rules = (struct attend_rules){ 0 };
-    int code = check_files(command, options);
+    int code = given_check(command, options, 0, inputs, CLI_COUNT(inputs));
+    if (!code) code = check_files(command, options);
     if (!code) code = rules_parse(command, &options->common, &rules->seen);
     if (!code) code = parse_dropout(command, options->dropout, rules);
     if (!code && options->softcap.set && !(options->softcap.value > 0))

@@ -8,13 +8,16 @@
 
 #include "common/lines.h"
 #include "common/session.h"
+#include "common/shared.h"
 
 qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array,
                       qkv_error *error) {
     static const size_t limit = (size_t)1 << 32;
     static bool was_read;
     struct text text;
-    if (strcmp(path, "-") != 0) return qkv_array_read(path, floats, array, error);
+    char room[SHARED_ROOM];
+    if (strcmp(path, "-") != 0)
+        return qkv_array_read(shared_path(path, room), floats, array, error);
     *array = NULL;
     if (was_read) return text_error(error, QKV_ERR_ARGUMENT, "'-' can be read only once");
     was_read = true;

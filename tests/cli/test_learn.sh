@@ -97,6 +97,8 @@ check "not run" sh -c '! grep -q "Not run" "$1"' - "$folder/out"
 run learn 10
 code 0
 check "not run" sh -c '! grep -q "Not run" "$1"' - "$folder/out"
+run attend --x examples/tables/x.csv --wq examples/tables/wq.csv --wk examples/tables/wk.csv --wv examples/tables/wv.csv
+code 0
 run lookup tables/prices.csv apricot
 code 1
 # The embedded model by the name of its folder; other names are of the folder that is there.
