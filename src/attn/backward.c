@@ -16,6 +16,7 @@
 #include "attn/backward_rows.h"
 #include "attn/explain.h"
 #include "attn/piece.h"
+#include "attn/problem.h"
 #include "attn/watch.h"
 
 enum { SERIAL_PRODUCTS = 100000 }; /* below it waking a thread costs more than it brings */

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "attn/problem.h"
 #include "attn/watch.h"
 
 enum { WAVE_BYTES = 1 << 22 }; /* sums of heads that are under way, where one has few */

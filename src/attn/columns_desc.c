@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/asked.h"
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
 #include "attn/columns.h"
 #include "attn/columns_part.h"
 #include "attn/desc_packed.h"
+#include "attn/problem.h"
 #include "core/options.h"
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
@@ -17,15 +17,15 @@
 static qkv_status read_numbers(qkvi_columns_problem *x, qkv_error *e) {
     qkv_attention_columns *w = &x->want;
     const bool by_tile = w->tile_mass || w->tile_peak;
-    QKV_TRY(qkvi_check_asked("columns", "n_tiles_q", w->n_tiles_q, 0, QKV_COLUMNS_MAX_TILES, e));
-    QKV_TRY(qkvi_check_asked("columns", "n_tiles_k", w->n_tiles_k, 0, QKV_COLUMNS_MAX_TILES, e));
-    QKV_TRY(qkvi_check_asked("columns", "n_diagonals", w->n_diagonals, 0, 2 * QKVI_MAX_SIZE, e));
-    QKV_TRY(qkvi_check_asked("columns", "first_diagonal", w->first_diagonal, -4 * QKVI_MAX_SIZE,
-                             4 * QKVI_MAX_SIZE, e));
-    QKV_TRY(qkvi_require_asked("columns", by_tile || w->tile_rows, w->n_tiles_q,
-                               "tile_mass, tile_peak or tile_rows", "n_tiles_q", e));
-    QKV_TRY(qkvi_require_asked("columns", by_tile, w->n_tiles_k, "tile_mass or tile_peak",
-                               "n_tiles_k", e));
+    QKV_TRY(qkvi_option_check("columns", "n_tiles_q", w->n_tiles_q, 0, QKV_COLUMNS_MAX_TILES, e));
+    QKV_TRY(qkvi_option_check("columns", "n_tiles_k", w->n_tiles_k, 0, QKV_COLUMNS_MAX_TILES, e));
+    QKV_TRY(qkvi_option_check("columns", "n_diagonals", w->n_diagonals, 0, 2 * QKVI_MAX_SIZE, e));
+    QKV_TRY(qkvi_option_check("columns", "first_diagonal", w->first_diagonal, -4 * QKVI_MAX_SIZE,
+                              4 * QKVI_MAX_SIZE, e));
+    QKV_TRY(qkvi_option_require("columns", by_tile || w->tile_rows, w->n_tiles_q,
+                                "tile_mass, tile_peak or tile_rows", "n_tiles_q", e));
+    QKV_TRY(qkvi_option_require("columns", by_tile, w->n_tiles_k, "tile_mass or tile_peak",
+                                "n_tiles_k", e));
     if (!(w->tiny >= 0) || !isfinite(w->tiny))
         return qkvi_error_set(e, QKV_ERR_ARGUMENT,
                               "columns.tiny = %g is not a finite number of 0 or more",

@@ -4,6 +4,7 @@
  * sums are in kernels/tmpl/decode.h.
  */
 #include "attn/decode_unit.h"
+#include "attn/problem.h"
 #include "attn/stats.h"
 #include "attn/watch.h"
 

@@ -11,6 +11,7 @@
 
 #include "attn/desc_packed.h"
 #include "attn/dropout.h"
+#include "attn/problem.h"
 #include "attn/rules.h"
 #include "attn/stats.h"
 #include "core/alloc.h"

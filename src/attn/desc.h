@@ -128,49 +128,4 @@ static inline void *qkvi_elem(const void *x, qkv_dtype type, int64_t at) {
     return (char *)(uintptr_t)x + at * qkvi_dtype_bytes(type);
 }
 
-/** The descriptor alone: sizes, numbers, lengths, defaults. Arrays are not looked at. */
-QKV_NODISCARD qkv_status qkvi_problem_read(const qkv_attention_desc *desc, qkvi_problem *problem,
-                                           qkv_error *error);
-
-/** Shapes and rules only; pointers of the problem stay NULL. For workspace queries. */
-QKV_NODISCARD qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, bool writes_o,
-                                            qkvi_problem *problem, qkv_error *error);
-
-QKV_NODISCARD qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q,
-                                              const void *k, const void *v, void *o, float *lse,
-                                              const qkv_call_options *call, qkvi_problem *problem,
-                                              qkv_error *error);
-
-QKV_NODISCARD qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q,
-                                               const void *k, const void *v, const void *o,
-                                               const float *lse, const qkv_attention_grads *grads,
-                                               const qkv_call_options *call, qkvi_problem *problem,
-                                               qkvi_grads *out, qkv_error *error);
-
-/**
- * The arrays of a backward call whose problem has been read. rows_k: keys that k and v have; all_q:
- * as call_arrays.h.
- */
-typedef struct qkvi_backward_call {
-    const void *q, *k, *v, *o;
-    const float *lse;
-    const qkv_attention_grads *grads;
-    const qkv_call_options *call; /* nullable */
-    int64_t rows_k, all_q;
-} qkvi_backward_call;
-
-QKV_NODISCARD qkv_status qkvi_problem_backward_of(const qkvi_backward_call *call,
-                                                  qkvi_problem *problem, qkvi_grads *out,
-                                                  qkv_error *error);
-
-/** Only o and lse are arrays here; each may be that of one part, exactly. */
-QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
-                                            const void *const *o_parts,
-                                            const float *const *lse_parts, void *o, float *lse,
-                                            qkvi_problem *problem, qkv_error *error);
-
-/** A caller's call options, nullable, as a struct of this version's size. */
-QKV_NODISCARD qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call,
-                                        qkv_error *error);
-
 #endif

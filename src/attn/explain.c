@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attn/forward.h"
 #include "attn/kv_view.h"
 #include "attn/piece.h"
+#include "attn/problem.h"
 #include "attn/seen.h"
 #include "core/options.h"
 #include "kernels/attend_bwd.h"

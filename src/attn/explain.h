@@ -10,10 +10,6 @@
 #include "attn/plan.h"
 #include "attn/small.h"
 
-/* The plan of a forward call and its workspace, as the call makes them. */
-QKV_NODISCARD qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *problem,
-                                              qkvi_forward_plan *plan, size_t *bytes);
-
 /* What a backward call plans. */
 typedef struct qkvi_backward_plan {
     int n_threads;

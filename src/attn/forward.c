@@ -16,6 +16,7 @@
 
 #include "attn/explain.h"
 #include "attn/forward_head.h"
+#include "attn/problem.h"
 #include "attn/small.h"
 #include "attn/watch.h"
 

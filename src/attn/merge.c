@@ -3,6 +3,7 @@
  * shared out.
  */
 #include "attn/ctx.h"
+#include "attn/problem.h"
 #include "attn/sequence.h"
 #include "kernels/table.h"
 

@@ -6,6 +6,7 @@
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
 #include "attn/plan.h"
+#include "attn/problem.h"
 #include "attn/stats.h"
 #include "core/options.h"
 

@@ -13,6 +13,7 @@
 
 #include "attn/ctx.h"
 #include "attn/kv_view.h"
+#include "attn/problem.h"
 
 typedef struct qkvi_piece {
     int64_t first_q, len_q, all_q;

@@ -1,6 +1,6 @@
 /*
- * One entrance for each kind of call: after desc.c has read the descriptor, all arrays of the call
- * are listed (call_arrays.h) for arrays.c to check against each other.
+ * One entrance for each kind of call (problem.h): after desc.c has read the descriptor, all arrays
+ * of the call are listed (call_arrays.h) for arrays.c to check against each other.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +10,8 @@
 #include "attn/call_arrays.h"
 #include "attn/desc_packed.h"
 #include "attn/kv_view.h"
+#include "attn/mask.h"
+#include "attn/problem.h"
 #include "attn/stats.h"
 #include "core/options.h"
 
@@ -249,4 +251,16 @@ qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
 qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call, qkv_error *error) {
     *call = qkv_call_options_init();
     return given ? qkvi_options_read(call, sizeof *call, given, "call", error) : QKV_OK;
+}
+
+qkv_status qkvi_batch_read(const qkv_attention_desc *desc, int64_t b, qkvi_batch *batch,
+                           qkv_error *error) {
+    qkvi_problem p;
+    QKV_TRY(qkvi_problem_read(desc, &p, error));
+    if (b < 0 || b >= p.n_batch)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "b = %" PRId64 " is not in [0, %" PRId64 ")",
+                              b, p.n_batch);
+    const qkvi_rules rules = qkvi_rules_of(&p, b);
+    *batch = (qkvi_batch){ rules.n_queries, qkvi_len_k(&p, b), rules.offset };
+    return QKV_OK;
 }

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attn/asked.h"
 #include "attn/desc_packed.h"
 #include "core/options.h"
 
@@ -28,8 +27,8 @@ static qkv_status check_offsets(const qkv_attention_stats *s, qkv_error *e) {
 
 static qkv_status check_tokens(const qkv_attention_stats *s, const char *name, const float *to,
                                qkv_error *e) {
-    QKV_TRY(qkvi_require_asked("stats", to, s->tokens_q, name, "tokens_q", e));
-    return qkvi_require_asked("stats", to, s->tokens_k, name, "tokens_k", e);
+    QKV_TRY(qkvi_option_require("stats", to, s->tokens_q, name, "tokens_q", e));
+    return qkvi_option_require("stats", to, s->tokens_k, name, "tokens_k", e);
 }
 
 static bool wants_tokens(const qkv_attention_stats *s) {
@@ -42,19 +41,20 @@ qkv_status qkvi_stats_read(const qkv_attention_desc *d, qkvi_problem *p, qkv_err
         return qkvi_error_set(e, QKV_ERR_ARGUMENT, "stats is NULL, but QKV_SET_STATS is set");
     QKV_TRY(qkvi_options_read(s, sizeof *s, d->stats, "stats", e));
     p->has_stats = true;
-    QKV_TRY(qkvi_check_asked("stats", "top_k", s->top_k, 0, QKV_STATS_MAX_TOP, e));
-    QKV_TRY(qkvi_check_asked("stats", "n_classes", s->n_classes, 0, QKV_STATS_MAX_CLASSES, e));
-    QKV_TRY(qkvi_check_asked("stats", "n_offsets", s->n_offsets, 0, QKV_STATS_MAX_OFFSETS, e));
-    QKV_TRY(qkvi_require_asked("stats", s->top_keys, s->top_k, "top_keys", "top_k", e));
-    QKV_TRY(qkvi_require_asked("stats", s->top_weights, s->top_k, "top_weights", "top_k", e));
-    QKV_TRY(qkvi_require_asked("stats", s->top_scores, s->top_k, "top_scores", "top_k", e));
-    QKV_TRY(qkvi_require_asked("stats", s->class_mass, s->n_classes, "class_mass", "n_classes", e));
+    QKV_TRY(qkvi_option_check("stats", "top_k", s->top_k, 0, QKV_STATS_MAX_TOP, e));
+    QKV_TRY(qkvi_option_check("stats", "n_classes", s->n_classes, 0, QKV_STATS_MAX_CLASSES, e));
+    QKV_TRY(qkvi_option_check("stats", "n_offsets", s->n_offsets, 0, QKV_STATS_MAX_OFFSETS, e));
+    QKV_TRY(qkvi_option_require("stats", s->top_keys, s->top_k, "top_keys", "top_k", e));
+    QKV_TRY(qkvi_option_require("stats", s->top_weights, s->top_k, "top_weights", "top_k", e));
+    QKV_TRY(qkvi_option_require("stats", s->top_scores, s->top_k, "top_scores", "top_k", e));
     QKV_TRY(
-        qkvi_require_asked("stats", s->offset_mass, s->n_offsets, "offset_mass", "n_offsets", e));
-    QKV_TRY(qkvi_require_asked("stats", s->offset_mass, s->offsets, "offset_mass", "offsets", e));
+        qkvi_option_require("stats", s->class_mass, s->n_classes, "class_mass", "n_classes", e));
+    QKV_TRY(
+        qkvi_option_require("stats", s->offset_mass, s->n_offsets, "offset_mass", "n_offsets", e));
+    QKV_TRY(qkvi_option_require("stats", s->offset_mass, s->offsets, "offset_mass", "offsets", e));
     if (s->offset_mass) QKV_TRY(check_offsets(s, e));
-    QKV_TRY(qkvi_require_asked("stats", s->weighted_mass, s->key_weights, "weighted_mass",
-                               "key_weights", e));
+    QKV_TRY(qkvi_option_require("stats", s->weighted_mass, s->key_weights, "weighted_mass",
+                                "key_weights", e));
     QKV_TRY(check_tokens(s, "same_token", s->same_token, e));
     QKV_TRY(check_tokens(s, "duplicate", s->duplicate, e));
     QKV_TRY(check_tokens(s, "induction", s->induction, e));

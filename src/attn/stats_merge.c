@@ -18,6 +18,7 @@
 
 #include "attn/call_arrays.h"
 #include "attn/ctx.h"
+#include "attn/problem.h"
 #include "attn/sequence.h"
 #include "attn/stats.h"
 #include "core/options.h"

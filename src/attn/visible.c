@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "attn/problem.h"
 #include "attn/rules.h"
 #include "core/options.h"
 #include "core/status.h"

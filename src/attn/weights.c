@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "attn/columns.h"
+#include "attn/problem.h"
 #include "attn/watch.h"
 #include "kernels/vec/vec_double.h"
 

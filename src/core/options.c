@@ -3,6 +3,7 @@
  */
 #include "core/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* A size outside of these was not set: reading on would be dangerous. */
@@ -89,4 +90,23 @@ void qkvi_element_write(void *array, int64_t index, size_t element_bytes, const 
     const size_t known = element_bytes < our_bytes ? element_bytes : our_bytes;
     memcpy(given, ours, known);
     memset(given + known, 0, element_bytes - known);
+}
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+qkv_status qkvi_option_check(const char *of, const char *name, int64_t value, int64_t least,
+                             int64_t most, qkv_error *e) {
+    if (value < least || value > most)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "%s.%s = %" PRId64 " is not in [%" PRId64 ", %" PRId64 "]", of, name,
+                              value, least, most);
+    return QKV_OK;
+}
+
+qkv_status qkvi_option_require(const char *of, bool is_set, bool has_source, const char *name,
+                               const char *source, qkv_error *e) {
+    if (is_set && !has_source)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s.%s is set without %s.%s", of, name, of,
+                              source);
+    return QKV_OK;
 }

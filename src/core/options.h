@@ -7,6 +7,8 @@
 #ifndef QKVI_CORE_OPTIONS_H
 #define QKVI_CORE_OPTIONS_H
 
+#include <stdbool.h>
+
 #include "core/status.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
@@ -39,5 +41,18 @@ void qkvi_element_write(void *array, int64_t index, size_t element_bytes, const 
                         size_t our_bytes);
 
 #pragma GCC visibility pop
+
+/*
+ * Fields of a struct of options: `of` is the name of the struct, which messages put before theirs.
+ */
+
+/* QKV_ERR_ARGUMENT unless least <= value <= most. */
+QKV_NODISCARD qkv_status qkvi_option_check(const char *of, const char *name, int64_t value,
+                                           int64_t least, int64_t most, qkv_error *error);
+
+/* QKV_ERR_ARGUMENT for what is set without its source. */
+QKV_NODISCARD qkv_status qkvi_option_require(const char *of, bool is_set, bool has_source,
+                                             const char *name, const char *source,
+                                             qkv_error *error);
 
 #endif

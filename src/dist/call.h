@@ -8,6 +8,7 @@
 #define QKVI_DIST_CALL_H
 
 #include "attn/columns_part.h"
+#include "attn/problem.h"
 #include "dist/group.h"
 
 /* The arrays of a forward call; a decode call has no k and v, but a view. */

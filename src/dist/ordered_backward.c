@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attn/backward_part.h"
+#include "attn/problem.h"
 #include "dist/chunks.h"
 #include "dist/ordered.h"
 #include "dist/query_chunks.h"

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "attn/ctx.h"
+#include "attn/problem.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
 #include "core/options.h"

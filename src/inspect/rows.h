@@ -6,7 +6,7 @@
 #ifndef QKVI_INSPECT_ROWS_H
 #define QKVI_INSPECT_ROWS_H
 
-#include "attn/batch.h"
+#include "attn/problem.h"
 #include "qkv/patterns.h"
 
 typedef struct qkvi_weight_rows {

@@ -13,6 +13,7 @@
 
 #include "attn/explain.h"
 #include "attn/forward.h"
+#include "attn/problem.h"
 #include "core/options.h"
 #include "onnx/join.h"
 #include "onnx/loop.h"

@@ -54,7 +54,7 @@ struct qkvi_net_pass {
 
 /*
  * Fills what the first block of a pass that has begun reads, and the memory of its stack
- * (net_start.c).
+ * (net_pass.c).
  */
 void qkvi_pass_begin_within(const qkvi_net_start *start, qkvi_net_pass *pass);
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "attn/mask.h"
+#include "attn/problem.h"
 #include "check/check.h"
 #include "check/oracle.h"
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "attn/mask.h"
+#include "attn/problem.h"
 
 enum { B = 2, H = 4, G = 2, LQ = 3, LK = 5, D = 8, DV = 6 };
 
