@@ -224,6 +224,12 @@ typedef struct qkv_page {
     int64_t n_tables;
     const qkv_page_table *tables;
     size_t table_bytes;
+
+    /*
+     * NULL: the command qkv, and the page names what of it adds to a page. Otherwise the call of
+     * another program that made the page, such as "`qkv.heads(q, k).page()`", which it names.
+     */
+    const char *made_by;
 } qkv_page;
 
 /** Made by qkv_page_result_init(). */

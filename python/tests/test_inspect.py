@@ -361,6 +361,7 @@ class Shown(unittest.TestCase):
             model(tiny.ids(1, 128))
         page = seen.page()
         cell = page._repr_html_()
+        self.assertTrue(r'"made_by":"`page()` of `qkv.inspect(model, keep=\u0022qk\u0022)`"' in page.html)
         self.assertLessEqual(len(cell.encode()), 2_000_000)
         self.assertEqual(page.overview.count("<figure"), 144)
         self.assertEqual(page.overview.count('<figure class="in"'), page.n_heads)

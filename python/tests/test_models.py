@@ -188,6 +188,15 @@ class Arrays(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
+    def test_a_page_names_the_call_that_made_it(self):
+        heads = qkv.load().look(TEXT)
+        self.assertEqual(manifest(heads.page())["made_by"],
+                         "`page()` of `model.look(text)`; `effects=True` adds effects")
+        self.assertEqual(manifest(heads.page([(0, 0)], effects=True))["made_by"],
+                         "`page(effects=True)` of `model.look(text)`")
+        arrays = qkv.heads(*np.ones((2, 2, 5, 8), np.float32))
+        self.assertEqual(manifest(arrays.page())["made_by"], "`page()` of `qkv.heads(q, k)`")
+
     def test_a_page_needs_nothing_from_outside(self):
         page = qkv.load().look(TEXT).page()
         self.assertEqual((page.n_heads, page.n_left_out), (16, 0))

@@ -261,6 +261,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     add_text(file, "caption", page->caption);
     if (page->modified) add_text(file, "modified", page->modified);
     if (page->hint) add_text(file, "hint", page->hint);
+    if (page->made_by) add_text(file, "made_by", page->made_by);
     add_int(file, "n", page->n);
     add_int(file, "head_dim", page->head_dim);
     add_real(file, "scale", (double)page->scale);
@@ -300,6 +301,7 @@ size_t qkvi_page_fixed_bytes(const qkv_page *page) {
             used += ESCAPED * strlen(page->tokens[i]) * (i < QKVI_PAGE_SIDE ? 3 : 1);
     for (int64_t r = 0; r < page->n_runs; r++) used += run_bytes(&page->runs[r], page->n);
     if (page->hint) used += ESCAPED * strlen(page->hint);
+    if (page->made_by) used += ESCAPED * strlen(page->made_by);
     if (page->effect_of) used += ESCAPED * strlen(page->effect_of);
     if (page->effect_word) used += ESCAPED * strlen(page->effect_word);
     used += qkvi_page_tables_bytes(page);

@@ -165,7 +165,8 @@ static qkv_status page_by(bool made, qkv_error *error) {
                                   .caption = caption,
                                   .n_tables = 1,
                                   .tables = &table,
-                                  .table_bytes = sizeof table };
+                                  .table_bytes = sizeof table,
+                                  .made_by = caption };
     static qkv_text none;
     if (!made) return qkv_page_write(&given_page, path, NULL, error);
     html = &none; /* must become NULL or a page */

@@ -115,6 +115,24 @@ for (const label of [...INHERITED, "next", "a label of a caller"]) {
         text.join(""), label === "next" ? "Head 0.0 looks at the token after the query." : `Head 0.0 has the label ${label}.`);
 }
 
+// ---- Who made the page ----
+
+for (const [end, wanted] of [
+         ["is its effect.", "is its effect. Made by `$&()`."],
+         ["its effect, which `qkv look --effect -o FILE.html` adds to a page.", "its effect. Made by `$&()`."],
+     ]) {
+    cases++;
+    const panel = {lastElementChild: {}}, map = "There is none: `qkv map --head L.H` makes one. ",
+          tabs = {start: {show: given => given.lastElementChild.textContent = end}, map: {says: () => map}};
+    load("made_by.js", {tabs, manifest: {made_by: "`$&()`"}}, "");
+    tabs.start.show(panel);
+    assert.strictEqual(panel.lastElementChild.textContent, wanted);
+    assert.strictEqual(tabs.map.says(), "There is none. ");
+}
+const written = ["start", "map"].map(name => readFileSync(`${folder}/${name}.js`, "utf8"));
+assert.match(written[0], /, which `qkv look [^`]*` adds to a page\."/);  // what it takes away
+assert.match(written[1], /: `qkv map [^`]*` makes one\."/);
+
 // ---- Names of tables ----
 
 for (const place of ["12", "a \"table\"] 3", "back\\slash 4", ...INHERITED]) {

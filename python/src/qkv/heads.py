@@ -64,10 +64,13 @@ class Heads(NoCopies):
 
     def __init__(self, handle: int, ctx: Context, kept: Any, tokens: Sequence[str], queries: Sequence[str] | None,
                  title: str, caption: str, special: np.ndarray[Any, Any] | None = None,
-                 worth: Callable[[Sequence[tuple[int, int]]], Worth] | None = None) -> None:
+                 worth: Callable[[Sequence[tuple[int, int]]], Worth] | None = None,
+                 made_by: str = "qkv.heads(q, k)") -> None:
         self._handle: int | None = handle
         self._ctx, self._kept = ctx, kept
         self._title, self._caption, self._special, self._ablate = title, caption, special, worth
+        # The call that opened them, which the page names.
+        self._made_by = made_by
         info = _c.qkv_heads_info.from_address(lib.qkv_heads_get_info(handle))
         self.n_layers, self.n_heads = int(info.n_layers), int(info.n_heads)
         self.n_queries, self.n_keys, self.head_dim = int(info.n_queries), int(info.n_keys), int(info.head_dim)

@@ -246,7 +246,7 @@ class Model(NoCopies):
         # A title ends at a NUL.
         title = (text if pair is None else f"{text} / {pair}").replace("\0", "␀")
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
-                     tokens.special, lambda places: self._worth(run, tokens, places))
+                     tokens.special, lambda places: self._worth(run, tokens, places), "model.look(text)")
 
     def _best(self, run: _Run, head: int, place: int) -> Any:
         row, error = (_c.qkv_candidate * 1)(), ErrorText()

@@ -132,7 +132,7 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
                 n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
                 run_bytes=ctypes.sizeof(_c.qkv_page_run), title=text(lead._title, "title"),
                 caption=text(lead._caption, "caption"), limit_bytes=integer(limit_bytes, "limit_bytes", least=0),
-                ctx=lead._ctx.handle)
+                ctx=lead._ctx.handle, made_by=_made_by(lead, effects).encode())
     if effects:
         worth = lead._worth(places)
         for row, change in zip(rows, worth.changes):
@@ -164,6 +164,12 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
         written = path.read_text(encoding="utf-8")
     shown = places[:int(result.n_heads)]
     return Page(written, int(result.n_heads), len(places) - int(result.n_heads), shown)
+
+
+def _made_by(lead: Heads, effects: bool) -> str:
+    """The call that made the page, and what would add effects, if anything does."""
+    made = f"`page({'effects=True' if effects else ''})` of `{lead._made_by}`"
+    return made if effects or lead._ablate is None else f"{made}; `effects=True` adds effects"
 
 
 def _confidence(part: Heads, index: int) -> float:

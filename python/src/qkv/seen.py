@@ -164,7 +164,7 @@ class Seen:
         if self._keep == "qk":
             made = heads(layer.q(batch, rows), layer.k(batch, keys), scale=layer.scale, softcap=layer.softcap,
                          sinks=layer.sinks, added=layer.added(batch, rows, keys), **rules)
-            made._caption = self._caption(layer)
+            made._caption, made._made_by = self._caption(layer), 'qkv.inspect(model, keep="qk")'
             return made
         return _of_stats(layer, batch, rows, keys, {**rules, "window": rules.get("window"),
                                                     "caption": self._caption(layer)})
