@@ -221,6 +221,10 @@ class Pages(unittest.TestCase):
         heads = qkv.load().look(TEXT)
         page = heads.page([(1, 1), (3, 0)])
         self.assertEqual(page.n_heads, 2)
+        self.assertEqual(heads.page(["1.1", "3.0"]).html, page.html)
+        for wrong in "1", "1.*", "1.1,3.0", "-1.0", "٣.0":
+            with self.assertRaisesRegex(qkv.ArgumentError, r"heads\[1\] is .*, and must be a head L\.H"):
+                heads.page([(1, 1), wrong])
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "page.html")
             heads.save(path)

@@ -34,7 +34,7 @@ class Pages(unittest.TestCase):
 
     def test_transformers(self):
         n = self.run_programs("docs/transformers.md")
-        self.assertEqual(n, 0 if is_missing("# doctest: needs transformers") else 3)
+        self.assertEqual(n, 0 if is_missing("# doctest: needs transformers") else 4)
 
 
 if __name__ == "__main__":

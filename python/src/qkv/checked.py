@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -50,12 +51,22 @@ def interval(value: Any, name: str, length: int) -> tuple[int, int]:
     return first, end
 
 
+# A head as the tool names it, "L.H", or (layer, head).
+Head = str | tuple[int, int]
+HEAD = re.compile(r"(\d+)\.(\d+)", re.ASCII)
+
+
 def places(value: Any, name: str) -> list[tuple[int, int]]:
-    """A list of (layer, head)."""
+    """A list of (layer, head), or of texts "L.H"."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ArgumentError(f"{name} is {value!r}, and must be a list of (layer, head), such as [(0, 1)]")
     made = []
     for n, each in enumerate(value):
+        if isinstance(each, str):
+            found = HEAD.fullmatch(each)
+            if found is None:
+                raise ArgumentError(f"{name}[{n}] is {each!r}, and must be a head L.H, such as '0.1'")
+            each = int(found[1]), int(found[2])
         layer, head = pair(each, f"{name}[{n}]", "(layer, head)")
         made.append((integer(layer, f"{name}[{n}][0]"), integer(head, f"{name}[{n}][1]")))
     return made

@@ -13,7 +13,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib, string
 from .arrays import floats, numbers
-from .checked import integer, interval, some_texts, texts
+from .checked import Head, integer, interval, some_texts, texts
 from .checked import window as bounds_of
 from .compare import Compared
 from .context import Context, Interruptible, context
@@ -221,8 +221,8 @@ class Heads(NoCopies):
 
     # ---- The page ----
 
-    def page(self, heads: Sequence[tuple[int, int]] | None = None, *, effects: bool = False) -> Page:
-        """All heads, or those of a list of (layer, head), as a page for a browser: one HTML file, without a network.
+    def page(self, heads: Sequence[Head] | None = None, *, effects: bool = False) -> Page:
+        """All heads, or those of a list of (layer, head) or "L.H", as a page for a browser: one HTML file.
 
         effects: the page also tells what each head is worth for what the model predicts, the likeliest word of each
         [MASK] or the token that comes next: by how much ln P of it changes without the head, as `qkv look --effect`
@@ -231,9 +231,9 @@ class Heads(NoCopies):
         self._measure()
         return write_page(self, heads, effects=effects)
 
-    def save(self, path: str | os.PathLike[str], *, heads: Sequence[tuple[int, int]] | None = None,
+    def save(self, path: str | os.PathLike[str], *, heads: Sequence[Head] | None = None,
              effects: bool = False) -> None:
-        """Writes all heads, or those of a list of (layer, head), to a file.
+        """Writes all heads, or those of a list of (layer, head) or "L.H", to a file.
 
         The ending decides: .html is the page; .svg, .png and .pdf are a picture of the weights of all heads or, by
         heads=[(layer, head)], of one, which libqkvview draws.

@@ -135,6 +135,13 @@ OF_INSPECT = {
     "heads": 'use keep="qk", and heads= of page() or save()',
     "batch": "it is seen[b], or batch= of what is asked afterwards",
 }
+# What others call what ablated() takes.
+OF_ABLATED = {
+    "layers": 'use heads=["L.*"] for all heads of layer L',
+    "head": "use heads=[{value!r}]",
+    "ablate": "use by={value!r}",
+    "heads_to_prune": 'use heads=["L.H", …]',
+}
 
 
 def unknown(call: str, name: str, value: Any, known: Iterable[str], others: Mapping[str, str]) -> KeywordError:

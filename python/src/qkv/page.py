@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, string
-from .checked import integer, text, texts
+from .checked import Head, integer, text, texts
 from .checked import places as places_of
 from .errors import ArgumentError, ErrorText, UnsupportedError
 from .overview import height_of
@@ -96,7 +96,7 @@ class Worth(NamedTuple):
     changes: list[float]
 
 
-def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_bytes: int = 0,
+def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int = 0,
                effects: bool = False) -> Page:
     """The page of heads that are measured: those that are chosen, else all, the most confident first."""
     error = ErrorText()

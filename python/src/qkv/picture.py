@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib
-from .checked import integer, texts
+from .checked import Head, integer, texts
 from .checked import path as path_of
 from .checked import places as places_of
 from .checked import text as text_of
@@ -99,7 +99,7 @@ PLAIN = Drawn("qkv", None, 0, 0.0, 0.0, None)
 _MOST_CELLS = 1 << 28
 
 
-def write_picture(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, path: str | os.PathLike[str],
+def write_picture(heads: Pictured, chosen: Sequence[Head] | None, path: str | os.PathLike[str],
                   numbers: Sequence[int] | None = None) -> None:
     """Draws all heads to a file, layers down and heads across, or the one that is chosen.
 

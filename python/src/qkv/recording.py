@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-import re
 import sys
 import weakref
 from collections.abc import Sequence
@@ -15,11 +14,10 @@ import torch
 from . import _c
 from ._library import lib
 from .errors import ArgumentError, UnsupportedError
+from .places import Places
 from .problem import Problem
 from .recorded import ROWS, Array, Layer, Run
 from .rules import Visibility
-
-_CROSS = re.compile(r"cross|encdec|encoder_attn", re.IGNORECASE)
 
 
 class Recorder:
@@ -32,17 +30,10 @@ class Recorder:
         self._layers = None if layers is None else set(layers)
         self._roots = list(roots)
         self.model_name = type(self._roots[0]).__name__
-        self._modules = {id(module): (name, module) for name, module in model.named_modules()}
-        self._places: dict[int, tuple[str, int]] = {}
-        self._depth = 0
+        self._places = Places(model, roots)
         self._hooks: list[Any] = []
         self._told = False
-        # Of one call of the model: how often each module was called, and the layers of each attention so far.
-        self._called: dict[int, int] = {}
-        self._n_layers: dict[str, int] = {}
         self._now: tuple[str, int] | None = None
-        # How many layers each attention has, as far as they were called.
-        self._most: dict[str, int] = {}
 
     # ---- Calls of the model ----
 
@@ -60,10 +51,8 @@ class Recorder:
         self._hooks.clear()
 
     def _begin(self, module: Any, arguments: Any, keywords: Any) -> None:
-        self._depth += 1
-        if self._depth > 1:
+        if not self._places.begin():
             return
-        self._called, self._n_layers = {}, {}
         given = _given(module, arguments, keywords)
         cache = next((given[name] for name in _CACHES if given.get(name) is not None), None)
         run = self.runs[-1] if self.runs else None
@@ -81,25 +70,26 @@ class Recorder:
             run.names["queries"].fixed = _patches(module.config, pixels)
 
     def _end(self, module: Any, arguments: Any, output: Any) -> None:
-        self._depth -= 1
+        outermost = self._places.end()
         cache = next((getattr(output, name) for name in _CACHES if getattr(output, name, None) is not None), None)
-        if self._depth == 0 and self.runs and cache is not None:
+        if outermost and self.runs and cache is not None:
             self.runs[-1].cache = weakref.ref(cache)
         # The encoder of a pair may be called by itself, before or after.
-        if self._depth == 0 and output is not None and not getattr(module.config, "is_encoder_decoder", False):
+        if outermost and output is not None and not getattr(module.config, "is_encoder_decoder", False):
             self.check_layers()
 
     def check_layers(self) -> None:
         """Refuses layers that were asked for and that no attention of the model has."""
-        most = max(self._most.values(), default=0)
+        counts = self._places.most
+        most = max(counts.values(), default=0)
         for layer in sorted(self._layers or ()) if most else ():
             if layer >= most:
-                there = ", ".join(f"0 to {n - 1}" + (f" of {which}" if len(self._most) > 1 else "")
-                                  for which, n in self._most.items())
+                there = ", ".join(f"0 to {n - 1}" + (f" of {which}" if len(counts) > 1 else "")
+                                  for which, n in counts.items())
                 raise ArgumentError(f"layers has {layer}, and the model has layers {there}")
 
     def _encode(self, module: Any, arguments: Any, keywords: Any) -> None:
-        if self._depth == 0:
+        if self._places.depth == 0:
             self._new_run().only_encoder = True
         ids = _given(module, arguments, keywords).get("input_ids")
         if ids is not None and not self.runs[-1].names["keys"]._parts:
@@ -112,19 +102,9 @@ class Recorder:
     # ---- Calls of layers ----
 
     def _place(self, module: Any) -> tuple[str, int] | None:
-        """Which attention a module is, and the number of its layer; None for those of other models."""
-        if id(module) not in self._modules:
-            return None
-        if id(module) not in self._places:
-            self._places.update(_places(self._modules.values(), type(module), self._roots))
-        which, index = self._places[id(module)]
-        if self._depth > 0:
-            # A module that several layers share (ALBERT) is each of them in turn.
-            index = self._n_layers.get(which, 0) if self._called.get(id(module)) else index
-            self._called[id(module)] = self._called.get(id(module), 0) + 1
-            self._n_layers[which] = self._n_layers.get(which, 0) + 1
-        self._most[which] = max(self._most.get(which, 0), index + 1)
-        return (which, index) if self._layers is None or index in self._layers else None
+        """Which attention and layer a module is; None if it is not watched."""
+        place = self._places.place(module)
+        return None if place is None or self._layers is not None and place[1] not in self._layers else place
 
     def wants(self, module: Any, query: Any, key: Any, rules: Visibility) -> Any:
         """Statistics that the forward pass is to make."""
@@ -177,7 +157,7 @@ class Recorder:
         place = self._now
         if place is None:
             return
-        name = self._modules[id(module)][0]
+        name = self._places.name(module)
         _refuse(name, rules, scores)
         run = self._run_of(place, rules)
         layer = run.layers.get(place)
@@ -214,7 +194,7 @@ class Recorder:
         if not self.runs:
             return self._new_run()
         run = self.runs[-1]
-        if self._depth == 0 and place in run.layers and place[0] != "cross" and rules.q_offset == 0:
+        if self._places.depth == 0 and place in run.layers and place[0] != "cross" and rules.q_offset == 0:
             return self._new_run()
         return run
 
@@ -222,7 +202,7 @@ class Recorder:
         if self._keep != "qk" or self._told:
             return
         self._told = True
-        same = [place for place in self._places.values()
+        same = [place for place in self._places.known()
                 if place[0] == layer.which and (self._layers is None or place[1] in self._layers)]
         n = query.shape[0] * query.shape[2] * layer.dim * (layer.n_heads + layer.n_kv_heads) * 4 * len(same)
         size = f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1e3:.1f} kB"
@@ -284,24 +264,3 @@ def _patches(config: Any, pixels: Any) -> list[str] | None:
     down, across = (size, size) if isinstance(size, int) else tuple(size)
     n_rows, n_columns = pixels.shape[2] // down, pixels.shape[3] // across
     return [f"{row},{column}" for row in range(n_rows) for column in range(n_columns)]
-
-
-def _places(modules: Any, kind: type[Any], roots: Sequence[Any]) -> dict[int, tuple[str, int]]:
-    """(which, layer) of each attention module of a class. Layers are counted along their names."""
-    pair = any(getattr(root.config, "is_encoder_decoder", False) for root in roots)
-    found: dict[str, list[int]] = {}
-    for name, module in modules:
-        if type(module) is kind:
-            found.setdefault(re.sub(r"(?<![^.])\d+(?![^.])", "#", name), []).append(id(module))
-    named: dict[str, list[str]] = {}
-    for pattern in found:
-        cross = bool(_CROSS.search(pattern)) or "cross" in kind.__name__.lower()
-        which = ("cross" if cross else "self" if not pair else "encoder"
-                 if "encoder" in pattern and "decoder" not in pattern else "decoder")
-        named.setdefault(which, []).append(pattern)
-    made = {}
-    for which, patterns in named.items():
-        for pattern in patterns:
-            label = which if len(patterns) == 1 else pattern.split("#")[0].strip(".")
-            made.update({module: (label, n) for n, module in enumerate(found[pattern])})
-    return made

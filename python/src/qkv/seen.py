@@ -20,10 +20,11 @@ import numpy as np
 from . import _c
 from . import page as pages
 from ._library import init
-from .checked import a_list, integer, places
+from .checked import Head, a_list, integer, places
 from .compare import Compared
-from .errors import ArgumentError, DTypeError, UnsupportedError
+from .errors import ArgumentError, UnsupportedError
 from .heads import NUMBERS, Heads, Sharpest, heads, open_arrays
+from .implementation import by_qkv, of_pipeline, roots_of
 from .keywords import OF_INSPECT, keywords
 from .maps import Map
 from .overview import write_overview
@@ -309,11 +310,11 @@ class Seen:
     # ---- The page ----
 
     def page(self, *, which: str | None = None, batch: int | None = None,
-             heads: Sequence[tuple[int, int]] | None = None, limit_bytes: int | None = None) -> pages.Page:
+             heads: Sequence[Head] | None = None, limit_bytes: int | None = None) -> pages.Page:
         """A page for a browser of the heads of an attention, one HTML file without a network.
 
-        heads: a list of (layer, head); None: the most confident first, as many as limit_bytes has room for. With
-        limit_bytes=None a cell has at most 2 MB, and above the page an overview: a thumbnail, the label and the
+        heads: a list of (layer, head) or "L.H"; None: the most confident first, as many as limit_bytes has room for.
+        With limit_bytes=None a cell has at most 2 MB, and above the page an overview: a thumbnail, the label and the
         numbers of each head, and the names of those in the page. limit_bytes=0: no limit.
         """
         self._arrays("page()")
@@ -328,7 +329,7 @@ class Seen:
         made.overview = write_overview(layers, numbers, made.heads, caption)
         return made
 
-    def _chosen(self, which: str, heads: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]] | None:
+    def _chosen(self, which: str, heads: Sequence[Head] | None) -> list[tuple[int, int]] | None:
         """A list of (layer, head) with the layers' places among those that were seen."""
         if heads is None:
             return None
@@ -349,8 +350,8 @@ class Seen:
         return made
 
     def save(self, path: str | os.PathLike[str], *, which: str | None = None, batch: int | None = None,
-             heads: Sequence[tuple[int, int]] | None = None) -> None:
-        """Writes all heads, or those of a list of (layer, head), to a file.
+             heads: Sequence[Head] | None = None) -> None:
+        """Writes all heads, or those of a list of (layer, head) or "L.H", to a file.
 
         The ending decides: .html is the page; .svg, .png and .pdf are a picture of the weights of all heads or, by
         heads=[(layer, head)], of one, which libqkvview draws.
@@ -413,8 +414,6 @@ def inspect(model: Any, *, tokenizer: Any = None, layers: Sequence[int] | None =
     is made; it says its bytes first. Inside, models compute by attn_implementation="qkv"; afterwards, and after an
     exception, by what they had.
     """
-    from transformers import PreTrainedModel
-
     from . import transformers as ours
 
     if layers is not None:
@@ -423,80 +422,19 @@ def inspect(model: Any, *, tokenizer: Any = None, layers: Sequence[int] | None =
             raise ArgumentError("layers is empty, and nothing would be seen: None watches all")
     if keep not in ("stats", "qk"):
         raise ArgumentError(f'keep is {keep!r}, and must be "stats" or "qk"')
-    model, tokenizer = _of_pipeline(model, tokenizer)
+    model, tokenizer = of_pipeline(model, tokenizer)
     if not hasattr(tokenizer, "convert_ids_to_tokens") and tokenizer is not None:
         raise ArgumentError(f"tokenizer is a {type(tokenizer).__name__}, and must be one of transformers, or have its "
                             "convert_ids_to_tokens")
-    roots = _roots(model, PreTrainedModel)
-    _check_devices(model)
-    ours.register()
+    roots = roots_of(model)
     recorder = Recorder(model, roots, tokenizer, layers, keep, received)
-    before = {id(config): (config, config._attn_implementation_internal) for config in _configs(model)}
     watched = ours.watched.recorder
-    try:
-        for root in roots:
-            _set(root, ours.NAME)
-        recorder.install()
-        ours.watched.recorder = recorder
-        yield Seen(recorder, keep)
-        recorder.check_layers()
-    finally:
-        ours.watched.recorder = watched
-        recorder.remove()
-        for config, implementation in before.values():
-            config._attn_implementation_internal = implementation
-
-
-def _of_pipeline(model: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """The model of a pipeline of transformers, and its tokenizer, if no other one is given."""
-    from transformers import Pipeline
-
-    if not isinstance(model, Pipeline):
-        return model, tokenizer
-    return model.model, model.tokenizer if tokenizer is None else tokenizer
-
-
-def _roots(model: Any, kind: Any) -> list[Any]:
-    """The models of transformers in a module that are in no other one."""
-    found = [(name, module) for name, module in getattr(model, "named_modules", list)() if isinstance(module, kind)]
-    if not found:
-        raise UnsupportedError(f"{type(model).__name__} holds no model of transformers: qkv.heads(q, k) shows arrays")
-    made: list[tuple[str, Any]] = []
-    for name, module in found:
-        if not any(name == other or other == "" or name.startswith(other + ".") for other, _ in made):
-            made.append((name, module))
-    return [module for _, module in made]
-
-
-def _check_devices(model: Any) -> None:
-    for name, parameter in model.named_parameters():
-        if parameter.device.type != "cpu":
-            raise UnsupportedError(f"{name} is on {parameter.device}, and qkv computes on the CPU: call "
-                                   'model.to("cpu")')
-        if parameter.is_floating_point() and str(parameter.dtype) not in ("torch.float32", "torch.bfloat16",
-                                                                          "torch.float16"):
-            raise DTypeError(f"{name} is {parameter.dtype}, and qkv computes with float32, bfloat16 and float16: call "
-                             "model.float()")
-
-
-def _configs(model: Any) -> list[Any]:
-    """The configurations of a model and of its parts."""
-    found: dict[int, Any] = {}
-
-    def add(config: Any) -> None:
-        if hasattr(config, "_attn_implementation_internal") and id(config) not in found:
-            found[id(config)] = config
-            for name in getattr(config, "sub_configs", {}):
-                add(getattr(config, name, None))
-
-    for module in model.modules():
-        add(getattr(module, "config", None))
-    return list(found.values())
-
-
-def _set(root: Any, name: str) -> None:
-    root.set_attn_implementation(name)
-    for config in _configs(root):
-        if getattr(config, "_attn_implementation_internal", name) not in (name, None):
-            raise UnsupportedError(f"{type(root).__name__} has attention of its own, which transformers does not let "
-                                   "others replace: qkv.heads(q, k) shows arrays")
+    with by_qkv(model, roots):
+        try:
+            recorder.install()
+            ours.watched.recorder = recorder
+            yield Seen(recorder, keep)
+            recorder.check_layers()
+        finally:
+            ours.watched.recorder = watched
+            recorder.remove()

@@ -21,6 +21,8 @@ from transformers import masking_utils as theirs
 
 from . import tensors
 from . import torch as ours
+from .ablation import ablated as ablated
+from .ablation import active
 from .errors import ArgumentError, ShapeError, UnsupportedError
 from .problem import Problem
 from .rules import RuleMask, Visibility, rules_of
@@ -114,23 +116,32 @@ def attention(
     query, key, value = _same_batch(query, key, value)
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (x.to(torch.get_autocast_dtype("cpu")) for x in (query, key, value))
-    added, rules = _rules(module, query, key, attention_mask, is_causal, sliding_window)
+    cells, rules = _rules(module, query, key, attention_mask, is_causal, sliding_window)
     if cu_seq_lens_q is not None or cu_seq_lens_k is not None:
         rules = _packed(rules, cu_seq_lens_q, cu_seq_lens_k)
-    if position_bias is not None:
-        added = _biased(position_bias, added)
+    added = cells if position_bias is None else _biased(position_bias, cells)
     if _tracing():
         return _traced(query, key, value, added, s_aux, rules, dropout, scaling, softcap), None
-    if _of_torch(query, key, value, added, s_aux):
-        return _by_cells(query, key, value, added, s_aux, rules, dropout, scaling, softcap), None
+    o = _computed(module, query, key, value, added, s_aux, rules, dropout, scaling, softcap)
+    for block in active.blocks:
+        o = block.ablate(module, o, rules, cells)
+    return o, None
+
+
+def _computed(module: Any, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None,
+              rules: Visibility, dropout: float, scaling: float | None, softcap: float | None) -> Tensor:
+    """o [batch, len_q, heads, dim_v], with gradients where they are wanted."""
+    if _of_torch(query, key, value, added, sinks):
+        return _by_cells(query, key, value, added, sinks, rules, dropout, scaling, softcap)
     scores = {"scale": scaling, "softcap": softcap or None, "dropout": dropout}
     if dropout:
         scores["seed"] = int(torch.randint(0, 2**62, (), dtype=torch.int64))
     call = _Call(module, rules, scores)
-    given = query, key, value, added, s_aux
+    given = query, key, value, added, sinks
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given):
-        return _Attention.apply(call, *given), None
-    return call.forward(*given)[0], None
+        made: Tensor = _Attention.apply(call, *given)
+        return made
+    return call.forward(*given)[0]
 
 
 def _check(module: Any, query: Tensor, others: dict[str, Any]) -> None:
