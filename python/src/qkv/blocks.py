@@ -92,7 +92,7 @@ def _broadcast(sees: np.ndarray[Any, Any], shape: tuple[int, int]) -> np.ndarray
                          "i and j together") from None
 
 
-def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, heads: int = 1,
+def mask_mod(f: Callable[[Any, Any, Any, Any], Any], *, len_q: int, len_k: int, batch: int = 1, heads: int = 1,
              block_len: int = 128) -> BlockMask:
     """Compiles f(b, h, i, j) to a block mask, as FlexAttention's create_block_mask does.
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .errors import ArgumentError, ShapeError
 from .tables import as_table
+from .weights import Weights
 
-Array = np.ndarray[Any, Any]
+Array = NDArray[np.float32]
 
 
 def paired(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
@@ -34,7 +36,7 @@ class Compared:
     only the sum of the weights counts.
     """
 
-    def __init__(self, first: Any, second: Any) -> None:
+    def __init__(self, first: Weights, second: Weights) -> None:
         self._both = first, second
         (layers, n_heads, _, _), (others, n_others, _, _) = first.shape, second.shape
         if (layers, n_heads) != (others, n_others) or first.layers != second.layers:
@@ -63,7 +65,7 @@ class Compared:
         made: Array = second - first
         return made
 
-    def distance(self, layer: int, head: int) -> Array:
+    def distance(self, layer: int, head: int) -> NDArray[np.float64]:
         """How far the rows of a head are apart, [paired queries], 0 to 1: half the sum of absolute differences.
 
         The weights of keys without a counterpart are one sum on each side.
@@ -71,7 +73,7 @@ class Compared:
         sides = [self._rows(side, layer, head).astype(np.float64) for side in (0, 1)]
         shown = [rows[:, [pair[side] for pair in self.pairs]] for side, rows in enumerate(sides)]
         rest = [rows.sum(1) - part.sum(1) for rows, part in zip(sides, shown)]
-        made: Array = 0.5 * (np.abs(shown[1] - shown[0]).sum(1) + np.abs(rest[1] - rest[0]))
+        made: NDArray[np.float64] = 0.5 * (np.abs(shown[1] - shown[0]).sum(1) + np.abs(rest[1] - rest[0]))
         return made
 
     def _rows(self, side: int, layer: int, head: int) -> Array:

@@ -6,9 +6,10 @@ import math
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _c
 from ._library import init, lib, string
@@ -24,6 +25,9 @@ from .page import PAGES, Page, Worth, ending_of, write_page
 from .picture import Drawn, plot_weights, write_heatmap, write_picture
 from .tables import as_table
 from .weights import Weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Sharpest(NamedTuple):
@@ -125,7 +129,7 @@ class Heads(NoCopies):
         self._measure()
         return (ctypes.c_double * len(NUMBERS)).from_address(lib.qkv_heads_numbers(self._handle, index))
 
-    def numbers(self) -> dict[str, np.ndarray[Any, Any]]:
+    def numbers(self) -> dict[str, NDArray[np.float64]]:
         """Every number by its name, [layers, heads]; NaN where a head has none. qkv.NUMBERS has the definitions."""
         rows = np.array([list(self._values(index)) for index in range(self.n_layers * self.n_heads)])
         shaped = rows.reshape(self.n_layers, self.n_heads, len(NUMBERS))
@@ -150,7 +154,7 @@ class Heads(NoCopies):
         return as_table(self.rows())
 
     def weights(self, layer: int, head: int, *, queries: tuple[int, int] | None = None,
-                keys: tuple[int, int] | None = None, rows: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
+                keys: tuple[int, int] | None = None, rows: tuple[int, int] | None = None) -> NDArray[np.float32]:
         """Weights of a head: of queries queries[0] to queries[1] - 1 on keys keys[0] to keys[1] - 1; None: all.
 
         rows: the older name of queries.
@@ -214,10 +218,11 @@ class Heads(NoCopies):
         write_heatmap(self, self._index(layer, head), path, f"Layer {layer}, head {head}",
                       Drawn(palette, values, size, min, max, title))
 
-    def plot(self, layer: int, head: int, *, ax: Any = None, **options: Any) -> Any:
+    def plot(self, layer: int, head: int, *, ax: Axes | None = None, **options: Any) -> Axes:
         """The weights of a head on axes of matplotlib: `ax`, or new ones, which it returns. options: of imshow."""
-        return plot_weights(self.weights(layer, head), self.queries, self.tokens, f"layer {layer}, head {head}", ax,
-                            options)
+        made: Axes = plot_weights(self.weights(layer, head), self.queries, self.tokens,
+                                  f"layer {layer}, head {head}", ax, options)
+        return made
 
     # ---- The page ----
 

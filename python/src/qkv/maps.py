@@ -5,6 +5,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _c
 from ._library import init, lib
@@ -13,7 +14,7 @@ from .context import Interruptible, context
 from .errors import ArgumentError, ErrorText
 from .keywords import no_such
 
-Array = np.ndarray[Any, Any]
+Array = NDArray[np.float64]
 
 
 class Map(NamedTuple):
@@ -24,7 +25,7 @@ class Map(NamedTuple):
     report: dict[str, Any]
 
 
-def map_of(q: Array, k: Array, options: dict[str, Any]) -> Map:
+def map_of(q: NDArray[np.float32], k: NDArray[np.float32], options: dict[str, Any]) -> Map:
     known = {name for name, *_ in _c.qkv_map_options._fields_} - {"struct_size", "start"}
     for name in options:
         if name not in known:

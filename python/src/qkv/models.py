@@ -5,9 +5,10 @@ import ctypes
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _c
 from ._library import copied, init, lib, string
@@ -21,6 +22,7 @@ from .errors import ArgumentError, ErrorText, NoCopies
 from .heads import Heads
 from .page import Worth
 
+Element = TypeVar("Element", bound=np.generic)
 _EMBEDDED = pathlib.Path(__file__).parent / "model"
 _WEIGHTS = {"f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16, "int8": _c.QKV_WEIGHTS_INT8}
 _ENDS = ("eos", "string", "max_new", "model_length", "caller", "forbidden")
@@ -67,7 +69,7 @@ class Tokens(NoCopies):
         return f"<qkv.Tokens {' '.join(self.texts)}>"
 
 
-def _array(address: int | None, n: int, kind: Any) -> np.ndarray[Any, Any]:
+def _array(address: int | None, n: int, kind: type[Element]) -> NDArray[Element]:
     return np.frombuffer(copied(address, n * np.dtype(kind).itemsize), dtype=kind)
 
 
@@ -180,7 +182,7 @@ class Model(NoCopies):
                                       error.pointer))
         return float(1 / (1 + np.exp(logits[1] - logits[0])))
 
-    def embed(self, texts: Sequence[str], *, prompt: str | None = None) -> np.ndarray[Any, Any]:
+    def embed(self, texts: Sequence[str], *, prompt: str | None = None) -> NDArray[np.float32]:
         """Vectors of texts, [texts, dim], pooled as the model's files say. Longer texts are cut to sentence_len."""
         if isinstance(texts, str):
             raise ArgumentError("texts is a str, and must be a sequence of texts")

@@ -10,7 +10,7 @@ package onnx. docs/onnx.md says where results differ from the specification.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, overload
 
 import numpy as np
 
@@ -32,13 +32,29 @@ _ARITHMETIC = {"auto": _c.QKV_CLASS_AUTO, "f32": _c.QKV_CLASS_F32, "dp": _c.QKV_
 _nothing = ctypes.create_string_buffer(64)
 
 
-class Outputs(NamedTuple):
-    """What the operator returns. What was not asked for is None."""
+if TYPE_CHECKING:
+    from torch import Tensor
+    from typing_extensions import TypeVar
 
-    Y: Any
-    present_key: Any
-    present_value: Any
-    qk_matmul_output: Any
+    # Y is of the kind of Q where it is NumPy's or torch's.
+    Array = TypeVar("Array", default=Any)
+    _Known = TypeVar("_Known", np.ndarray[Any, Any], Tensor)
+
+    class Outputs(NamedTuple, Generic[Array]):
+        Y: Array
+        # None where it was not asked for, which a checker does not make its reader ask.
+        present_key: Array | Any
+        present_value: Array | Any
+        qk_matmul_output: Array | Any
+else:  # Python 3.10 has no generic named tuples
+
+    class Outputs(NamedTuple):
+        """What the operator returns. What was not asked for is None."""
+
+        Y: Any
+        present_key: Any
+        present_value: Any
+        qk_matmul_output: Any
 
 
 def _stored(array: Any, name: str) -> View:
@@ -64,6 +80,24 @@ def _output(like: Any, tensor: Any) -> tuple[Any, int]:
     return made, view(made, "output").address or ctypes.addressof(_nothing)
 
 
+@overload
+def attention(
+    Q: _Known, K: Any, V: Any, attn_mask: Any = ..., past_key: Any = ..., past_value: Any = ...,
+    nonpad_kv_seqlen: Any = ..., *, is_causal: int = ..., scale: float | None = ..., softcap: float = ...,
+    softmax_precision: int | None = ..., q_num_heads: int | None = ..., kv_num_heads: int | None = ...,
+    qk_matmul_output_mode: int = ..., left_window_size: int | None = ..., right_window_size: int | None = ...,
+    opset: int = ..., present: bool = ..., qk_matmul_output: bool = ..., arithmetic: str = ...,
+    context: Context | None = ...,
+) -> Outputs[_Known]: ...
+@overload
+def attention(
+    Q: Any, K: Any, V: Any, attn_mask: Any = ..., past_key: Any = ..., past_value: Any = ...,
+    nonpad_kv_seqlen: Any = ..., *, is_causal: int = ..., scale: float | None = ..., softcap: float = ...,
+    softmax_precision: int | None = ..., q_num_heads: int | None = ..., kv_num_heads: int | None = ...,
+    qk_matmul_output_mode: int = ..., left_window_size: int | None = ..., right_window_size: int | None = ...,
+    opset: int = ..., present: bool = ..., qk_matmul_output: bool = ..., arithmetic: str = ...,
+    context: Context | None = ...,
+) -> Outputs[Any]: ...
 def attention(
     Q: Any, K: Any, V: Any, attn_mask: Any = None, past_key: Any = None, past_value: Any = None,
     nonpad_kv_seqlen: Any = None, *, is_causal: int = 0, scale: float | None = None, softcap: float = 0.0,
@@ -71,7 +105,7 @@ def attention(
     qk_matmul_output_mode: int = 0, left_window_size: int | None = None, right_window_size: int | None = None,
     opset: int = 25, present: bool = False, qk_matmul_output: bool = False, arithmetic: str = "auto",
     context: Context | None = None,
-) -> Outputs:
+) -> Outputs[Any]:
     """Attention with the inputs, attributes and outputs of ONNX, by their names.
 
     Q [batch, q_heads, q_len, dim], K [batch, kv_heads, kv_len, dim], V [batch, kv_heads, kv_len, dim_v]; or with 3
@@ -112,7 +146,7 @@ def attention(
     return _compute(node, Q, present, qk_matmul_output, context)
 
 
-def _compute(node: Any, like: Any, present: bool, qk_matmul_output: bool, given: Context | None) -> Outputs:
+def _compute(node: Any, like: Any, present: bool, qk_matmul_output: bool, given: Context | None) -> Outputs[Any]:
     shapes, error = init(_c.qkv_onnx_attention_outputs), ErrorText()
     error.check(lib.qkv_onnx_attention_shapes(ctypes.byref(node), ctypes.byref(shapes), error.pointer))
     made: dict[str, Any] = dict.fromkeys(Outputs._fields)

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _c
 from ._library import init, lib, string
@@ -26,13 +27,29 @@ _COUNTS = ("n_cells", "n_tiny", "n_empty_rows", "n_nan_rows")
 
 
 if TYPE_CHECKING:
-    Array = TypeVar("Array")
+    from torch import Tensor
+    from typing_extensions import TypeVar as _TypeVar
+    from typing_extensions import Unpack
+
+    from .keywords import Rules
+
+    # What results are: of the kind of q where it is NumPy's or torch's.
+    Array = _TypeVar("Array", default=Any)
+    _Known = _TypeVar("_Known", np.ndarray[Any, Any], Tensor)
 
     class Forward(NamedTuple, Generic[Array]):
         o: Array
         lse: Array
         stats: dict[str, np.ndarray[Any, Any]]
+
+    class Gradients(NamedTuple, Generic[Array]):
+        d_q: Array
+        d_k: Array
+        d_v: Array
+        d_sinks: np.ndarray[Any, Any] | None
+        d_mask: np.ndarray[Any, Any] | None
 else:  # Python 3.10 has no generic named tuples
+    Array = TypeVar("Array")
 
     class Forward(NamedTuple):
         """What a forward pass returns: o, lse, and statistics by name (empty if none were asked for)."""
@@ -41,19 +58,18 @@ else:  # Python 3.10 has no generic named tuples
         lse: Any
         stats: dict[str, np.ndarray[Any, Any]]
 
+    class Gradients(NamedTuple):
+        """What a backward pass returns. d_sinks and d_mask are None if they were not asked for."""
 
-class Gradients(NamedTuple):
-    """What a backward pass returns. d_sinks and d_mask are None if they were not asked for."""
-
-    d_q: Any
-    d_k: Any
-    d_v: Any
-    d_sinks: np.ndarray[Any, Any] | None
-    d_mask: np.ndarray[Any, Any] | None
+        d_q: Any
+        d_k: Any
+        d_v: Any
+        d_sinks: np.ndarray[Any, Any] | None
+        d_mask: np.ndarray[Any, Any] | None
 
 
 @listed
-class Problem(Descriptor):
+class Problem(Descriptor, Generic[Array]):
     """Queries, keys, values and rules. All calls on it see the same weights.
 
     q [batch, heads, len_q, dim], k [batch, kv_heads, len_k, dim], v [batch, kv_heads, len_k, dim_v]; without batch, or
@@ -63,6 +79,13 @@ class Problem(Descriptor):
 
     Keywords are rules:
     """
+
+    if TYPE_CHECKING:
+        @overload
+        def __init__(self: Problem[_Known], q: _Known, k: Any, v: Any = ..., **rules: Unpack[Rules]) -> None: ...
+        @overload
+        def __init__(self: Problem[Any], q: Any, k: Any, v: Any = ..., **rules: Unpack[Rules]) -> None: ...
+        def __init__(self, q: Any, k: Any, v: Any = None, **rules: Unpack[Rules]) -> None: ...
 
     def _run(self, function: Any, desc: _c.qkv_attention_desc, *arguments: Any) -> None:
         run(self._context or context(), function, desc, *arguments)
@@ -118,7 +141,7 @@ class Problem(Descriptor):
         _, found = self._output(desc, out, None)
         return (self._q.address, self._k.address, self._v.address, found.address), desc
 
-    def forward(self, *, out: Any = None, out_dtype: str | None = None, stats: Stats | None = None) -> Forward[Any]:
+    def forward(self, *, out: Any = None, out_dtype: str | None = None, stats: Stats | None = None) -> Forward[Array]:
         """o = softmax(scores) v, lse = log(sum(exp(scores))) of each row, and statistics of the weights.
 
         stats: names of rows' numbers (largest, entropy, effective_keys, mean_distance, mean_square_distance,
@@ -215,7 +238,7 @@ class Problem(Descriptor):
         return integers(given.astype(np.uint8) if given.dtype == np.bool_ else given, kind, name, given.shape)
 
     def backward(self, d_o: Any, *, o: Any, lse: Any, d_lse: Any = None, d_mask: bool = False,
-                 out: tuple[Any, Any, Any] | None = None) -> Gradients:
+                 out: tuple[Any, Any, Any] | None = None) -> Gradients[Array]:
         """Gradients of sum(o * d_o) + sum(lse * d_lse). o and lse are those of forward().
 
         d_mask: True also returns the gradient of a mask of floats, in the mask's shape with 4 dimensions.
@@ -333,7 +356,7 @@ class Problem(Descriptor):
         return results
 
     def weights(self, lse: Any, *, batch: int = 0, head: int = 0, rows: tuple[int, int] | None = None,
-                keys: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
+                keys: tuple[int, int] | None = None) -> NDArray[np.float32]:
         """Weights of one head: queries rows[0] to rows[1] - 1 and keys keys[0] to keys[1] - 1; None: all.
 
         They are normalised by each row's own sum over all its keys (and its sink): a row sums to 1 whatever

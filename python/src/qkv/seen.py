@@ -13,9 +13,10 @@ import html
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _c
 from . import page as pages
@@ -33,6 +34,9 @@ from .recorded import Layer, Run
 from .recording import Recorder
 from .tables import as_table
 from .weights import Weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = np.ndarray[Any, Any]
 Keep = Literal["stats", "qk"]
@@ -202,7 +206,7 @@ class Seen:
         """The same as table()."""
         return self.table(batch=batch)
 
-    def numbers(self, *, which: str | None = None, batch: int | None = None) -> dict[str, Array]:
+    def numbers(self, *, which: str | None = None, batch: int | None = None) -> dict[str, NDArray[np.float64]]:
         """Every number by its name, [layers, heads]; NaN where a head has none. qkv.NUMBERS has the definitions."""
         parts = [part.numbers() for part in self._parts(which, batch)]
         return {number.name: np.concatenate([part[number.name] for part in parts]) for number in NUMBERS}
@@ -226,7 +230,7 @@ class Seen:
 
     def weights(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
                 queries: tuple[int, int] | None = None, keys: tuple[int, int] | None = None,
-                rows: tuple[int, int] | None = None) -> Array:
+                rows: tuple[int, int] | None = None) -> NDArray[np.float32]:
         """Weights of a head [queries, keys], padding left out: of queries queries[0] to queries[1] - 1; None: all.
 
         rows: the older name of queries.
@@ -299,13 +303,14 @@ class Seen:
         write_heatmap(part, part._index(0, head), path, f"{self._one(which)} attention, layer {layer}, head {head}",
                       Drawn(palette, values, size, min, max, title))
 
-    def plot(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None, ax: Any = None,
-             **options: Any) -> Any:
+    def plot(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None, ax: Axes | None = None,
+             **options: Any) -> Axes:
         """The weights of a head on axes of matplotlib: `ax`, or new ones, which it returns. options: of imshow."""
         self._arrays("plot()")
         part = self._of(layer, which, batch)
-        return plot_weights(part.weights(0, head), part.queries, part.tokens, f"layer {layer}, head {head}", ax,
-                            options)
+        made: Axes = plot_weights(part.weights(0, head), part.queries, part.tokens, f"layer {layer}, head {head}", ax,
+                                  options)
+        return made
 
     # ---- The page ----
 

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .checked import integer
 from .errors import ArgumentError
 
-Array = np.ndarray[Any, Any]
+Array = NDArray[np.float32]
 Interval = tuple[int, int]
 _AXES = "layer", "head", "query", "key"
 
@@ -50,12 +51,16 @@ class Weights:
     def __repr__(self) -> str:
         return f"<qkv.Weights [layer, head, query, key] of shape {self.shape}>"
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("weights are computed where they are read: they cannot be had without a copy")
         return np.asarray(self[...], dtype=dtype)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: tuple[int, int, int | str, int | str]) -> np.float32: ...
+    @overload
+    def __getitem__(self, index: Any) -> Array: ...
+    def __getitem__(self, index: Any) -> Array | np.float32:
         chosen = [self._places(axis, each) for axis, each in enumerate(self._four(index))]
         (layers, heads, queries, keys) = (places for places, _ in chosen)
         made = np.zeros([len(places) for places, _ in chosen], dtype=np.float32)
