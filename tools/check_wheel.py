@@ -7,7 +7,8 @@ import sys
 import zipfile
 
 MIB = 1 << 20
-NEEDED = ("qkv/py.typed", "qkv/_c.py", "qkv/lib/libqkv.so.", "qkv/lib/libqkvmodel.so.", "qkv/licences/qkv.txt",
+NEEDED = ("qkv/py.typed", "qkv/_c.py", "qkv/lib/libqkv.so.", "qkv/lib/libqkvmodel.so.", "qkv/lib/libqkvview.so.",
+          "qkv/licences/qkv.txt",
           "qkv/licences/jansson.txt", "qkv/licences/utf8proc.txt", "qkv/model/model.safetensors")
 
 

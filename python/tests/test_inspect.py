@@ -380,14 +380,14 @@ class Shown(unittest.TestCase):
         self.assertEqual(len(seen.rows()), 144)
 
     def test_pictures(self):
-        """By libqkvview where it is, else an error that names it."""
+        """By libqkvview, cairo and pango where they are, else an error that names them."""
         seen, _ = watched("Mistral", keep="qk", tokenizer=Words())
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "head.svg")
             try:
                 seen.picture(str(path), 1, 2, batch=1)
             except qkv.UnsupportedError as error:
-                self.assertRegex(str(error), "pictures need libqkvview.*set QKV_VIEW_LIBRARY")
+                self.assertRegex(str(error), "pictures need (libqkvview|cairo and pango)")
             else:
                 self.assertIn("self attention, layer 1, head 2", path.read_text())
                 seen.picture(str(path), 1, 2, batch=1, palette="cividis", values=True, size=600, max=0.5, title="Mine")
@@ -478,7 +478,7 @@ class Shown(unittest.TestCase):
                 try:
                     seen.save(path, heads=chosen)
                 except qkv.UnsupportedError as error:
-                    self.assertRegex(str(error), "pictures need libqkvview")
+                    self.assertRegex(str(error), "pictures need (libqkvview|cairo and pango)")
                 else:
                     self.assertTrue(path.read_bytes().startswith(b"\x89PNG"))
             with self.assertRaisesRegex(qkv.ArgumentError, "ends with '.gif': it must be .html"):

@@ -3,12 +3,16 @@ import importlib.util
 import json
 import pathlib
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import qkv
+from qkv import picture
 
 NAMES = "the door opened and the dog ran out of it .".split()
 
@@ -194,6 +198,48 @@ class Pictures(unittest.TestCase):
         ax.figure.canvas.draw()
         self.assertEqual(ax.get_xticklabels()[1].get_text(), "door")
 
+    def test_cairo_is_loaded_for_pictures_only(self):
+        program = """if True:
+            import pathlib, sys, qkv
+            loaded = lambda: "libcairo" in pathlib.Path("/proc/self/maps").read_text()
+            heads = qkv.load().look("The door opened.")
+            heads.page()
+            assert not loaded(), "before the first picture"
+            try:
+                heads.save(sys.argv[1])
+            except qkv.UnsupportedError as error:
+                print(error)
+            else:
+                assert loaded()
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", program, f"{folder}/a.svg"], check=True)
+
+    def test_no_cairo(self):
+        """Says what to install, and what needs nothing; the same again afterwards."""
+        def missing(name):
+            raise OSError("libpangocairo-1.0.so.0: cannot open shared object file: No such file or directory")
+
+        heads = qkv.heads(*np.ones((2, 2, 5, 8), np.float32))
+        mine = pathlib.Path("libqkvview.so.0.1")
+        for file, variables, said in (
+            (mine, {}, r"pictures need cairo and pango of the system \(libpangocairo-1\.0\.so\.0: .*\): "
+                       r"apt install libpangocairo-1\.0-0 \(Debian.*page\(\) needs nothing"),
+            (mine, {"QKV_VIEW_LIBRARY": "/a.so"}, "QKV_VIEW_LIBRARY is '/a.so', which cannot be loaded: libpangocairo"),
+            (None, {}, "pictures need libqkvview, and this package was built without it"),
+        ):
+            with self.subTest(said), tempfile.TemporaryDirectory() as folder, \
+                    unittest.mock.patch.dict(picture._loaded, clear=True), \
+                    unittest.mock.patch.dict("os.environ", {"QKV_VIEW_LIBRARY": "", **variables}), \
+                    unittest.mock.patch.object(picture, "library_file", lambda name, file=file: file), \
+                    unittest.mock.patch("ctypes.util.find_library", lambda name: None), \
+                    unittest.mock.patch("ctypes.CDLL", missing):
+                for _ in range(2):
+                    with self.assertRaisesRegex(qkv.UnsupportedError, said):
+                        heads.save(f"{folder}/a.png")
+                heads.save(f"{folder}/a.html")
+                self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["a.html"])
+
     def test_endings_decide(self):
         heads = shown()
         with tempfile.TemporaryDirectory() as folder:
@@ -209,7 +255,7 @@ class Pictures(unittest.TestCase):
                     try:
                         heads.save(path, heads=chosen)
                     except qkv.UnsupportedError as error:
-                        self.assertRegex(str(error), "pictures need libqkvview.*set QKV_VIEW_LIBRARY")
+                        self.assertRegex(str(error), "pictures need (libqkvview|cairo and pango)")
                         self.assertFalse(path.exists())
                     else:
                         self.assertTrue(path.read_bytes().startswith(begins))

@@ -38,8 +38,11 @@ void qkvi_raster_take(qkvi_raster *raster, const qkvi_box *box) {
             raster->taken[row * raster->columns + column] = 1;
 }
 
+/* Of a line, no farther apart than cells. hypot would need glibc 2.35, where its bits changed. */
+static int steps_of(double x, double y) { return 1 + (int)(sqrt(x * x + y * y) / CELL); }
+
 void qkvi_raster_take_line(qkvi_raster *raster, double x, double y, double to_x, double to_y) {
-    const int steps = 1 + (int)(hypot(to_x - x, to_y - y) / CELL);
+    const int steps = steps_of(to_x - x, to_y - y);
     for (int i = 0; i <= steps; i++) {
         const double share = (double)i / steps;
         const qkvi_box dot = { x + share * (to_x - x), y + share * (to_y - y), 0, 0 };
@@ -85,7 +88,7 @@ void qkvi_box_near(const qkvi_box *box, double x, double y, double *near_x, doub
 }
 
 static int line_is_free(const qkvi_raster *raster, double x, double y, double to_x, double to_y) {
-    const int steps = 1 + (int)(hypot(to_x - x, to_y - y) / CELL);
+    const int steps = steps_of(to_x - x, to_y - y);
     for (int i = 0; i <= steps; i++) {
         const double share = (double)i / steps;
         const qkvi_box dot = { x + share * (to_x - x), y + share * (to_y - y), 0, 0 };

@@ -27,7 +27,7 @@ class _Library:
             function.restype, function.argtypes = _c.FUNCTIONS[name]
             setattr(self, name, function)
             return function
-        raise AttributeError(f"{name} is in libqkvview, which draws pictures and is no part of this package")
+        raise AttributeError(f"{name} is in libqkvview, which draws pictures: see picture.py")
 
     def again(self, name: str, arguments: list[Any]) -> Any:
         """The function with other types of arguments: conversions of plain addresses are faster."""
@@ -36,11 +36,16 @@ class _Library:
         return function
 
 
+def library_file(name: str) -> pathlib.Path | None:
+    """A library of this package."""
+    return min(_FOLDER.glob(f"lib{name}.so*"), key=lambda path: len(path.name), default=None)
+
+
 def _find(name: str) -> pathlib.Path:
-    found = sorted(_FOLDER.glob(f"lib{name}.so*"), key=lambda path: len(path.name))
-    if not found:
+    found = library_file(name)
+    if found is None:
         raise ImportError(f"{_FOLDER} has no lib{name}.so: install the package with pip, not used from its source")
-    return found[0]
+    return found
 
 
 lib = _Library()

@@ -1,4 +1,4 @@
-"""Pictures of heads, by libqkvview: a library of the system, since it draws with cairo and pango."""
+"""Pictures of heads, by libqkvview. It draws with cairo and pango of the system, which the first picture loads."""
 from __future__ import annotations
 
 import ctypes
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _c
-from ._library import init, lib
+from ._library import init, lib, library_file
 from .checked import Head, integer, texts
 from .checked import path as path_of
 from .checked import places as places_of
@@ -24,18 +24,32 @@ if TYPE_CHECKING:
 _loaded: dict[str, Any] = {}
 
 
+# What has the libraries that draw, where the system lacks them.
+_PACKAGES = ("apt install libpangocairo-1.0-0 (Debian, Ubuntu), dnf install pango (Fedora), zypper install "
+             "libpango-1_0-0 (openSUSE), pacman -S pango (Arch)")
+
+
+def _library() -> Any:
+    """The library of QKV_VIEW_LIBRARY, else of this package, else of the system."""
+    own, named = library_file("qkvview"), os.environ.get("QKV_VIEW_LIBRARY")
+    name = named or (None if own is None else str(own)) or ctypes.util.find_library("qkvview")
+    if name is None:
+        raise UnsupportedError("pictures need libqkvview, and this package was built without it, where cairo and pango "
+                               "were not: build it where they are (Debian: libpango1.0-dev), install the C library, or "
+                               "set QKV_VIEW_LIBRARY to its file. page() needs nothing")
+    try:
+        return ctypes.CDLL(name)
+    except OSError as reason:
+        if named:
+            raise UnsupportedError(f"QKV_VIEW_LIBRARY is {named!r}, which cannot be loaded: {reason}") from None
+        raise UnsupportedError(f"pictures need cairo and pango of the system ({reason}): {_PACKAGES}. page() needs "
+                               "nothing") from None
+
+
 def _view(name_of: str) -> Any:
-    """A function of the library, which is that of QKV_VIEW_LIBRARY or where the system looks for libraries."""
+    """A function of the library that draws."""
     if name_of not in _loaded:
-        name = os.environ.get("QKV_VIEW_LIBRARY") or ctypes.util.find_library("qkvview")
-        try:
-            if name is None:
-                raise OSError("the system has none")
-            library = ctypes.CDLL(name)
-        except OSError as reason:
-            raise UnsupportedError(f"pictures need libqkvview, which is no part of this package ({reason}): install "
-                                   "the C library, or set QKV_VIEW_LIBRARY to its file. page() needs nothing") from None
-        function = library[name_of]
+        function = _library()[name_of]
         function.restype, function.argtypes = _c.FUNCTIONS[name_of]
         _loaded[name_of] = function
     return _loaded[name_of]

@@ -293,7 +293,7 @@ class Seen:
     def picture(self, path: str, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
                 palette: str = "qkv", values: bool | None = None, size: int = 0, min: float = 0.0, max: float = 0.0,
                 title: str | None = None) -> None:
-        """Draws the weights of a head as a heat map: .png, .svg or .pdf. It needs libqkvview, which draws.
+        """Draws the weights of a head as a heat map: .png, .svg or .pdf. cairo and pango of the system draw.
 
         palette: "qkv", "viridis", "cividis" or "greys". values: True for figures in all cells, False for none.
         size: the longer side of the cells in pixels. min, max: where colours begin and end; max=0: a round number.
@@ -359,7 +359,7 @@ class Seen:
         """Writes all heads, or those of a list of (layer, head) or "L.H", to a file.
 
         The ending decides: .html is the page; .svg, .png and .pdf are a picture of the weights of all heads or, by
-        heads=[(layer, head)], of one, which libqkvview draws.
+        heads=[(layer, head)], of one, drawn by cairo and pango of the system.
         """
         if pages.ending_of(path) in pages.PAGES:
             self.page(which=which, batch=batch, heads=heads, limit_bytes=0).save(path)
