@@ -1,4 +1,5 @@
 """Executes the notebooks, and compares what they print with what they say. Cells tagged "varies" print times."""
+import base64
 import importlib.util
 import pathlib
 import re
@@ -14,6 +15,12 @@ def missing(*names):
 
 def printed(cell):
     return "".join(o["text"] for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
+
+
+def pictures(cell):
+    """How many pictures a cell shows."""
+    found = [o["data"]["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})]
+    return sum(base64.b64decode(each).startswith(b"\x89PNG") for each in found)
 
 
 class Notebooks(unittest.TestCase):
@@ -43,14 +50,18 @@ class Notebooks(unittest.TestCase):
                     self.assertEqual(printed(after), printed(before))
                 errors = [o.text for o in after.outputs if o.output_type == "stream" and o.name == "stderr"]
                 self.assertFalse([text for text in errors if "Error" in text], errors)
+            # GitHub shows no page, but pictures; what is neither says nothing to a reader.
+            self.assertEqual(pictures(after), pictures(before), before.source)
             for output in after.outputs:
+                self.assertNotEqual(set(output.get("data", {})), {"text/plain"}, before.source)
                 shown = output.get("data", {}).get("text/html", "")
                 if "<iframe" in shown:
                     pages += 1
                     self.assertIn('sandbox="allow-scripts', shown)
                     self.assertIsNone(re.search(r'(src|href)=(&quot;|")https?:', shown))
                     self.assertLessEqual(len(shown), 2_000_000)
-        self.assertEqual(pages, 1)
+        stored = sum(pictures(cell) for cell in written.cells if cell.cell_type == "code")
+        self.assertEqual((pages, stored), (1, 1))
 
     def test_attention_step_by_step(self):
         self.run_one("attention_step_by_step")
