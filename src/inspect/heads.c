@@ -26,7 +26,7 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
     h->info = *info;
     h->n_all = info->n_layers * info->n_heads;
     h->info.n_inputs = 1;
-    h->peers = qkvi_peers_of(NULL, ctx->pool);
+    h->peers = qkvi_peers_of(NULL, ctx ? ctx->pool : NULL); /* means have no context */
     const size_t n = (size_t)h->n_all;
     h->sources = qkvi_calloc_array(n, sizeof *h->sources);
     h->descs = qkvi_calloc_array(n, sizeof *h->descs);
