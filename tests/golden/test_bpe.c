@@ -26,6 +26,7 @@
 #include "random_text.h"
 #include "text/byte_level.h"
 #include "text/tokenizer_json.h"
+#include "text/unicode.h"
 #include "text/words.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/bpe"
