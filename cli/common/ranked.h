@@ -1,4 +1,4 @@
-/* Things in the order of a number: the smallest first, those without one last, equal ones as they stood. */
+/* A stable ascending sort of indices by key, NaN last. */
 #ifndef QKV_CLI_COMMON_RANKED_H
 #define QKV_CLI_COMMON_RANKED_H
 

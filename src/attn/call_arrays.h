@@ -1,6 +1,6 @@
 /**
- * The arrays of a call, each with its shape, as arrays.h lists them; and strides at rest. problem.c
- * puts them together for each kind of call.
+ * Collects the arrays of a call with their shapes into a list (arrays.h), and normalises strides.
+ * problem.c does both for each kind of call.
  */
 #ifndef QKVI_ATTN_CALL_ARRAYS_H
 #define QKVI_ATTN_CALL_ARRAYS_H
@@ -36,9 +36,9 @@ QKV_NODISCARD qkv_status qkvi_add_workspace(qkvi_arrays *all, const qkv_call_opt
                                             qkv_error *error);
 
 /**
- * A stride that leads nowhere may be any number: it becomes 0, so that an address computed past the
- * end of its dimension does not wrap. An array without elements may be NULL: with strides of 0,
- * every address computed in it is its own.
+ * Sets strides that are never used to 0: those of dimensions of size 1, and all of an empty array.
+ * Callers may leave any value there, with which addresses past the end of a dimension could wrap.
+ * An empty array may be NULL; with zero strides, every address in it is the pointer itself.
  */
 void qkvi_rest(const int64_t size[4], int64_t *stride, int n_strides);
 

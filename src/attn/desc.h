@@ -120,8 +120,8 @@ typedef struct qkvi_grads {
 } qkvi_grads;
 
 /**
- * Element number `at` of an array, which is the caller's to write if the caller of this may. Of an
- * array that is not there: NULL, as NULL + 0 is undefined in C.
+ * The address of element `at` of x, or NULL if x is NULL (NULL + 0 is undefined in C). It casts
+ * const away so that one function serves inputs and outputs: write only to outputs.
  */
 static inline void *qkvi_elem(const void *x, qkv_dtype type, int64_t at) {
     if (!x) return NULL;

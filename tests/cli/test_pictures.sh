@@ -66,7 +66,7 @@ code 0
 has a.svg "<title>Map</title>"
 has a.svg "Text: “I was watching the door when [MASK] opened.”"
 
-# An ending alone is a file named by what is in it.
+# An ending alone: the name of the file is made from the head and the text.
 for ending in png svg html json; do
     run look "I saw, the DOG!" --head 3.0 -o "$d/.$ending"
     code 0
