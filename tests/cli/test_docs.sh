@@ -2,7 +2,7 @@
 # shows of its output, and every option that is named with a command.
 . ./lib.sh
 root=$here/../..
-pages="$root/README.md $root/CHANGELOG.md $root/HACKING.md $root/SECURITY.md $root/docs/*.md $root/models/*/README.md $root/examples/README.md"
+pages="$root/README.md $root/CHANGELOG.md $root/HACKING.md $root/SECURITY.md $root/docs/*.md $root/docs/decisions/*.md $root/models/*/README.md $root/examples/README.md"
 
 # The grammar: said, judged, trained on
 awk '/^    person /{ shown = 1 } shown && /^[^ ]/ { exit } shown { sub(/^    /, ""); print }' "$root/docs/grammar.md" >"$folder/grammar"
