@@ -11,6 +11,8 @@
  *
  * Weights show where a head looks, not what follows from it. An ablation shows that: the model runs
  * again with what the head gives replaced, and all else follows.
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_EFFECTS_H
 #define QKV_EFFECTS_H

@@ -7,6 +7,8 @@
  *     if (qkv_generate(ctx, model, prompt, &options, &made, &error) == QKV_OK)
  *         printf("%s\n", made->sequences[0]->text);
  *     qkv_generation_free(made);
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_GENERATE_H
 #define QKV_GENERATE_H

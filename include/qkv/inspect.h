@@ -1,6 +1,8 @@
 /**
  * qkv inspection: probes, words, alignment, steps and maps. qkv/heads.h has weights and numbers of
  * heads.
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_INSPECT_H
 #define QKV_INSPECT_H

@@ -18,6 +18,8 @@
  *
  * Use it for a sequence that is too long for one computer, or to use several. On one computer,
  * threads need less memory, and are faster in backward.
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_MPI_H
 #define QKV_MPI_H

@@ -7,6 +7,8 @@
  * Determinism: the same input gives the same bytes, in any locale and environment.
  *
  * docs/page.md has the format of the file.
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_PAGE_H
 #define QKV_PAGE_H

@@ -2,6 +2,8 @@
  * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, how
  * well a head fits a pattern, and what flows through several layers. Weights are those of
  * qkv/columns.h, a few rows at a time or as sums. Nothing of len_q x len_k is stored.
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_PATTERNS_H
 #define QKV_PATTERNS_H

@@ -5,6 +5,8 @@
  *     options.text = "sentences.txt";
  *     options.out = "model";
  *     status = qkv_train(ctx, &options, &error);
+ *
+ * Experimental: see docs/api.md, Stability.
  */
 #ifndef QKV_TRAIN_H
 #define QKV_TRAIN_H
