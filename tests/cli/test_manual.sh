@@ -60,7 +60,7 @@ for header in "$here"/../../include/qkv/*.h; do
     check "qkv(3) does not include $name" grep -q "^#include <$name> " "$man/qkv.3.scd"
     functions "$header" >"$folder/declared"
     awk -v name="_${name}_" '$0 == name { on = 1; next } on && !/^\t/ { exit } on' "$man/qkv.3.scd" | tr -d '\\' | grep -o 'qkv[a-z]*_[a-z0-9_]*' >"$folder/listed"
-    check "no functions of $name" test -s "$folder/declared"
+    check "no functions of $name" test -s "$folder/declared" -o "$name" = qkv/ranks.h # which is a struct
     check "qkv(3) has other functions of $name" cmp -s "$folder/declared" "$folder/listed"
 done
 check "qkv(3) has a header that is not there" test "$(grep -c '^#include <qkv/.*>  */\*' "$man/qkv.3.scd")" -eq "$(ls "$here"/../../include/qkv/*.h | wc -l)"
