@@ -28,6 +28,20 @@ qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error) {
     return pair_heads(of->session, &of->view, of->run, 0, &of->heads, error);
 }
 
+qkv_status attended_choose(const struct attended *of, bool named, int64_t layer, int64_t head,
+                           qkv_heads_choice *choice, qkv_error *error) {
+    *choice = qkv_heads_choice_init();
+    return qkv_heads_choose(of->heads, named ? layer * of->view.n_heads + head : -1, choice, error);
+}
+
+char *const *attended_queries(const struct attended *of) {
+    return of->pair.next ? of->pair.names : of->labels;
+}
+
+char *const *attended_keys(const struct attended *of) {
+    return of->view.which == QKV_DECODER ? of->pair.input_names : of->labels;
+}
+
 void attended_free(struct attended *of) {
     session_labels_free(of->labels, of->labels ? of->input->n : 0);
     pair_free(&of->pair);

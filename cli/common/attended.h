@@ -24,6 +24,15 @@ qkv_status attended_open(struct attended *of, qkv_which which, const char *targe
                          const struct what_if *parsed, qkv_error *error);
 /* Runs the model with capture, and measures the heads. */
 qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error);
+/* The head that is named, else one by the rules of qkv_heads_choose; and a query of it. */
+qkv_status attended_choose(const struct attended *of, bool named, int64_t layer, int64_t head,
+                           qkv_heads_choice *choice, qkv_error *error);
+/*
+ * Names of queries and keys: a decoder's queries by what it read and predicts, its own keys by what it
+ * read.
+ */
+char *const *attended_queries(const struct attended *of);
+char *const *attended_keys(const struct attended *of);
 void attended_free(struct attended *of);
 
 #endif

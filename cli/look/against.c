@@ -11,20 +11,19 @@
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static qkv_status check_shapes(const struct against *a, const struct session *first,
-                               qkv_which which, qkv_error *error) {
+static qkv_status check_shapes(const struct against *a, qkv_which which, qkv_error *error) {
+    const qkv_model_info *const x = a->of[0]->text.session->info, *const y =
+                                                                      a->of[1]->text.session->info;
     int64_t n_layers, n_heads;
-    session_sizes(a->other, which, &n_layers, &n_heads);
-    if (first->info->kind != a->other->info->kind)
-        return text_error(error, QKV_ERR_SHAPE, "--against: %s is a %s, and %s a %s",
-                          a->other->info->source, a->other->info->architecture, first->info->source,
-                          first->info->architecture);
+    session_sizes(a->of[1]->text.session, which, &n_layers, &n_heads);
+    if (x->kind != y->kind)
+        return text_error(error, QKV_ERR_SHAPE, "--against: %s is a %s, and %s a %s", y->source,
+                          y->architecture, x->source, x->architecture);
     if (n_layers == a->n_layers && n_heads == a->n_heads) return QKV_OK;
     return text_error(error, QKV_ERR_SHAPE,
                       "--against: %s has %" PRId64 " layers of %" PRId64 " heads, and %s %" PRId64
                       " of %" PRId64 ": heads are compared in their places",
-                      a->other->info->source, n_layers, n_heads, first->info->source, a->n_layers,
-                      a->n_heads);
+                      y->source, n_layers, n_heads, x->source, a->n_layers, a->n_heads);
 }
 
 /*
@@ -54,36 +53,33 @@ static qkv_status check_tokens(const struct against *a, const qkv_token_list *x,
     return text_error(error, QKV_ERR_SHAPE,
                       "--against: %s has other tokens for the text: weights are compared token by "
                       "token",
-                      a->other->info->source);
+                      against_source(a, 1));
 }
 
 static qkv_status run_both(struct against *a, const struct what_if *what_if, qkv_error *error) {
-    const struct look_options *const options = a->options;
-    const qkv_which which = look_which(options);
-    const char *target = options->which.target;
+    const char *target = a->options->which.target;
     qkv_status status = QKV_OK;
     for (int m = 0; m < 2 && status == QKV_OK; m++) {
-        struct attended *const text = &a->text[m];
-        status = attended_open(text, which, target, what_if, error);
-        if (!target) target = text->pair.target; /* B reads what A wrote */
+        status = text_open(a->of[m], target, what_if, error);
+        if (!target) target = a->of[m]->text.pair.target; /* B reads what A wrote */
     }
-    const struct attention_view *const x = &a->text[0].view, *const y = &a->text[1].view;
+    const struct attention_view *const x = &a->of[0]->text.view, *const y = &a->of[1]->text.view;
     if (status == QKV_OK) status = check_tokens(a, &x->queries, &y->queries, error);
     if (status == QKV_OK) status = check_tokens(a, &x->keys, &y->keys, error);
-    for (int m = 0; m < 2 && status == QKV_OK; m++) status = attended_run(&a->text[m], 0, error);
+    for (int m = 0; m < 2 && status == QKV_OK; m++) status = text_run(a->of[m], 0, error);
     return status;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
 static qkv_status compare_head(struct against *a, int64_t index, double *rows, qkv_error *error) {
-    qkv_ctx *const ctx = a->text[0].session->ctx;
+    qkv_ctx *const ctx = a->of[0]->seen.ctx;
     struct distance *const d = &a->list[index];
     qkv_head_view views[2] = { qkv_head_view_init(), qkv_head_view_init() };
     qkv_divergence divergence = qkv_divergence_init();
     qkv_status status = QKV_OK;
     for (int m = 0; m < 2 && status == QKV_OK; m++)
-        status = qkv_heads_view(a->text[m].heads, index, &views[m], error);
+        status = qkv_heads_view(a->of[m]->seen.heads, index, &views[m], error);
     if (status == QKV_OK)
         status =
             qkv_inspect_divergence(ctx, &views[0], &views[1], 0, rows, &divergence, NULL, error);
@@ -91,19 +87,19 @@ static qkv_status compare_head(struct against *a, int64_t index, double *rows, q
     *d = (struct distance){ .mean = divergence.n_rows ? divergence.mean : NAN,
                             .n_rows = divergence.n_rows,
                             .query = -1 };
-    for (int64_t i = 0; i < a->text[0].view.queries.tokens->n; i++)
+    for (int64_t i = 0; i < a->of[0]->seen.queries.n; i++)
         if (rows[i] >= 0 && (d->query < 0 || rows[i] > d->largest)) {
             d->query = i;
             d->largest = rows[i];
         }
     for (int m = 0; m < 2 && status == QKV_OK && d->query >= 0; m++)
-        status =
-            qkv_heads_look(a->text[m].heads, index, d->query, &d->keys[m], &d->weights[m], error);
+        status = qkv_heads_look(a->of[m]->seen.heads, index, d->query, &d->keys[m], &d->weights[m],
+                                error);
     return status;
 }
 
 static qkv_status compare(struct against *a, qkv_error *error) {
-    double *const rows = calloc((size_t)a->text[0].view.queries.tokens->n + 1, sizeof *rows);
+    double *const rows = calloc((size_t)a->of[0]->seen.queries.n + 1, sizeof *rows);
     a->list = calloc((size_t)a->n_all + 1, sizeof *a->list);
     a->order = calloc((size_t)a->n_all + 1, sizeof *a->order);
     qkv_status status = rows && a->list && a->order ? QKV_OK : text_no_memory(error);
@@ -140,28 +136,23 @@ static qkv_status show(const struct against *a, json_t **json, qkv_error *error)
     return status;
 }
 
-static void against_free(struct against *a) {
-    for (int m = 0; m < 2; m++) attended_free(&a->text[m]);
-    free(a->list);
-    free(a->order);
-}
-
 qkv_status look_against(struct text_job *job, const struct session *other,
                         const qkv_encoding *input, const struct what_if *what_if, json_t **json,
                         qkv_error *error) {
-    struct against a = { .options = job->options,
-                         .other = other,
-                         .text = { { .session = &job->session, .input = input },
-                                   { .session = other, .input = input } },
-                         .given = job->given,
-                         .layer = job->layer,
-                         .head = job->head };
+    struct text_seen *const both = calloc(2, sizeof *both);
+    if (!both) return text_no_memory(error);
+    struct against a = { .options = job->options, .of = { &both[0], &both[1] } };
+    for (int m = 0; m < 2; m++) text_begin(a.of[m], job, input, NULL, 0);
+    a.of[1]->text.session = other;
     session_sizes(&job->session, job->which, &a.n_layers, &a.n_heads);
     a.n_all = a.n_layers * a.n_heads;
-    qkv_status status = check_shapes(&a, &job->session, job->which, error);
+    qkv_status status = check_shapes(&a, job->which, error);
     if (status == QKV_OK) status = run_both(&a, what_if, error);
     if (status == QKV_OK) status = compare(&a, error);
     if (status == QKV_OK) status = show(&a, json, error);
-    against_free(&a);
+    for (int m = 0; m < 2; m++) text_free(a.of[m]);
+    free(both);
+    free(a.list);
+    free(a.order);
     return status;
 }

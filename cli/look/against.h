@@ -6,7 +6,7 @@
 #define QKV_CLI_LOOK_AGAINST_H
 
 #include "common/ranked.h"
-#include "look/look.h"
+#include "look/text.h"
 
 /* How far a head is from the one in its place. */
 struct distance {
@@ -20,13 +20,10 @@ struct distance {
 
 struct against {
     const struct look_options *options;
-    const struct session *other; /* B */
-    struct attended text[2];
-    struct distance *list; /* [n_all] */
-    struct ranked *order;  /* from the farthest head */
+    struct text_seen *of[2]; /* A and B */
+    struct distance *list;   /* [n_all] */
+    struct ranked *order;    /* from the farthest head */
     int64_t n_layers, n_heads, n_all, n_shown;
-    bool given; /* one head */
-    int64_t layer, head;
 };
 
 /* On a terminal, as an object, and as a picture of all heads or of one (against_show.c). */
@@ -35,6 +32,13 @@ json_t *against_json(const struct against *a);
 qkv_status against_picture(const struct against *a, const char *path, qkv_error *error);
 /* A page of the heads of both (against_page.c). */
 qkv_status against_page(const struct against *a, const char *path, qkv_error *error);
+
+/* "A is …, B is …", without an end; what a distance is; what a model is called. */
+void against_models(const struct against *a, struct caption *caption);
+extern const char against_what[];
+static inline const char *against_source(const struct against *a, int m) {
+    return a->of[m]->text.session->info->source;
+}
 
 /* Answers one text, by a second session. */
 qkv_status look_against(struct text_job *job, const struct session *other,

@@ -9,23 +9,26 @@
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 static char *query_label(const struct against *a, int64_t i) {
-    const qkv_token_list *const list = &a->text[0].view.queries;
+    const qkv_token_list *const list = &a->of[0]->text.view.queries;
     return token_label(list->tokenizer, list->tokens->ids[i]);
 }
 static char *key_label(const struct against *a, int64_t j) {
-    const qkv_token_list *const list = &a->text[0].view.keys;
+    const qkv_token_list *const list = &a->of[0]->text.view.keys;
     return token_label(list->tokenizer, list->tokens->ids[j]);
 }
 
-static void add_models(const struct against *a, struct caption *caption) {
-    caption_add(caption, "A is %.300s, B is %.300s, ", a->text[0].session->info->source,
-                a->other->info->source);
-    caption_add(caption, "%s%" PRId64 " tokens. ",
-                attention_words(a->text[0].session, look_which(a->options)),
-                a->text[0].view.queries.tokens->n);
+void against_models(const struct against *a, struct caption *caption) {
+    caption_add(caption, "A is %.300s, B is %.300s", against_source(a, 0), against_source(a, 1));
 }
 
-static const char what[] =
+static void add_models(const struct against *a, struct caption *caption) {
+    against_models(a, caption);
+    caption_add(caption, ", %s%" PRId64 " tokens. ",
+                attention_words(a->of[0]->text.session, look_which(a->options)),
+                a->of[0]->seen.queries.n);
+}
+
+const char against_what[] =
     "JS = Jensen-Shannon divergence of the rows of weights of the two heads, mean over queries, in "
     "nats: 0 if both look alike, at most ln 2 = 0.69.";
 
@@ -60,7 +63,7 @@ void against_print(const struct against *a) {
     struct caption line = { "" };
     term_init(&term, stdout, &a->options->common);
     caption_add(&line, "%" PRId64 " heads%s of two models", a->n_all,
-                attention_heads(a->text[0].session, look_which(a->options)));
+                attention_heads(a->of[0]->text.session, look_which(a->options)));
     term_wrap_styled(&term, STYLE_BOLD, line.text);
     line.text[0] = 0;
     add_models(a, &line);
@@ -74,21 +77,21 @@ void against_print(const struct against *a) {
     caption_add(&line,
                 "%s most, at query = the query with the largest divergence, and the key with "
                 "its largest weight in each model.",
-                what);
+                against_what);
     term_wrap(&term, line.text);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *looks_json(const struct against *a, const struct distance *d, int m) {
-    const qkv_token_list *const keys = &a->text[0].view.keys;
+    const qkv_token_list *const keys = &a->of[0]->text.view.keys;
     return json_set(NULL, "key:i token:o weight:n", d->keys[m],
                     token_json(keys->tokenizer, keys->tokens->ids[d->keys[m]]),
                     (double)d->weights[m]);
 }
 
 json_t *against_json(const struct against *a) {
-    const struct attended *const first = &a->text[0];
+    const struct attended *const first = &a->of[0]->text;
     json_t *const heads = json_array();
     for (int64_t i = 0; i < a->n_shown; i++) {
         const struct distance *const d = &a->list[a->order[i].index];
@@ -100,12 +103,11 @@ json_t *against_json(const struct against *a) {
                      looks_json(a, d, 1));
         json_array_append_new(heads, row);
     }
-    json_t *const object = json_set(NULL, "attention:s a:t b:t tokens:o",
-                                    attention_key(first->session, look_which(a->options)),
-                                    first->session->info->source, a->other->info->source,
-                                    text_tokens_json(first->session, first->input));
+    json_t *const object = json_set(
+        NULL, "attention:s a:t b:t tokens:o", attention_key(first->session, look_which(a->options)),
+        against_source(a, 0), against_source(a, 1), text_tokens_json(first->session, first->input));
     if (first->pair.next) pair_json(first->session, &first->pair, object);
-    return json_set(object, "heads:o note:s", heads, what);
+    return json_set(object, "heads:o note:s", heads, against_what);
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */
@@ -114,7 +116,7 @@ static qkv_status draw_all(const struct against *a, const char *path, qkv_error 
     struct caption caption = { "" };
     float *const cells = calloc((size_t)a->n_all + 1, sizeof *cells);
     add_models(a, &caption);
-    caption_add(&caption, "A cell is the JS of one head. %s", what);
+    caption_add(&caption, "A cell is the JS of one head. %s", against_what);
     for (int64_t i = 0; cells && i < a->n_all; i++) cells[i] = (float)a->list[i].mean;
     const qkv_heatmap map = { .struct_size = sizeof map,
                               .title = "Which heads differ between two models",
@@ -128,55 +130,50 @@ static qkv_status draw_all(const struct against *a, const char *path, qkv_error 
 }
 
 /* B's weights less A's of one head, where the query sees the key. */
-static qkv_status differences(const struct against *a, float *cells, float *other, uint8_t *hidden,
-                              qkv_error *error) {
-    const int64_t n_rows = a->text[0].view.queries.tokens->n,
-                  n_cols = a->text[0].view.keys.tokens->n;
-    const int64_t index = a->layer * a->n_heads + a->head;
+static qkv_status differences(const struct against *a, int64_t index, float *cells, float *other,
+                              uint8_t *hidden, qkv_error *error) {
+    const struct seen *const seen = &a->of[0]->seen;
+    const int64_t n_rows = seen->queries.n, n_cols = seen->keys.n;
     float *const both[2] = { other, cells };
     for (int m = 0; m < 2; m++) {
-        const qkv_status status = qkv_heads_weights(a->text[m].heads, index, 0, n_rows, 0, n_cols,
-                                                    both[m], n_cols, error);
+        const qkv_status status = qkv_heads_weights(a->of[m]->seen.heads, index, 0, n_rows, 0,
+                                                    n_cols, both[m], n_cols, error);
         if (status != QKV_OK) return status;
     }
     for (int64_t c = 0; c < n_rows * n_cols; c++) {
         cells[c] -= other[c];
-        hidden[c] = !qkv_head_sees(a->text[0].heads, index, c / n_cols, c % n_cols);
+        hidden[c] = !qkv_head_sees(seen->heads, index, c / n_cols, c % n_cols);
     }
     return QKV_OK;
 }
 
 static qkv_status draw_one(const struct against *a, const char *path, qkv_error *error) {
-    const int64_t n_rows = a->text[0].view.queries.tokens->n,
-                  n_cols = a->text[0].view.keys.tokens->n;
-    const size_t n = (size_t)(n_rows * n_cols);
+    const struct seen *const seen = &a->of[0]->seen;
+    const int64_t layer = seen->choice.layer, head = seen->choice.head;
+    const size_t n = (size_t)(seen->queries.n * seen->keys.n);
     struct caption title = { "" }, caption = { "" };
     char name[HEAD_NAME];
     float *const cells = calloc(n + 1, sizeof *cells), *const other = calloc(n + 1, sizeof *other);
     uint8_t *const hidden = calloc(n + 1, 1);
-    const struct attended *const first = &a->text[0];
     qkv_status status = cells && other && hidden ? QKV_OK : text_no_memory(error);
-    if (status == QKV_OK) status = differences(a, cells, other, hidden, error);
-    attention_head(first->session, look_which(a->options), a->layer, a->head, name);
+    if (status == QKV_OK)
+        status = differences(a, layer * a->n_heads + head, cells, other, hidden, error);
+    attention_head(a->of[0]->text.session, look_which(a->options), layer, head, name);
     caption_add(&title, "%s: what changed", name);
     add_models(a, &caption);
     caption_add(&caption, "A cell is the weight of the row's token (query) on the column's token "
                           "(key) in B, less that in A: above 0 B looks there more.");
-    const qkv_heatmap map = {
-        .struct_size = sizeof map,
-        .n_rows = n_rows,
-        .n_cols = n_cols,
-        .weights = cells,
-        .hidden = hidden,
-        .row_labels = (const char *const *)(first->pair.next ? first->pair.names : first->labels),
-        .col_labels =
-            (const char *const *)(first->view.which == QKV_DECODER ? first->pair.input_names
-                                                                   : first->labels),
-        .title = title.text,
-        .caption = caption.text,
-        .theme = (qkv_theme)a->options->common.theme.value,
-        .is_signed = 1
-    };
+    const qkv_heatmap map = { .struct_size = sizeof map,
+                              .n_rows = seen->queries.n,
+                              .n_cols = seen->keys.n,
+                              .weights = cells,
+                              .hidden = hidden,
+                              .row_labels = (const char *const *)seen->queries.names,
+                              .col_labels = (const char *const *)seen->keys.names,
+                              .title = title.text,
+                              .caption = caption.text,
+                              .theme = (qkv_theme)a->options->common.theme.value,
+                              .is_signed = 1 };
     if (status == QKV_OK) status = picture_heatmap(&a->options->picture, map, path, error);
     free(cells);
     free(other);
@@ -185,5 +182,5 @@ static qkv_status draw_one(const struct against *a, const char *path, qkv_error 
 }
 
 qkv_status against_picture(const struct against *a, const char *path, qkv_error *error) {
-    return (a->given ? draw_one : draw_all)(a, path, error);
+    return (a->of[0]->seen.named ? draw_one : draw_all)(a, path, error);
 }

@@ -7,7 +7,26 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "look/look.h"
+#include "look/text.h"
+
+/* Words of a text: that of each token; their names; which are special, and not shown. */
+struct words {
+    int64_t n;
+    int32_t *of;
+    char **names; /* escaped */
+    uint8_t *special;
+};
+
+/* A word of the target and the word of the source that its rows look at most. */
+struct alignment {
+    int64_t layer, n_heads; /* heads that count */
+    struct words target, source;
+    qkv_aligned *words;    /* [target.n] */
+    uint8_t *keys, *heads; /* that are taken */
+    double *table;         /* [target.n][source.n]: W of qkv_inspect_align */
+};
+
+int64_t alignment_layer(const struct alignment *alignment) { return alignment->layer; }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
@@ -27,8 +46,7 @@ static qkv_status name_word(const qkv_token_list *list, int64_t first, int64_t e
 }
 
 /* The words of a text: the word of each token, and names. */
-static qkv_status words_make(const qkv_token_list *list, struct look_words *words,
-                             qkv_error *error) {
+static qkv_status words_make(const qkv_token_list *list, struct words *words, qkv_error *error) {
     const int64_t n = list->tokens->n;
     words->of = calloc((size_t)n + 1, sizeof *words->of);
     words->names = calloc((size_t)n + 1, sizeof *words->names);
@@ -46,7 +64,7 @@ static qkv_status words_make(const qkv_token_list *list, struct look_words *word
     return QKV_OK;
 }
 
-static void words_free(struct look_words *words) {
+static void words_free(struct words *words) {
     session_labels_free(words->names, words->n);
     free(words->of);
     free(words->special);
@@ -55,18 +73,18 @@ static void words_free(struct look_words *words) {
 /* ---- Alignment ------------------------------------------------------------------------------- */
 
 /* Layer and heads: those that were named, else all heads of the layer that looks most sharply. */
-static qkv_status mark_heads(const struct look *look, struct look_alignment *a, qkv_error *error) {
-    const int64_t n_heads = look->text.view.n_heads;
-    a->layer = look->choice.layer;
+static qkv_status mark_heads(const struct text_seen *t, struct alignment *a, qkv_error *error) {
+    const int64_t n_heads = t->text.view.n_heads;
+    a->layer = t->seen.choice.layer;
     for (int64_t h = 0; h < n_heads; h++)
-        a->heads[h] = !look->given || (!look->list && h == look->choice.head);
-    for (int i = 0; i < look->n_list; i++) {
-        if (look->list[i].layer != a->layer)
+        a->heads[h] = !t->seen.named || (!t->list && h == t->seen.choice.head);
+    for (int i = 0; i < t->n_list; i++) {
+        if (t->list[i].layer != a->layer)
             return text_error(error, QKV_ERR_ARGUMENT,
                               "--align averages heads of one layer, not of %" PRId64
                               " and %" PRId64,
-                              a->layer, look->list[i].layer);
-        a->heads[look->list[i].head] = 1;
+                              a->layer, t->list[i].layer);
+        a->heads[t->list[i].head] = 1;
     }
     for (int64_t h = 0; h < n_heads; h++) a->n_heads += a->heads[h];
     return QKV_OK;
@@ -78,24 +96,25 @@ static void mark_keys(const qkv_encoding *source, uint8_t *keys) {
     for (int64_t j = 0; j < source->n; j++) keys[j] = n_ordinary == 0 || !source->special[j];
 }
 
-qkv_status look_align(struct look *look, qkv_error *error) {
-    const struct attended *text = &look->text;
+qkv_status text_align(struct text_seen *t, qkv_error *error) {
+    const struct attended *text = &t->text;
     const qkv_token_list targets = { text->session->target, text->pair.next },
                          sources = { text->session->tokenizer, text->input };
-    struct look_alignment *a = look->alignment = calloc(1, sizeof *a);
+    struct alignment *a = t->alignment = calloc(1, sizeof *a);
     if (!a) return text_no_memory(error);
+    t->seen.alignment = a;
     a->words = calloc((size_t)targets.tokens->n + 1, sizeof *a->words);
     a->keys = calloc((size_t)text->input->n + 1, 1);
     a->heads = calloc((size_t)text->view.n_heads + 1, 1);
     if (!a->words || !a->keys || !a->heads) return text_no_memory(error);
     mark_keys(text->input, a->keys);
-    qkv_status status = mark_heads(look, a, error);
+    qkv_status status = mark_heads(t, a, error);
     if (status == QKV_OK) status = words_make(&targets, &a->target, error);
     if (status == QKV_OK) status = words_make(&sources, &a->source, error);
     if (status != QKV_OK) return status;
     qkv_align_options options = qkv_align_options_init();
     options.layer = a->layer;
-    options.sharpest = !look->given;
+    options.sharpest = !t->seen.named;
     options.taken = &a->layer;
     options.heads = a->heads;
     options.row_words = a->target.of;
@@ -106,7 +125,7 @@ qkv_status look_align(struct look *look, qkv_error *error) {
     return qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, a->table, error);
 }
 
-void look_align_free(struct look_alignment *alignment) {
+void alignment_free(struct alignment *alignment) {
     if (!alignment) return;
     words_free(&alignment->target);
     words_free(&alignment->source);
@@ -119,7 +138,7 @@ void look_align_free(struct look_alignment *alignment) {
 
 /* ---- Showing it ------------------------------------------------------------------------------ */
 
-static void print_word(const struct look_alignment *a, int64_t i, struct term *term) {
+static void print_word(const struct alignment *a, int64_t i, struct term *term) {
     const qkv_aligned *word = &a->words[i];
     int bar = term->width - 50;
     if (bar > 40) bar = 40;
@@ -132,8 +151,8 @@ static void print_word(const struct look_alignment *a, int64_t i, struct term *t
     term_newline(term);
 }
 
-static void describe(const struct look *look, struct caption *text) {
-    const struct look_alignment *a = look->alignment;
+static void describe(const struct text_seen *t, struct caption *text) {
+    const struct alignment *a = t->alignment;
     caption_add(
         text,
         "Each word of the target, and the word of the source that it looks at most while it is "
@@ -141,24 +160,25 @@ static void describe(const struct look *look, struct caption *text) {
         " head%s and the pieces of the target's word, sum over those of the source's. It is "
         "attention, and proves no translation.",
         a->layer,
-        look->given ? "" : " (of all layers the one whose words look most sharply, by their mean)",
+        t->seen.named ? ""
+                      : " (of all layers the one whose words look most sharply, by their mean)",
         a->n_heads, a->n_heads == 1 ? "" : "s");
 }
 
-void look_align_print(const struct look *look, struct term *term) {
-    const struct look_alignment *a = look->alignment;
+void alignment_print(const struct text_seen *t, struct term *term) {
+    const struct alignment *a = t->alignment;
     struct caption text = { "" };
     term_styled(term, STYLE_BOLD, "Alignment");
     term_newline(term);
     for (int64_t i = 0; i < a->target.n; i++)
         if (!a->target.special[i]) print_word(a, i, term);
-    describe(look, &text);
+    describe(t, &text);
     term_wrap_styled(term, STYLE_DIM, text.text);
     term_newline(term);
 }
 
-json_t *look_align_json(const struct look *look) {
-    const struct look_alignment *a = look->alignment;
+json_t *alignment_json(const struct text_seen *t) {
+    const struct alignment *a = t->alignment;
     json_t *words = json_array();
     for (int64_t i = 0; i < a->target.n; i++) {
         const int64_t key = a->words[i].key_word;
@@ -173,27 +193,21 @@ json_t *look_align_json(const struct look *look) {
 
 /* ---- As a picture ---------------------------------------------------------------------------- */
 
-/* Places of the words that are not special. */
-static int64_t shown_words(const struct look_words *words, int64_t *places) {
-    int64_t n = 0;
-    for (int64_t w = 0; w < words->n; w++)
-        if (!words->special[w]) places[n++] = w;
-    return n;
-}
-
-/* The words of one side of the picture. */
+/* The words of one side of the picture: those that are not special. */
 struct side {
     int64_t n, *places;
     const char **names;
 };
 
-static bool side_make(const struct look_words *words, struct side *side) {
+static bool side_make(const struct words *words, struct side *side) {
     side->places = calloc((size_t)words->n + 1, sizeof *side->places);
     side->names = calloc((size_t)words->n + 1, sizeof *side->names);
-    if (!side->places || !side->names) return false;
-    side->n = shown_words(words, side->places);
-    for (int64_t i = 0; i < side->n; i++) side->names[i] = words->names[side->places[i]];
-    return true;
+    for (int64_t w = 0; side->places && side->names && w < words->n; w++) {
+        if (words->special[w]) continue;
+        side->names[side->n] = words->names[w];
+        side->places[side->n++] = w;
+    }
+    return side->places && side->names;
 }
 
 static void side_free(struct side *side) {
@@ -201,29 +215,29 @@ static void side_free(struct side *side) {
     free(side->names);
 }
 
-static qkv_status draw_table(const struct look *look, const struct side *down,
+static qkv_status draw_table(const struct text_seen *t, const struct side *down,
                              const struct side *across, float *cells, const char *path,
                              qkv_error *error) {
-    const struct look_alignment *a = look->alignment;
+    const struct alignment *a = t->alignment;
     struct caption title = { "" }, caption = { "" };
     for (int64_t i = 0; i < down->n; i++)
         for (int64_t j = 0; j < across->n; j++)
             cells[i * across->n + j] =
                 (float)a->table[down->places[i] * a->source.n + across->places[j]];
     caption_add(&title, "Alignment, layer %" PRId64, a->layer);
-    look_modified(look, caption.text, sizeof caption.text);
+    text_modified(t, &caption);
     caption_add(&caption,
                 "Model %s (%s). Rows are words of the target, columns words of the source. ",
-                look->text.session->info->source, look->text.session->info->architecture);
+                t->text.session->info->source, t->text.session->info->architecture);
     caption_add(&caption,
                 "A cell is the weight with which the word of the row looks at that of the "
                 "column while it is written: layer %" PRId64 "%s, mean over %" PRId64
                 " head%s and the pieces of the row's word, sum over those of the "
                 "column's. Special tokens are left out. It is attention, and proves no "
                 "translation.",
-                a->layer, look->given ? "" : " (whose words look most sharply)", a->n_heads,
+                a->layer, t->seen.named ? "" : " (whose words look most sharply)", a->n_heads,
                 a->n_heads == 1 ? "" : "s");
-    caption_add_texts(&caption, look->said);
+    caption_add_texts(&caption, t->seen.said);
     const qkv_heatmap map = { .struct_size = sizeof map,
                               .n_rows = down->n,
                               .n_cols = across->n,
@@ -234,22 +248,22 @@ static qkv_status draw_table(const struct look *look, const struct side *down,
                               .col_axis = "source",
                               .title = title.text,
                               .caption = caption.text,
-                              .theme = (qkv_theme)look->options->common.theme.value };
-    return picture_heatmap(&look->options->picture, map, path, error);
+                              .theme = (qkv_theme)t->seen.options->common.theme.value };
+    return picture_heatmap(&t->seen.options->picture, map, path, error);
 }
 
-qkv_status look_align_picture(const struct look *look, const char *path, qkv_error *error) {
+qkv_status alignment_picture(const struct seen *seen, const char *path, qkv_error *error) {
+    const struct text_seen *const t = text_of(seen);
     struct side down = { 0 }, across = { 0 };
     qkv_status status =
-        side_make(&look->alignment->target, &down) && side_make(&look->alignment->source, &across)
+        side_make(&t->alignment->target, &down) && side_make(&t->alignment->source, &across)
             ? QKV_OK
             : text_no_memory(error);
     if (status == QKV_OK && (down.n == 0 || across.n == 0))
         status = text_error(error, QKV_ERR_SHAPE, "--align: there are no words to align");
     float *const cells = calloc((size_t)(down.n * across.n) + 1, sizeof *cells);
     if (status == QKV_OK)
-        status =
-            cells ? draw_table(look, &down, &across, cells, path, error) : text_no_memory(error);
+        status = cells ? draw_table(t, &down, &across, cells, path, error) : text_no_memory(error);
     side_free(&down);
     side_free(&across);
     free(cells);

@@ -1,272 +1,265 @@
-/* `qkv look --q F --k F`: options, arrays, and the heads that they make. */
+/* Heads of arrays: measured, described, as an object and as a page. See arrays.h. */
+#include "look/arrays.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attend/attend.h"
-#include "common/draw.h"
-#include "common/number.h"
-#include "common/ranks.h"
-#include "look/look.h"
+#include "look/page.h"
 
-/* ---- Options --------------------------------------------------------------------------------- */
-
-/* One offset: the arrays are of one batch. */
-static int parse_causal(const struct cli_command *command, const char *text,
-                        struct arrays *arrays) {
-    int64_t offset;
-    if (text && strcmp(text, "top-left") != 0 && strcmp(text, "bottom-right") != 0 &&
-        !number_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
-        return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or an offset",
-                         text);
-    return rules_parse_one(command, QKV_SET_CAUSAL, text, &arrays->rules);
+/* A browser does not compute all weights of these, and what keys receive is not measured. */
+enum { LONG_SIDE = 2048, LONG_SAMPLE = 512 };
+static bool are_long(const struct arrays *arrays) {
+    return arrays->asked.n_queries > LONG_SAMPLE &&
+           arrays->asked.n_queries > (int64_t)LONG_SIDE * LONG_SIDE / arrays->asked.n_keys;
 }
 
-/* --head and --heads: "L.H", where L is but a name, the same for all, or "H". */
-static int parse_heads(const struct cli_command *command, const struct look_options *options,
-                       struct arrays *arrays) {
-    const struct cli_common *common = &options->common;
-    const char *option = options->heads ? "--heads" : "--head",
-               *text = options->heads ? options->heads : common->head;
-    struct head_name *list = NULL;
-    int n = 0;
-    arrays->layer = common->layer.set ? common->layer.value : -1;
-    if (!text) return EXIT_OK;
-    if (!options->heads && strchr(text, ','))
-        return cli_usage(command, "--head: '%s' is not L.H or H", text);
-    int code = look_list_parse(command, option, text, &list, &n);
-    if (!code && !(arrays->names = calloc((size_t)n, sizeof *arrays->names)))
-        code = cli_fail("out of memory");
-    for (int i = 0; !code && i < n; i++) {
-        arrays->names[i] = list[i].head;
-        if ((i > 0 || common->layer.set) && list[i].layer >= 0 && list[i].layer != arrays->layer)
-            code =
-                cli_usage(command, "%s %s names several layers: arrays are of one", option, text);
-        if (list[i].layer >= 0) arrays->layer = list[i].layer;
-    }
-    free(list);
-    arrays->named = true;
-    arrays->n_shown = n;
-    return code;
-}
-
-static int parse(const struct cli_command *command, const struct look_options *options,
-                 struct arrays *arrays) {
-    *arrays = (struct arrays){ .options = options, .given = qkv_heads_arrays_init() };
-    int code = parse_causal(command, options->causal, arrays);
-    if (!code) code = rules_parse_one(command, QKV_SET_WINDOW, options->window, &arrays->rules);
-    if (!code) code = parse_heads(command, options, arrays);
-    return code;
-}
-
-/* ---- Arrays ---------------------------------------------------------------------------------- */
-
-static int check_shapes(const struct arrays *arrays) {
-    const qkv_array *q = arrays->q, *k = arrays->k;
-    char q_shape[200], k_shape[200];
-    const char *rule = attend_size(q, 3) != attend_size(k, 3) ? "the head sizes differ"
-                       : arrays->given.n_heads % arrays->given.n_kv_heads
-                           ? "the heads of q are no multiple of those of k"
-                           : NULL;
-    return rule ? cli_fail("--q has shape %s, --k has %s: %s", attend_shape_text(q, q_shape),
-                           attend_shape_text(k, k_shape), rule)
-                : EXIT_OK;
-}
-
-/* The named ones, of which the only head of an array may have any name; else all. */
-static int choose_heads(struct arrays *arrays) {
-    const int64_t n_heads = arrays->given.n_heads;
-    for (int64_t h = 0; arrays->named && h < arrays->n_shown; h++)
-        if (arrays->names[h] >= n_heads && (n_heads > 1 || arrays->n_shown > 1))
-            return cli_fail("there is no head %" PRId64 ": --q has heads 0 to %" PRId64,
-                            arrays->names[h], n_heads - 1);
-    if (arrays->named) return EXIT_OK;
-    arrays->n_shown = n_heads;
-    arrays->names = calloc((size_t)n_heads, sizeof *arrays->names);
-    if (!arrays->names) return cli_fail("out of memory");
-    for (int64_t h = 0; h < n_heads; h++) arrays->names[h] = h;
-    return EXIT_OK;
-}
-
-/* What was asked for, of these lengths. */
-static int take_rules(struct arrays *arrays) {
-    qkv_heads_arrays *a = &arrays->given;
-    qkv_attention_desc *seen = &arrays->seen;
-    qkv_attention_desc_contiguous(seen, 1, 1, 1, a->n_queries, a->n_keys, 1, 1);
-    const int code = rules_apply(&arrays->rules, seen);
-    if (code) return code;
-    arrays->window = seen->flags & QKV_SET_WINDOW;
-    a->causal = (seen->flags & QKV_SET_CAUSAL) != 0;
-    a->q_offset = seen->q_offsets ? seen->q_offsets[0] : seen->q_offset;
-    if (!arrays->window) return EXIT_OK;
-    a->window_left = seen->window_left;
-    a->window_right = seen->window_right;
-    return EXIT_OK;
-}
-
-static int read_all(struct arrays *arrays) {
-    const struct look_options *options = arrays->options;
-    qkv_heads_arrays *a = &arrays->given;
-    int code = arrays_read("--q", options->q, &arrays->q, &a->own_queries);
-    if (!code) code = arrays_read("--k", options->k, &arrays->k, &a->own_keys);
-    if (code) return code;
-    a->q = arrays->q->data;
-    a->k = arrays->k->data;
-    a->ranks = ranks_of_heads();
-    a->pieces = 1;
-    a->n_heads = attend_size(arrays->q, 1);
-    a->n_kv_heads = attend_size(arrays->k, 1);
-    a->n_queries = attend_size(arrays->q, 2);
-    a->n_keys = attend_size(arrays->k, 2);
-    a->head_dim = attend_size(arrays->q, 3);
-    arrays->self = a->n_queries == a->n_keys && !options->q_tokens;
-    code = check_shapes(arrays);
-    if (!code) code = take_rules(arrays);
-    if (!code) code = choose_heads(arrays);
-    if (code) return code;
-    a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
-    if (a->n_heads > 1 && arrays->named) {
-        a->list = arrays->names;
-        a->n_list = arrays->n_shown;
-    }
-    const struct array_tokens tokens = {
-        options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
-    };
-    qkv_error error;
-    code = cli_status(
-        array_names_read(&tokens, arrays->self, &arrays->keys, &arrays->queries, &error), &error);
-    a->keys = (const char *const *)arrays->keys.tokens;
-    a->queries = (const char *const *)arrays->queries.tokens;
-    a->two_texts = arrays->queries.tokens && !a->causal && !arrays->window;
-    return code;
-}
-
-static void free_all(struct arrays *arrays) {
-    rules_free(&arrays->rules);
-    free(arrays->names);
-    array_names_free(&arrays->keys, arrays->given.n_keys);
-    array_names_free(&arrays->queries, arrays->given.n_queries);
-    qkv_array_free(arrays->q);
-    qkv_array_free(arrays->k);
+static const struct arrays *arrays_of(const struct seen *seen) {
+    return (const struct arrays *)(const void *)seen;
 }
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
-enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
-
-static int check_plot(const struct arrays *arrays) {
-    const qkv_heads_arrays *a = &arrays->given;
-    if (!arrays->options->plot.set ||
-        (a->n_queries <= MOST_OF_A_CHART && a->n_keys <= MOST_OF_A_CHART))
-        return EXIT_OK;
-    return cli_fail("--plot: %" PRId64 " queries and %" PRId64
-                    " keys are more than the %d that a chart has room for; FILE.json has means "
-                    "over all",
-                    a->n_queries, a->n_keys, MOST_OF_A_CHART);
-}
-
-static qkv_status measure(const struct look *look, qkv_error *error) {
-    const unsigned received = arrays_are_long(look->arrays) ? 0 : QKV_HEADS_RECEIVED;
+static qkv_status measure(struct arrays *arrays, qkv_error *error) {
+    struct seen *const seen = &arrays->seen;
+    const unsigned received = are_long(arrays) ? 0 : QKV_HEADS_RECEIVED;
     struct progress progress;
     const qkv_call_options call =
-        progress_call(&progress, "heads", look->options->common.quiet || ranks_rank() > 0);
+        progress_call(&progress, "heads", seen->options->common.quiet || !look_writes());
     const qkv_status status =
-        qkv_heads_measure(look->text.heads, QKV_HEADS_SHARPEST | received, &call, error);
+        qkv_heads_measure(seen->heads, QKV_HEADS_SHARPEST | received, &call, error);
     progress_end(&progress);
     return status;
 }
 
 /* The named head, else that with the sharpest queries: of equal ones the first. */
-static qkv_status choose(struct look *look, qkv_error *error) {
+static qkv_status choose(struct seen *seen, qkv_error *error) {
+    qkv_heads_choice *const choice = &seen->choice;
     qkv_sharpest found = qkv_sharpest_init();
     int64_t best = 0;
-    for (int64_t h = 1; h < look_n_heads(look) && !look->given; h++)
-        if (qkv_heads_value(look_numbers(look, h), "confidence") >
-            qkv_heads_value(look_numbers(look, best), "confidence"))
+    for (int64_t h = 1; h < seen->n_heads && !seen->named; h++)
+        if (qkv_heads_value(seen_numbers(seen, h), "confidence") >
+            qkv_heads_value(seen_numbers(seen, best), "confidence"))
             best = h;
-    look->choice = (qkv_heads_choice){ .head = best, .query = -1, .key = -1 };
-    const qkv_status status = arrays_sharpest(look, best, &found, error);
+    *choice = (qkv_heads_choice){ .head = best, .query = -1, .key = -1 };
+    seen->chosen = best;
+    const qkv_status status = seen_largest(seen, best, &found, error);
     if (status != QKV_OK || found.query < 0) return status;
-    look->choice.query = found.query;
-    return qkv_heads_look(look->text.heads, best, found.query, &look->choice.key,
-                          &look->choice.weight, error);
+    choice->query = found.query;
+    return qkv_heads_look(seen->heads, best, found.query, &choice->key, &choice->weight, error);
 }
 
-static void warn(const struct look *look) {
-    for (int64_t h = 0; h < look_n_heads(look); h++)
-        if (qkv_heads_nan_rows(look->text.heads, h) > 0)
-            cli_note(look->options->common.quiet,
+static void warn(const struct seen *seen) {
+    for (int64_t h = 0; h < seen->n_heads; h++)
+        if (qkv_heads_nan_rows(seen->heads, h) > 0)
+            cli_note(seen->options->common.quiet,
                      "qkv: warning: head %" PRId64 ": %" PRId64
                      " queries have weights that are no numbers",
-                     look->arrays->names[h], qkv_heads_nan_rows(look->text.heads, h));
+                     seen->names[h].head, qkv_heads_nan_rows(seen->heads, h));
 }
 
-static qkv_status answer(struct look *look, qkv_error *error) {
-    json_t *json = NULL;
-    qkv_status status =
-        qkv_heads_open_arrays(look->ctx, &look->arrays->given, &look->text.heads, error);
-    if (status == QKV_OK) status = measure(look, error);
-    if (status == QKV_OK) status = choose(look, error);
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+/* "5", or "all" where there is no bound. */
+static const char *bound(char text[24], int64_t n) {
+    if (n < 0) return "all";
+    snprintf(text, 24, "%" PRId64, n);
+    return text;
+}
+
+static void add_mask(const struct arrays *arrays, struct caption *text) {
+    const qkv_heads_arrays *a = &arrays->asked;
+    char left[24], right[24];
+    if (!a->causal && !arrays->window) caption_add(text, ", no mask");
+    if (a->causal) caption_add(text, ", causal: query i sees keys j \u2264 i");
+    if (a->causal && a->q_offset != 0) caption_add(text, " %+" PRId64, a->q_offset);
+    if (arrays->window)
+        caption_add(text, ", window: %s keys before its place, %s after",
+                    bound(left, a->window_left), bound(right, a->window_right));
+}
+
+static void describe(const struct arrays *arrays, struct caption *caption) {
+    const qkv_heads_arrays *a = &arrays->asked;
+    const struct look_options *o = arrays->seen.options;
+    char *q = term_escape(o->q, strlen(o->q)), *k = term_escape(o->k, strlen(o->k));
+    caption_add(caption, "Arrays %.100s and %.100s: %" PRId64 " head%s", q ? q : "", k ? k : "",
+                a->n_heads, a->n_heads == 1 ? "" : "s");
+    if (a->n_kv_heads < a->n_heads) caption_add(caption, " (%" PRId64 " of keys)", a->n_kv_heads);
+    caption_add(caption,
+                ", %" PRId64 " quer%s, %" PRId64 " key%s, head size %" PRId64 "; scale %.6g",
+                a->n_queries, a->n_queries == 1 ? "y" : "ies", a->n_keys, a->n_keys == 1 ? "" : "s",
+                a->head_dim, (double)a->scale);
+    add_mask(arrays, caption);
+    caption_add(caption, ".");
+    free(q);
+    free(k);
+}
+
+static void describe_all(struct arrays *arrays) {
+    struct seen *const seen = &arrays->seen;
+    const struct head_name *const name = &seen->names[seen->chosen];
+    if (name->layer >= 0)
+        snprintf(seen->name, HEAD_NAME, "Layer %" PRId64 ", head %" PRId64, name->layer,
+                 name->head);
+    else
+        snprintf(seen->name, HEAD_NAME, "Head %" PRId64, name->head);
+    snprintf(seen->all, sizeof seen->all, "%" PRId64 " heads", arrays->asked.n_heads);
+    describe(arrays, &seen->about[0]);
+    seen->about[1] = seen->legend = seen->about[0];
+    caption_add(&seen->legend,
+                " A cell is the weight, in percent, with which the row's token (query) looks at "
+                "the column's token (key).%s",
+                seen->info->sees_all ? "" : " Keys that a query does not see have no cell.");
+    seen->advice = "-o FILE.html has every weight at any length, FILE.png a pooled map, --pool its "
+                   "cells, FILE.json statistics";
+}
+
+/* [first, last] of j - i, null where open: of the place that causal and window are about. */
+static json_t *seen_json(const struct arrays *arrays) {
+    const qkv_heads_arrays *a = &arrays->asked;
+    const bool to = a->causal || a->window_right >= 0;
+    const int64_t right = a->causal ? 0 : a->window_right;
+    return json_pack("[o, o]",
+                     a->window_left >= 0 ? json_integer(a->q_offset - a->window_left) : json_null(),
+                     to ? json_integer(a->q_offset + right) : json_null());
+}
+
+static void add_json(const struct seen *seen, bool behind, json_t *object) {
+    const struct arrays *const arrays = arrays_of(seen);
+    const qkv_heads_arrays *a = &arrays->asked;
+    const struct arg_real *scale = &seen->options->scale;
+    char *const *const tokens = arrays->key_names.tokens;
+    if (!behind) {
+        json_set(object, "n_heads:i n_kv_heads:i n_queries:i n_keys:i head_dim:i scale:n seen:o",
+                 a->n_heads, a->n_kv_heads, a->n_queries, a->n_keys, a->head_dim,
+                 scale->set ? scale->value : 1 / sqrt((double)a->head_dim), seen_json(arrays));
+    } else if (tokens) {
+        json_t *const list = json_array();
+        for (int64_t j = 0; j < a->n_keys; j++) json_array_append_new(list, json_text(tokens[j]));
+        json_set(object, "tokens:o", list);
+    }
+}
+
+/* ---- The page: queries, keys and lse, never weights ------------------------------------------ */
+
+enum { MOST_TILES = 512, LEAST_TILE = 8 };
+
+/* How many heads of a long text a page has room for, at most: those are looked at whole. */
+static int64_t long_heads(const struct seen *seen) {
+    const int64_t n = seen->queries.n + seen->keys.n,
+                  a_head = (2 * n * seen->info->head_dim + 4 * n) / 3 * 4,
+                  heads = PAGE_BYTES / a_head, n_all = seen->n_heads;
+    return heads < 1 ? 1 : heads < n_all ? heads : n_all;
+}
+
+/* The index of a head of the page, which was sorted. */
+static int64_t index_of(const struct seen *seen, const qkv_page_head *head) {
+    int64_t index = 0;
+    while (seen_numbers(seen, index) != head->numbers) index++;
+    return index;
+}
+
+/*
+ * What a browser would take minutes for: what keys receive, and the largest weight of each tile,
+ * one behind the other.
+ */
+static qkv_status look_whole(const struct seen *seen, struct page *page, qkv_page_head *head,
+                             qkv_error *error) {
+    const int64_t index = index_of(seen, head), n_keys = seen->keys.n,
+                  n = seen->queries.n > n_keys ? seen->queries.n : n_keys;
+    const struct tiles tiles =
+        tiles_of(seen, n / LEAST_TILE < MOST_TILES ? n / LEAST_TILE : MOST_TILES);
+    double *received = malloc((size_t)n_keys * sizeof *received);
+    float *numbers = page_room(page, n_keys + tiles.rows * tiles.cols, sizeof *numbers);
+    const qkv_heads_profile profile = { .struct_size = sizeof profile, .received = received };
+    qkv_call_options call = qkv_call_options_init();
+    call.cancel = &cli_cancelled;
+    qkv_status status = received && numbers
+                            ? qkv_heads_position(seen->heads, index, &profile, &call, error)
+                            : text_no_memory(error);
+    for (int64_t j = 0; status == QKV_OK && j < n_keys; j++) numbers[j] = (float)received[j];
+    if (status == QKV_OK) status = seen_cells(seen, index, &tiles, numbers + n_keys, error);
+    free(received);
+    if (status != QKV_OK) return status;
+    head->received = numbers;
+    head->peaks = numbers + n_keys;
+    for (float *cell = numbers + n_keys; cell < head->peaks + tiles.rows * tiles.cols; cell++)
+        if (*cell == QKV_CELL_HIDDEN) *cell = 0;
+    head->side = tiles.cols;
+    head->tile = tiles.tile;
+    head->distance = qkv_heads_distance(seen->heads, index);
+    return status;
+}
+
+static qkv_status make_page(const struct seen *seen, struct page *page, qkv_error *error) {
+    const struct arrays *arrays = arrays_of(seen);
+    const struct array_names *keys = &arrays->key_names, *queries = &arrays->query_names;
+    const int64_t n_long = are_long(arrays) ? long_heads(seen) : 0;
+    qkv_page *const p = &page->page;
+    qkv_page_run *const run = page_room(page, 1, sizeof *run);
+    if (!run) return text_no_memory(error);
+    run->tokens = (const char *const *)(queries->tokens ? queries->tokens : queries->labels);
+    p->rules = &arrays->visible;
+    p->two_texts = arrays->asked.two_texts; /* with names of their own */
+    p->tokens = (const char *const *)(keys->tokens ? keys->tokens : keys->labels);
+    p->n_queries = seen->queries.n;
+    p->queries = arrays->self ? NULL : run;
+    seen_title(seen, &page->title);
+    describe(arrays, &page->caption);
+    qkv_status status = page_heads(page, seen, seen->chosen, 0, error);
+    for (int64_t h = 0; status == QKV_OK && h < n_long; h++)
+        status = look_whole(seen, page, &page->heads[h], error);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* What a sink has to know, beside words. */
+static qkv_status make_seen(struct arrays *arrays, qkv_error *error) {
+    struct seen *const seen = &arrays->seen;
+    const struct array_names *const keys = &arrays->key_names, *const queries =
+                                                                   arrays->self
+                                                                       ? keys
+                                                                       : &arrays->query_names;
+    seen->keys = (struct seen_side){ .n = arrays->asked.n_keys,
+                                     .names = keys->labels,
+                                     .tokens_a_name = 1,
+                                     .numbered = !keys->tokens,
+                                     .sign = "",
+                                     .note = "" };
+    seen->queries = seen->keys;
+    seen->queries.n = arrays->asked.n_queries;
+    seen->queries.names = queries->labels;
+    seen->queries.numbered = !seen->options->q_tokens && !(arrays->self && keys->tokens);
+    seen->queries.sign = arrays->self ? "" : "q";
+    const qkv_status status = seen_heads(seen, seen->heads, error);
+    if (status != QKV_OK) return status;
+    for (int64_t h = 0; h < seen->n_heads; h++)
+        seen->names[h] = (struct head_name){ arrays->layer, arrays->shown[h] };
+    seen->n_filed = seen->n_paged = seen->n_heads;
+    seen->one = seen->n_heads == 1;
+    seen->pooled = true;
+    seen->has_weights = seen->named && seen->one && !are_long(arrays);
+    seen->overview = OVERVIEW_NUMBERS;
+    seen->add_json = add_json;
+    seen->make_page = make_page;
+    if (!seen->named) return QKV_OK;
+    seen->listed = calloc((size_t)seen->n_heads + 1, sizeof *seen->listed);
+    if (!seen->listed) return text_no_memory(error);
+    for (int64_t h = 0; h < seen->n_heads; h++) seen->listed[h] = h;
+    return QKV_OK;
+}
+
+qkv_status arrays_look(struct arrays *arrays, qkv_error *error) {
+    struct seen *const seen = &arrays->seen;
+    qkv_status status = qkv_heads_open_arrays(seen->ctx, &arrays->asked, &seen->heads, error);
+    if (status == QKV_OK) status = measure(arrays, error);
+    if (status == QKV_OK) status = make_seen(arrays, error);
+    if (status == QKV_OK) status = choose(seen, error);
     if (status == QKV_ERR_CANCELLED) return text_error(error, status, "nothing was written");
     if (status != QKV_OK) return status;
-    warn(look);
-    status = look_show(look, look->options->common.json ? &json : NULL, error);
-    if (status != QKV_OK || !json) return status;
-    return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
-}
-
-/* The first rank alone writes. */
-static int check_out(const struct look_options *options) {
-    qkv_error error;
-    if (!options->out || ranks_rank() > 0) return EXIT_OK;
-    return cli_status(qkv_file_writable(options->out, &error), &error);
-}
-
-static int show(struct look *look, struct arrays *arrays) {
-    qkv_error error;
-    look->given = arrays->named;
-    look->n_rows = arrays->given.n_queries;
-    look->n_cols = arrays->given.n_keys;
-    look->cols = arrays->keys.labels;
-    look->rows = arrays->self ? arrays->keys.labels : arrays->queries.labels;
-    const int code = cli_status(answer(look, &error), &error);
-    qkv_heads_free(look->text.heads);
-    return code;
-}
-
-/* Other ranks print nothing, and do what the first one does for its terminal. */
-static int open_terminal(const struct look_options *options, int64_t *side) {
-    struct term term;
-    if (ranks_rank() > 0 && !freopen("/dev/null", "w", stdout))
-        return cli_fail("/dev/null cannot be opened");
-    term_init(&term, stdout, &options->common);
-    const int64_t mine = heatmap_side(&term);
-    int64_t *const all = calloc((size_t)ranks_size(), sizeof *all);
-    if (!all) abort(); /* which ends the job */
-    ranks_gather(&mine, (int)sizeof mine, all);
-    *side = all[0];
-    free(all);
-    return EXIT_OK;
-}
-
-int look_arrays(const struct cli_command *command, const struct look_options *options) {
-    struct arrays arrays;
-    struct look look = { .options = options, .arrays = &arrays };
-    int code = parse(command, options, &arrays);
-    if (!code && options->mpi) code = ranks_begin(true);
-    if (!code) code = session_context(command, &options->common, &look.ctx);
-    if (!code) code = check_out(options);
-    code = ranks_agree(code);
-    if (!code) code = ranks_agree(open_terminal(options, &arrays.side));
-    if (!code) {
-        code = read_all(&arrays);
-        if (!code) code = check_plot(&arrays);
-        if (!code) code = show(&look, &arrays);
-        code = ranks_agree(ranks_leave(code));
-    }
-    ranks_end();
-    free_all(&arrays);
-    qkv_ctx_destroy(look.ctx);
-    return code;
+    describe_all(arrays);
+    warn(seen);
+    return QKV_OK;
 }

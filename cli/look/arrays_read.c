@@ -1,13 +1,63 @@
-/*
- * Arrays of `qkv look --q F --k F`. With --mpi each rank reads its rows of the file and no others.
- */
+/* `qkv look --q F --k F`: options and files, of which each rank reads its part with --mpi. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/ranks.h"
+#include "common/number.h"
 #include "common/rows.h"
-#include "look/look.h"
+#include "look/arrays.h"
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+/* One offset: the arrays are of one batch. */
+static int parse_causal(const struct cli_command *command, const char *text,
+                        struct arrays *arrays) {
+    int64_t offset;
+    if (text && strcmp(text, "top-left") != 0 && strcmp(text, "bottom-right") != 0 &&
+        !number_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
+        return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or an offset",
+                         text);
+    return rules_parse_one(command, QKV_SET_CAUSAL, text, &arrays->rules);
+}
+
+/* --head and --heads: "L.H", where L is but a name, the same for all, or "H". */
+static int parse_heads(const struct cli_command *command, const struct look_options *options,
+                       struct arrays *arrays) {
+    const struct cli_common *common = &options->common;
+    const char *option = options->heads ? "--heads" : "--head",
+               *text = options->heads ? options->heads : common->head;
+    struct head_name *list = NULL;
+    int n = 0;
+    arrays->layer = common->layer.set ? common->layer.value : -1;
+    if (!text) return EXIT_OK;
+    if (!options->heads && strchr(text, ','))
+        return cli_usage(command, "--head: '%s' is not L.H or H", text);
+    int code = heads_parse(command, option, text, &list, &n);
+    if (!code && !(arrays->shown = calloc((size_t)n, sizeof *arrays->shown)))
+        code = cli_fail("out of memory");
+    for (int i = 0; !code && i < n; i++) {
+        arrays->shown[i] = list[i].head;
+        if ((i > 0 || common->layer.set) && list[i].layer >= 0 && list[i].layer != arrays->layer)
+            code =
+                cli_usage(command, "%s %s names several layers: arrays are of one", option, text);
+        if (list[i].layer >= 0) arrays->layer = list[i].layer;
+    }
+    free(list);
+    arrays->seen.named = true;
+    arrays->n_shown = n;
+    return code;
+}
+
+int arrays_parse(const struct cli_command *command, const struct look_options *options,
+                 struct arrays *arrays) {
+    *arrays = (struct arrays){ .seen = { .options = options }, .asked = qkv_heads_arrays_init() };
+    int code = parse_causal(command, options->causal, arrays);
+    if (!code) code = rules_parse_one(command, QKV_SET_WINDOW, options->window, &arrays->rules);
+    if (!code) code = parse_heads(command, options, arrays);
+    return code;
+}
 
 /* ---- Rows of ranks ----------------------------------------------------------------------------- */
 
@@ -63,7 +113,11 @@ static int read_floats(const char *option, const char *path, int64_t rows[2], qk
     return EXIT_OK;
 }
 
-int arrays_read(const char *option, const char *path, qkv_array **array, int64_t *own) {
+/*
+ * An array of --q or --k, at least one of each: [L,D], [H,L,D] or [1,H,L,D]. Of several ranks each reads
+ * its rows, `own` of them; the shape is that of the whole array.
+ */
+static int read_array(const char *option, const char *path, qkv_array **array, int64_t *own) {
     char shape[200];
     int64_t rows[2];
     const bool shared = ranks_size() > 1;
@@ -81,4 +135,111 @@ int arrays_read(const char *option, const char *path, qkv_array **array, int64_t
         return cli_fail("%s %s: shape %s has nothing to look at", option, path,
                         attend_shape_text(a, shape));
     return EXIT_OK;
+}
+
+/* ---- Both of them ---------------------------------------------------------------------------------- */
+
+static int check_shapes(const struct arrays *arrays) {
+    const qkv_array *q = arrays->q, *k = arrays->k;
+    char q_shape[200], k_shape[200];
+    const char *rule = attend_size(q, 3) != attend_size(k, 3) ? "the head sizes differ"
+                       : arrays->asked.n_heads % arrays->asked.n_kv_heads
+                           ? "the heads of q are no multiple of those of k"
+                           : NULL;
+    return rule ? cli_fail("--q has shape %s, --k has %s: %s", attend_shape_text(q, q_shape),
+                           attend_shape_text(k, k_shape), rule)
+                : EXIT_OK;
+}
+
+/* The named ones, of which the only head of an array may have any name; else all. */
+static int choose_heads(struct arrays *arrays) {
+    const int64_t n_heads = arrays->asked.n_heads;
+    for (int64_t h = 0; arrays->seen.named && h < arrays->n_shown; h++)
+        if (arrays->shown[h] >= n_heads && (n_heads > 1 || arrays->n_shown > 1))
+            return cli_fail("there is no head %" PRId64 ": --q has heads 0 to %" PRId64,
+                            arrays->shown[h], n_heads - 1);
+    if (arrays->seen.named) return EXIT_OK;
+    arrays->n_shown = n_heads;
+    arrays->shown = calloc((size_t)n_heads, sizeof *arrays->shown);
+    if (!arrays->shown) return cli_fail("out of memory");
+    for (int64_t h = 0; h < n_heads; h++) arrays->shown[h] = h;
+    return EXIT_OK;
+}
+
+/* What was asked for, of these lengths. */
+static int take_rules(struct arrays *arrays) {
+    qkv_heads_arrays *a = &arrays->asked;
+    qkv_attention_desc *visible = &arrays->visible;
+    qkv_attention_desc_contiguous(visible, 1, 1, 1, a->n_queries, a->n_keys, 1, 1);
+    const int code = rules_apply(&arrays->rules, visible);
+    if (code) return code;
+    arrays->window = visible->flags & QKV_SET_WINDOW;
+    a->causal = (visible->flags & QKV_SET_CAUSAL) != 0;
+    a->q_offset = visible->q_offsets ? visible->q_offsets[0] : visible->q_offset;
+    if (!arrays->window) return EXIT_OK;
+    a->window_left = visible->window_left;
+    a->window_right = visible->window_right;
+    return EXIT_OK;
+}
+
+enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
+
+static int check_plot(const struct arrays *arrays) {
+    const qkv_heads_arrays *a = &arrays->asked;
+    if (!arrays->seen.options->plot.set ||
+        (a->n_queries <= MOST_OF_A_CHART && a->n_keys <= MOST_OF_A_CHART))
+        return EXIT_OK;
+    return cli_fail("--plot: %" PRId64 " queries and %" PRId64
+                    " keys are more than the %d that a chart has room for; FILE.json has means "
+                    "over all",
+                    a->n_queries, a->n_keys, MOST_OF_A_CHART);
+}
+
+int arrays_read(struct arrays *arrays) {
+    const struct look_options *options = arrays->seen.options;
+    qkv_heads_arrays *a = &arrays->asked;
+    int code = read_array("--q", options->q, &arrays->q, &a->own_queries);
+    if (!code) code = read_array("--k", options->k, &arrays->k, &a->own_keys);
+    if (code) return code;
+    a->q = arrays->q->data;
+    a->k = arrays->k->data;
+    a->ranks = ranks_of_heads();
+    a->pieces = 1;
+    a->n_heads = attend_size(arrays->q, 1);
+    a->n_kv_heads = attend_size(arrays->k, 1);
+    a->n_queries = attend_size(arrays->q, 2);
+    a->n_keys = attend_size(arrays->k, 2);
+    a->head_dim = attend_size(arrays->q, 3);
+    arrays->self = a->n_queries == a->n_keys && !options->q_tokens;
+    code = check_shapes(arrays);
+    if (!code) code = take_rules(arrays);
+    if (!code) code = choose_heads(arrays);
+    if (code) return code;
+    a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
+    if (a->n_heads > 1 && arrays->seen.named) {
+        a->list = arrays->shown;
+        a->n_list = arrays->n_shown;
+    }
+    const struct array_tokens tokens = {
+        options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
+    };
+    qkv_error error;
+    code = cli_status(
+        array_names_read(&tokens, arrays->self, &arrays->key_names, &arrays->query_names, &error),
+        &error);
+    a->keys = (const char *const *)arrays->key_names.tokens;
+    a->queries = (const char *const *)arrays->query_names.tokens;
+    a->two_texts = arrays->query_names.tokens && !a->causal && !arrays->window;
+    return code ? code : check_plot(arrays);
+}
+
+void arrays_free(struct arrays *arrays) {
+    qkv_heads_free(arrays->seen.heads);
+    seen_free(&arrays->seen);
+    rules_free(&arrays->rules);
+    free(arrays->shown);
+    array_names_free(&arrays->key_names, arrays->asked.n_keys);
+    array_names_free(&arrays->query_names, arrays->asked.n_queries);
+    qkv_array_free(arrays->q);
+    qkv_array_free(arrays->k);
 }

@@ -10,17 +10,13 @@
  * A token of a word that is several is named by the whole word. That a piece reads a piece of its
  * own word says nothing of the text, and where no key has a twentieth of the weight, none is read.
  */
-#include "look/findings.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkv/effects.h>
+#include "look/text.h"
 
-/* Multiplications of a pass over a text, roughly, up to which one head or several are ablated. */
-static const double pass_limit = 1e10, all_limit = 2e9;
 static const double least_change = 0.005, least_p = 0.001, least_weight = 0.05;
 
 static bool is_change(double before, double without) {
@@ -31,20 +27,25 @@ static bool is_change(double before, double without) {
 /* ---- The word -------------------------------------------------------------------------------- */
 
 /* The [MASK] of the shown row, else the first one; -1: there is none. */
-static int64_t mask_of(const struct look *look) {
-    const struct predictions *p = &look->predictions;
+static int64_t mask_of(const struct text_seen *t) {
+    const struct predictions *p = &t->predictions;
     for (int64_t m = 0; m < p->n_masks; m++)
-        if (p->positions[m] == look->choice.query) return m;
+        if (p->positions[m] == t->seen.choice.query) return m;
     return p->n_masks > 0 && p->top > 0 ? 0 : -1;
 }
 
-static void find_word(const struct look *look, struct findings *f) {
-    const struct pair *pair = &look->text.pair;
-    const struct predictions *p = &look->predictions;
-    const int64_t mask = mask_of(look);
+/* Whose words it is of. */
+static const qkv_tokenizer *words_of(const struct text_seen *t) {
+    return t->text.pair.next ? t->text.session->target : t->text.session->tokenizer;
+}
+
+static void find_word(const struct text_seen *t, struct findings *f) {
+    const struct pair *pair = &t->text.pair;
+    const struct predictions *p = &t->predictions;
+    const int64_t mask = mask_of(t);
     f->word = -1;
-    if (pair->next && look->text.session->info->has_lm && look->choice.query >= 0) {
-        f->position = look->choice.query;
+    if (pair->next && t->text.session->info->has_lm && t->seen.choice.query >= 0) {
+        f->position = t->seen.choice.query;
         f->word = pair->next->ids[f->position];
     } else if (!pair->next && mask >= 0) {
         f->position = p->positions[mask];
@@ -52,36 +53,16 @@ static void find_word(const struct look *look, struct findings *f) {
     }
 }
 
-/* Multiplications of linear layers over all tokens, which are most of a pass. */
-static double work_of_pass(const struct look *look) {
-    const qkv_model_info *info = look->text.session->info;
-    const double h = (double)info->hidden, n = (double)look->text.input->n;
-    const double encoder =
-        (double)info->n_layers * (4 * h * h + 2 * h * (double)info->intermediate);
-    const double decoder =
-        (double)info->n_decoder_layers * (8 * h * h + 2 * h * (double)info->decoder_intermediate);
-    const double n_target = look->text.pair.next ? (double)look->text.pair.next->n : 0;
-    return n * encoder + n_target * decoder;
-}
-
-bool findings_quick(const struct look *look, int64_t n) {
-    const double work = work_of_pass(look);
-    return n == 1 ? work <= pass_limit : work * (double)n <= all_limit;
-}
-
 /* ---- Ablations ------------------------------------------------------------------------------- */
 
 /* P of the word: [0] as the model is, [1 + s] without the s-th of the heads. */
-static qkv_status ablate(const struct look *look, const struct findings *f, const int64_t *heads,
+static qkv_status ablate(const struct text_seen *t, const struct findings *f, const int64_t *heads,
                          int64_t n, double *p, qkv_error *error) {
-    const struct session *session = look->text.session;
+    const struct session *session = t->text.session;
     int64_t *ends = calloc((size_t)n + 1, sizeof *ends);
     if (!ends) return text_no_memory(error);
     for (int64_t s = 0; s < n; s++) ends[s] = s + 1;
-    qkv_effects asked = qkv_effects_init();
-    asked.which = look->text.view.which;
-    asked.target = look->text.pair.next ? &look->text.pair.inputs : NULL;
-    asked.head = session->info->has_lm ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
+    qkv_effects asked = ablation_asked(t, t->text.session->info->has_lm);
     asked.n_places = 1;
     asked.positions = &f->position;
     asked.words = &f->word;
@@ -89,30 +70,31 @@ static qkv_status ablate(const struct look *look, const struct findings *f, cons
     asked.ends = ends;
     asked.heads = heads;
     const qkv_status status =
-        qkv_inspect_effects(session->ctx, session->model, look->text.input, &asked, p, NULL, error);
+        qkv_inspect_effects(session->ctx, session->model, t->text.input, &asked, p, NULL, error);
     for (int64_t s = 0; status == QKV_OK && s <= n; s++) p[s] = exp(p[s]);
     free(ends);
     return status;
 }
 
 /* What a head reads from a query. */
-static qkv_status read_key(const struct look *look, int64_t index, struct finding *one,
+static qkv_status read_key(const struct text_seen *t, int64_t index, struct finding *one,
                            qkv_error *error) {
     float weight = NAN;
     const qkv_status status =
-        qkv_heads_look(look->text.heads, index, one->query, &one->key, &weight, error);
+        qkv_heads_look(t->text.heads, index, one->query, &one->key, &weight, error);
     one->weight = (double)weight;
     return status;
 }
 
 /* The shown head alone, or all of them and the one that is worth most. */
-static qkv_status measure(const struct look *look, struct findings *f, bool all, qkv_error *error) {
-    const int64_t n = all ? look_n_heads(look) : 1, chosen = look_chosen(look);
+static qkv_status measure(const struct text_seen *t, struct findings *f, bool all,
+                          qkv_error *error) {
+    const int64_t n = all ? t->seen.n_heads : 1, chosen = t->seen.chosen;
     int64_t *heads = calloc((size_t)n + 1, sizeof *heads), most = 0;
     double *p = calloc((size_t)n + 2, sizeof *p);
     qkv_status status = heads && p ? QKV_OK : text_no_memory(error);
     for (int64_t s = 0; status == QKV_OK && s < n; s++) heads[s] = all ? s : chosen;
-    if (status == QKV_OK) status = ablate(look, f, heads, n, p, error);
+    if (status == QKV_OK) status = ablate(t, f, heads, n, p, error);
     if (status == QKV_ERR_UNSUPPORTED) { /* it looks all the same */
         free(heads);
         free(p);
@@ -132,12 +114,12 @@ static qkv_status measure(const struct look *look, struct findings *f, bool all,
     }
     if (falls && most != chosen) {
         struct finding *const one = &f->list[f->n++];
-        *one = (struct finding){ .layer = most / look_info(look)->n_heads,
-                                 .head = most % look_info(look)->n_heads,
+        *one = (struct finding){ .layer = most / t->seen.info->n_heads,
+                                 .head = most % t->seen.info->n_heads,
                                  .query = f->list[0].query,
                                  .before = p[0],
                                  .without = p[1 + most] };
-        if (one->query >= 0) status = read_key(look, most, one, error);
+        if (one->query >= 0) status = read_key(t, most, one, error);
     }
     free(heads);
     free(p);
@@ -162,8 +144,8 @@ static char *name_word(const qkv_token_list *list, char *const *labels, const in
 }
 
 /* Words of queries and of keys; of a pair queries are named by what they read and predict. */
-static qkv_status words_make(const struct look *look, int32_t *words[2], qkv_error *error) {
-    const qkv_token_list *const lists[2] = { &look->text.view.queries, &look->text.view.keys };
+static qkv_status words_make(const struct text_seen *t, int32_t *words[2], qkv_error *error) {
+    const qkv_token_list *const lists[2] = { &t->text.view.queries, &t->text.view.keys };
     for (int i = 0; i < 2; i++) {
         words[i] = calloc((size_t)lists[i]->tokens->n + 1, sizeof *words[i]);
         if (!words[i]) return text_no_memory(error);
@@ -173,17 +155,17 @@ static qkv_status words_make(const struct look *look, int32_t *words[2], qkv_err
 }
 
 /* What a finding names: the word of its query and of its key, and whether they are one. */
-static qkv_status name_places(const struct look *look, struct finding *one, qkv_error *error) {
-    const qkv_token_list *const queries = &look->text.view.queries, *const keys =
-                                                                        &look->text.view.keys;
+static qkv_status name_places(const struct text_seen *t, struct finding *one, qkv_error *error) {
+    const qkv_token_list *const queries = &t->text.view.queries, *const keys = &t->text.view.keys;
     int32_t *words[2] = { NULL, NULL };
-    qkv_status status = words_make(look, words, error);
+    qkv_status status = words_make(t, words, error);
     if (status == QKV_OK && one->query >= 0)
-        one->from = look->text.pair.next ? strdup(look->rows[one->query])
-                                         : name_word(queries, look->rows, words[0], one->query);
+        one->from = t->text.pair.next
+                        ? strdup(t->seen.queries.names[one->query])
+                        : name_word(queries, t->seen.queries.names, words[0], one->query);
     if (status == QKV_OK && one->key >= 0) {
-        one->read = name_word(keys, look->cols, words[1], one->key);
-        one->own = !look->text.pair.next && one->query >= 0 && one->query != one->key &&
+        one->read = name_word(keys, t->seen.keys.names, words[1], one->key);
+        one->own = !t->text.pair.next && one->query >= 0 && one->query != one->key &&
                    words[0][one->query] == words[1][one->key];
     }
     if (status == QKV_OK && ((one->query >= 0 && !one->from) || (one->key >= 0 && !one->read)))
@@ -215,30 +197,31 @@ static const char *change_of(const struct finding *one) {
 }
 
 /* "P(it) falls from 1.00 to 0.54"; of what comes next, "P(next is it)". */
-static void add_worth(const struct look *look, const struct finding *one, const char *word,
+static void add_worth(const struct text_seen *t, const struct finding *one, const char *word,
                       bool first, char *text, size_t bytes) {
     char before[P_BYTES], without[P_BYTES];
     const bool changes = is_change(one->before, one->without);
     text_append(text, bytes, "P(%s%.60s) %s ",
-                look->predictions.is_next && !look->text.pair.next ? "next is " : "", word,
+                t->predictions.is_next && !t->text.pair.next ? "next is " : "", word,
                 change_of(one));
     if (first && changes) text_append(text, bytes, "from %s ", p_format(before, one->before));
     text_append(text, bytes, "%s%s", changes ? "to " : "", p_format(without, one->without));
 }
 
 /* What the row is for: "To fill [MASK], ", "To say what comes next, ", "At cat, ". */
-static void add_purpose(const struct look *look, const struct findings *f, const char *word,
+static void add_purpose(const struct text_seen *t, const struct findings *f, const char *word,
                         char *text, size_t bytes) {
-    const int64_t query = look->choice.query;
+    const int64_t query = t->seen.choice.query;
     const bool here = f->word >= 0 && f->position == query;
-    if (look->text.pair.next && here)
+    if (t->text.pair.next && here)
         text_append(text, bytes, "To write %.60s, ", word);
-    else if (here && look->predictions.is_next)
+    else if (here && t->predictions.is_next)
         text_append(text, bytes, "To say what comes next, ");
-    else if (here && look->predictions.n_masks > 1)
-        text_append(text, bytes, "To fill %.60s at token %" PRId64 ", ", look->rows[query], query);
+    else if (here && t->predictions.n_masks > 1)
+        text_append(text, bytes, "To fill %.60s at token %" PRId64 ", ",
+                    t->seen.queries.names[query], query);
     else if (here)
-        text_append(text, bytes, "To fill %.60s, ", look->rows[query]);
+        text_append(text, bytes, "To fill %.60s, ", t->seen.queries.names[query]);
     else
         text_append(text, bytes, "At %.60s, ", f->list[0].from);
 }
@@ -252,13 +235,13 @@ static bool has_worth(const struct finding *one) {
 }
 
 /* Nothing is said of a head that reads nothing, unless something follows without it. */
-static void say_shown(const struct look *look, struct findings *f, const char *word) {
+static void say_shown(const struct text_seen *t, struct findings *f, const char *word) {
     struct finding *const one = &f->list[0];
     const size_t bytes = sizeof one->text;
     char weight[P_BYTES];
     if (!reads(one) && !has_worth(one)) return;
     if (reads(one)) {
-        add_purpose(look, f, word, one->text, bytes);
+        add_purpose(t, f, word, one->text, bytes);
         text_append(one->text, bytes, "head %" PRId64 ".%" PRId64 " reads %.60s (%s)%s", one->layer,
                     one->head, one->read, p_format(weight, one->weight),
                     has_worth(one) ? "; without it " : "");
@@ -266,21 +249,21 @@ static void say_shown(const struct look *look, struct findings *f, const char *w
         text_append(one->text, bytes, "Without head %" PRId64 ".%" PRId64 " ", one->layer,
                     one->head);
     }
-    if (has_worth(one)) add_worth(look, one, word, true, one->text, bytes);
+    if (has_worth(one)) add_worth(t, one, word, true, one->text, bytes);
     if (f->most) text_append(one->text, bytes, ", more than without any other head");
     if (f->none) text_append(one->text, bytes, ", as without any other head");
     text_append(one->text, bytes, ".");
 }
 
-static void say_worth_most(const struct look *look, struct findings *f, const char *word) {
+static void say_worth_most(const struct text_seen *t, struct findings *f, const char *word) {
     struct finding *const one = &f->list[1];
     const size_t bytes = sizeof one->text;
     char weight[P_BYTES];
     text_append(one->text, bytes,
                 "Of all %" PRId64 " heads %" PRId64 ".%" PRId64
                 " is worth most for it: without it ",
-                look_n_heads(look), one->layer, one->head);
-    add_worth(look, one, word, false, one->text, bytes);
+                t->seen.n_heads, one->layer, one->head);
+    add_worth(t, one, word, false, one->text, bytes);
     if (reads(one))
         text_append(one->text, bytes, ". It reads %.60s (%s)", one->read,
                     p_format(weight, one->weight));
@@ -288,13 +271,12 @@ static void say_worth_most(const struct look *look, struct findings *f, const ch
 }
 
 /* The sentences; a first one without a text is none. */
-static qkv_status say(const struct look *look, struct findings *f, const char *word,
+static qkv_status say(const struct text_seen *t, struct findings *f, const char *word,
                       qkv_error *error) {
     qkv_status status = QKV_OK;
-    for (int i = 0; i < f->n && status == QKV_OK; i++)
-        status = name_places(look, &f->list[i], error);
-    if (status == QKV_OK) say_shown(look, f, word);
-    if (status == QKV_OK && f->n > 1) say_worth_most(look, f, word);
+    for (int i = 0; i < f->n && status == QKV_OK; i++) status = name_places(t, &f->list[i], error);
+    if (status == QKV_OK) say_shown(t, f, word);
+    if (status == QKV_OK && f->n > 1) say_worth_most(t, f, word);
     for (int i = 0; i < f->n; i++) {
         free(f->list[i].from);
         free(f->list[i].read);
@@ -304,30 +286,29 @@ static qkv_status say(const struct look *look, struct findings *f, const char *w
     return status;
 }
 
-qkv_status findings_make(const struct look *look, struct findings *f, qkv_error *error) {
-    *f = (struct findings){ .word = -1 };
-    if (look->windows || look->arrays || look->text.what_if.any || look->choice.key < 0)
-        return QKV_OK;
+qkv_status findings_make(struct text_seen *t, qkv_error *error) {
+    struct findings *const f = &t->findings;
+    const qkv_heads_choice *const choice = &t->seen.choice;
+    f->word = -1;
+    if (t->text.what_if.any || choice->key < 0) return QKV_OK;
     f->n = 1;
-    f->list[0] = (struct finding){ .layer = look->choice.layer,
-                                   .head = look->choice.head,
-                                   .query = look->choice.query,
-                                   .key = look->choice.key,
-                                   .weight = (double)look->choice.weight,
+    f->list[0] = (struct finding){ .layer = choice->layer,
+                                   .head = choice->head,
+                                   .query = choice->query,
+                                   .key = choice->key,
+                                   .weight = (double)choice->weight,
                                    .before = NAN,
                                    .without = NAN };
-    find_word(look, f);
+    find_word(t, f);
     char *word = NULL;
     qkv_status status = QKV_OK;
     if (f->word >= 0) {
-        word = token_label(look->text.pair.next ? look->text.session->target
-                                                : look->text.session->tokenizer,
-                           f->word);
+        word = token_label(words_of(t), f->word);
         status = word ? QKV_OK : text_no_memory(error);
     }
-    if (status == QKV_OK && word && findings_quick(look, 1))
-        status = measure(look, f, !look->given && findings_quick(look, look_n_heads(look)), error);
-    if (status == QKV_OK) status = say(look, f, word ? word : "", error);
+    if (status == QKV_OK && word && ablation_quick(t, 1))
+        status = measure(t, f, !t->seen.named && ablation_quick(t, t->seen.n_heads), error);
+    if (status == QKV_OK) status = say(t, f, word ? word : "", error);
     free(word);
     return status;
 }
@@ -341,7 +322,8 @@ void findings_print(const struct findings *f, struct term *term) {
     if (f->n > 0) term_newline(term);
 }
 
-json_t *findings_json(const struct look *look, const struct findings *f) {
+json_t *findings_json(const struct text_seen *t) {
+    const struct findings *const f = &t->findings;
     json_t *const list = json_array();
     for (int i = 0; i < f->n; i++) {
         const struct finding *const one = &f->list[i];
@@ -350,10 +332,7 @@ json_t *findings_json(const struct look *look, const struct findings *f) {
                      one->head, one->query, one->key, one->weight);
         if (f->word >= 0 && !isnan(one->before))
             json_set(object, "position:i token:o probability:n without:n", f->position,
-                     token_json(look->text.pair.next ? look->text.session->target
-                                                     : look->text.session->tokenizer,
-                                f->word),
-                     one->before, one->without);
+                     token_json(words_of(t), f->word), one->before, one->without);
         json_array_append_new(list, object);
     }
     return list;

@@ -5,7 +5,14 @@
 #ifndef QKV_CLI_LOOK_FINDINGS_H
 #define QKV_CLI_LOOK_FINDINGS_H
 
-#include "look/look.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qkv/status.h>
+
+struct term;
+struct text_seen;
 
 /* A head, and what it is worth for a word; before and without are NaN where that was not asked. */
 struct finding {
@@ -31,16 +38,18 @@ struct findings {
     int64_t position; /* where it would be, as of qkv_effects */
 };
 
+/* Of a text where nothing is asked, that was looked at: into t->findings. */
+qkv_status findings_make(struct text_seen *t, qkv_error *error);
+void findings_print(const struct findings *findings, struct term *term);
+/* [{"text", "layer", "head", "query", "key", "weight", "position", "token", "probability", "without"}] */
+json_t *findings_json(const struct text_seen *t);
+
+/* ---- Heads that give 0, and all that follows (ablate.c) -------------------------------------- */
+
 /*
  * Are n heads, each ablated alone, quick enough to be ablated without --effect? The one place
  * of this limit, of what a terminal shows and of a page.
  */
-bool findings_quick(const struct look *look, int64_t n);
-
-/* None of windows, of arrays, or where something is asked. */
-qkv_status findings_make(const struct look *look, struct findings *findings, qkv_error *error);
-void findings_print(const struct findings *findings, struct term *term);
-/* [{"text", "layer", "head", "query", "key", "weight", "position", "token", "probability", "without"}] */
-json_t *findings_json(const struct look *look, const struct findings *findings);
+bool ablation_quick(const struct text_seen *t, int64_t n);
 
 #endif

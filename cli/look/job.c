@@ -1,34 +1,108 @@
-/* Jobs of `qkv look` over texts: see job.h. */
+/* Sources and sinks of `qkv look`: see job.h. */
 #include "look/job.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/draw.h"
+#include "common/given.h"
 #include "common/lens.h"
+#include "common/named.h"
 #include "look/against.h"
+#include "look/arrays.h"
+#include "look/sinks.h"
 
-static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
+/* ---- Sinks ----------------------------------------------------------------------------------- */
+
+/* In the order of ENDINGS. */
+static qkv_status (*const writers[])(const struct seen *seen, const char *path,
+                                     qkv_error *error) = {
+    seen_page, seen_picture, seen_picture, seen_picture, seen_json_write, seen_csv, seen_npy
+};
+
+/* One line about what was written, and how to see one head. */
+static void tell_written(const struct seen *seen, const char *path) {
+    const qkv_heads_choice *choice = &seen->choice;
+    const struct look_options *options = seen->options;
+    if (options->common.quiet) return;
+    fputs("qkv: wrote ", stderr);
+    term_print(stderr, path);
+    if (seen->rule && options->plot.set)
+        fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
+                choice->head, seen->rule);
+    else if (seen->rule && !seen->alignment && given_ending(options->out, PICTURES) >= 0)
+        fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
+                choice->head, seen->rule);
+    fputc('\n', stderr);
+}
+
+/* "look-3.0", "look", "align-1", "received-3.0": what a file has, for its name. */
+static void name_content(const struct seen *seen, char what[64]) {
+    static const char *const plots[] = { "queries", "received", "offsets" };
+    const struct look_options *o = seen->options;
+    const struct head_name *const name = &seen->names[seen->chosen];
+    const char *const kind = o->plot.set ? plots[o->plot.value] : "look";
+    if (seen->alignment)
+        snprintf(what, 64, "align-%" PRId64, alignment_layer(seen->alignment));
+    else if ((seen->named || o->plot.set) && name->layer >= 0)
+        snprintf(what, 64, "%s-%" PRId64 ".%" PRId64, kind, name->layer, name->head);
+    else
+        snprintf(what, 64, "%s", kind);
+}
+
+static qkv_status show(const struct seen *seen, json_t **json, qkv_error *error) {
+    const char *out = seen->options->out;
+    if (json) return seen_json(seen, json, error);
+    if (!out) return seen_print(seen, error);
+    char what[64], room[NAMED_ROOM];
+    name_content(seen, what);
+    out = named_file(out, what, seen->said, room);
+    const qkv_status status = (seen->options->plot.set ? seen_chart
+                               : seen->alignment && given_ending(out, PICTURES) >= 0
+                                   ? alignment_picture
+                                   : writers[given_ending(out, ENDINGS)])(seen, out, error);
+    if (status == QKV_OK && look_writes()) tell_written(seen, out);
+    return status;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static qkv_status end_text(const struct seen *seen, qkv_status status, json_t **json,
+                           qkv_error *error) {
+    if (status == QKV_OK && seen->options->out && cli_cancelled)
+        return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    return status == QKV_OK ? show(seen, json, error) : status;
+}
+
+static qkv_status answer_windows(const struct look_job *job, const qkv_encoding *input,
+                                 json_t **json, qkv_error *error) {
+    struct windows *const windows = calloc(1, sizeof *windows);
+    if (!windows) return text_no_memory(error);
+    qkv_status status = windows_look(windows, &job->texts, input, job->list, job->n_list,
+                                     &job->what_if, &job->windows, error);
+    status = end_text(&windows->mean.seen, status, json, error);
+    windows_free(windows);
+    free(windows);
+    return status;
+}
+
+static qkv_status answer(struct text_job *texts, const qkv_encoding *input, json_t **json,
                          qkv_error *error) {
-    const struct look_options *options = job->options;
-    const struct look_job *self = (const struct look_job *)job;
+    const struct look_options *const options = texts->options;
+    const struct look_job *const job = (const struct look_job *)texts;
     if (options->against)
-        return look_against(job, &self->other, input, &self->what_if, json, error);
-    struct look look = { .text = { .session = &job->session, .input = input },
-                         .ctx = job->session.ctx,
-                         .said = { job->said[0], job->said[1] },
-                         .options = options,
-                         .given = job->given,
-                         .list = self->list,
-                         .n_list = self->n_list,
-                         .choice = { .layer = job->layer, .head = job->head } };
-    qkv_status status = options->windows
-                            ? windows_make(&look, &self->what_if, &self->windows, error)
-                            : look_make(&look, &self->what_if, error);
-    if (status == QKV_OK && options->out && cli_cancelled)
-        status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    else if (status == QKV_OK)
-        status = look_show(&look, json, error);
-    look_free_text(&look);
-    windows_free(look.windows);
+        return look_against(texts, &job->other, input, &job->what_if, json, error);
+    if (options->windows) return answer_windows(job, input, json, error);
+    struct text_seen *const t = calloc(1, sizeof *t);
+    if (!t) return text_no_memory(error);
+    const bool tells =
+        !options->align && (!options->out || given_ending(options->out, ".json") == 0);
+    text_begin(t, texts, input, job->list, job->n_list);
+    qkv_status status = text_look(t, &job->what_if, error);
+    if (status == QKV_OK && tells) status = findings_make(t, error);
+    status = end_text(&t->seen, status, json, error);
+    text_free(t);
+    free(t);
     return status;
 }
 
@@ -42,7 +116,7 @@ int look_job_open(struct look_job *job, const struct cli_command *command,
                    .longer = look_which(options) == QKV_SELF ? "--slide N looks at windows of it, "
                                                              : NULL,
                    .which = look_which(options),
-                   /* of a page the lens is a part (page_lens.c) */
+                   /* of a page the lens is a part (lens.c) */
                    .answer = options->lens && !options->out ? lens_answer : answer }
     };
     struct text_job *const texts = &job->texts;
@@ -50,7 +124,7 @@ int look_job_open(struct look_job *job, const struct cli_command *command,
     if (code == EXIT_OK) code = windows_parse(command, options, &job->windows);
     if (code == EXIT_OK) code = text_job_open(texts, command, &options->common);
     if (code) return code;
-    code = look_list_heads(command, options, &texts->session, &job->list, &job->n_list);
+    code = heads_of_model(options, &texts->session, &job->list, &job->n_list);
     if (code == EXIT_OK && job->n_list > 0) {
         texts->given = true;
         texts->layer = job->list[0].layer;
@@ -77,5 +151,62 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
         code = cli_fail("%s", error.message);
     if (code == EXIT_OK) code = text_job_run(&job.texts, n_words, words);
     look_job_close(&job);
+    return code;
+}
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
+
+static qkv_status answer_arrays(struct arrays *arrays, qkv_error *error) {
+    json_t *json = NULL;
+    qkv_status status = arrays_look(arrays, error);
+    if (status == QKV_OK)
+        status = show(&arrays->seen, arrays->seen.options->common.json ? &json : NULL, error);
+    if (status != QKV_OK || !json) return status;
+    return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
+}
+
+/* The first rank alone writes. */
+static int check_out(const struct look_options *options) {
+    qkv_error error;
+    if (!options->out || !look_writes()) return EXIT_OK;
+    return cli_status(qkv_file_writable(options->out, &error), &error);
+}
+
+/* Other ranks print nothing, and do what the first one does for its terminal. */
+static int open_terminal(const struct look_options *options, int64_t *side) {
+    struct term term;
+    if (!look_writes() && !freopen("/dev/null", "w", stdout))
+        return cli_fail("/dev/null cannot be opened");
+    term_init(&term, stdout, &options->common);
+    const int64_t mine = heatmap_side(&term);
+    int64_t *const all = calloc((size_t)ranks_size(), sizeof *all);
+    if (!all) abort(); /* which ends the job */
+    ranks_gather(&mine, (int)sizeof mine, all);
+    *side = all[0];
+    free(all);
+    return EXIT_OK;
+}
+
+int look_arrays(const struct cli_command *command, const struct look_options *options) {
+    struct arrays *const arrays = calloc(1, sizeof *arrays);
+    qkv_error error;
+    int code = arrays ? arrays_parse(command, options, arrays) : cli_fail("out of memory");
+    if (!code && options->mpi) code = ranks_begin(true);
+    if (!code) code = session_context(command, &options->common, &arrays->seen.ctx);
+    if (!code) code = check_out(options);
+    code = ranks_agree(code);
+    if (!code) code = ranks_agree(open_terminal(options, &arrays->seen.side));
+    if (!code) {
+        code = arrays_read(arrays);
+        if (!code) code = cli_status(answer_arrays(arrays, &error), &error);
+        code = ranks_agree(ranks_leave(code));
+    }
+    ranks_end();
+    if (arrays) {
+        qkv_ctx *const ctx = arrays->seen.ctx;
+        arrays_free(arrays);
+        qkv_ctx_destroy(ctx);
+    }
+    free(arrays);
     return code;
 }

@@ -1,90 +1,72 @@
-/* What `qkv look` knows, as a JSON object. */
-#include <math.h>
+/* What is seen of heads as a JSON object: numbers of all heads, and weights of one. */
 #include <stdlib.h>
 
 #include "heads/heads.h"
-#include "look/findings.h"
+#include "look/sinks.h"
 
-static json_t *heads_json(const struct look *look) {
-    json_t *heads = json_array();
-    const int64_t n = look_n_heads(look);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t layer, head;
-        look_place(look, i, &layer, &head);
-        json_array_append_new(heads,
-                              head_json(layer, head, look_label(look, i), look_numbers(look, i)));
+/* Of heads in a list: queries that count for nothing, and the largest weight. */
+static qkv_status add_rows(const struct seen *seen, int64_t index, json_t *object,
+                           qkv_error *error) {
+    qkv_sharpest found = qkv_sharpest_init();
+    const qkv_status status = seen_largest(seen, index, &found, error);
+    if (status != QKV_OK) return status;
+    if (seen->names[index].layer < 0) json_object_del(object, "layer");
+    json_set(object, "n_empty_rows:i n_nan_rows:i largest:o",
+             qkv_heads_empty_rows(seen->heads, index), qkv_heads_nan_rows(seen->heads, index),
+             found.key < 0 ? json_null()
+                           : json_set(NULL, "query:i key:i weight:n", found.query, found.key,
+                                      (double)found.weight));
+    return QKV_OK;
+}
+
+static qkv_status add_heads(const struct seen *seen, json_t *object, qkv_error *error) {
+    json_t *const heads = json_array();
+    qkv_status status = QKV_OK;
+    json_set(object, "heads:o", heads);
+    for (int64_t i = 0; i < seen->n_heads && status == QKV_OK; i++) {
+        json_t *const head = head_json(seen->names[i].layer, seen->names[i].head, seen->labels[i],
+                                       seen_numbers(seen, i));
+        json_array_append_new(heads, head);
+        if (!seen->in_layers) status = add_rows(seen, i, head, error);
     }
-    return heads;
+    return status;
 }
 
-static json_t *sharpest_json(const qkv_heads_choice *choice) {
-    if (choice->key < 0) return json_null();
-    return json_set(NULL, "layer:i head:i query:i key:i weight:n", choice->layer, choice->head,
-                    choice->query, choice->key, (double)choice->weight);
-}
-
-qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error) {
-    struct look_tiles each;
-    float *const weights = look_chosen_cells(look, INT64_MAX, &each, error), *cell = weights;
+static qkv_status add_weights(const struct seen *seen, json_t *object, qkv_error *error) {
+    struct tiles each;
+    float *const weights = shown_cells(seen, INT64_MAX, &each, error), *cell = weights;
     if (!weights) return error->status;
-    *rows = json_array();
+    json_t *const rows = json_array();
     for (int64_t i = 0; i < each.rows; i++) {
         json_t *row = json_array();
         for (int64_t j = 0; j < each.cols; j++, cell++)
             json_array_append_new(row, *cell == QKV_CELL_HIDDEN ? json_null()
                                                                 : json_number((double)*cell));
-        json_array_append_new(*rows, row);
+        json_array_append_new(rows, row);
     }
     free(weights);
+    if (seen->in_layers) json_set(object, "layer:i head:i", seen->choice.layer, seen->choice.head);
+    json_set(object, "weights:o", rows);
     return QKV_OK;
 }
 
-/* Probabilities of the tokens that come next: of a text all but its first one, of a target all. */
-static void expected_json(const struct look *look, json_t *object) {
-    json_t *list = json_array();
-    int64_t n;
-    const double perplexity = look_perplexity(look, &n);
-    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number(exp(look->log_p[i])));
-    json_set(object, "expected:o perplexity:n", list, n ? perplexity : NAN);
-}
-
-qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
-    const struct attended *text = &look->text;
-    const struct session *session = text->session;
-    json_t *object = json_object();
-    if (look->windows)
-        windows_json(look, object);
-    else
-        json_set(object, "tokens:o", text_tokens_json(session, text->input));
-    json_set(object, "attention:s", attention_key(session, text->view.which));
-    if (text->pair.next) pair_json(session, &text->pair, object);
-    json_set(object, look->predictions.is_next ? "next:o" : "predictions:o",
-             predictions_json(session, &look->predictions));
-    if (look->log_p) expected_json(look, object);
-    if (look->alignment) json_set(object, "alignment:o", look_align_json(look));
-    if (text->what_if.any) {
-        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, text->what_if.words);
-        json_set(object, look->before.is_next ? "next_before:o" : "predictions_before:o",
-                 predictions_json(session, &look->before));
-    }
-    if (look->replaced)
-        json_set(object, "replaced:o", replaced_json(text->input, look->replaced));
-    else if (look->labels)
-        json_set(object, "labels:o", labels_json(session, look->labels));
-    else if (!session->info->has_mlm && !look->log_p)
-        json_set(object, "note:s", "the model has no MLM head, so it predicts nothing");
-    json_set(object, "heads:o sharpest:o", heads_json(look), sharpest_json(&look->choice));
-    struct findings findings = { .n = 0 };
-    qkv_status status = look->alignment ? QKV_OK : findings_make(look, &findings, error);
-    if (findings.n > 0) json_set(object, "findings:o", findings_json(look, &findings));
-    if (status == QKV_OK && look->given) {
-        json_t *rows = NULL;
-        status = look_weights_json(look, &rows, error);
-        json_set(object, "layer:i head:i weights:o", look->choice.layer, look->choice.head, rows);
-    }
+qkv_status seen_json(const struct seen *seen, json_t **json, qkv_error *error) {
+    json_t *const object = json_object();
+    if (!object) return text_no_memory(error);
+    if (seen->add_json) seen->add_json(seen, false, object);
+    qkv_status status = add_heads(seen, object, error);
+    if (seen->add_json) seen->add_json(seen, true, object);
+    if (status == QKV_OK && seen->has_weights) status = add_weights(seen, object, error);
     if (status == QKV_OK)
         *json = object;
     else
         json_decref(object);
     return status;
+}
+
+qkv_status seen_json_write(const struct seen *seen, const char *path, qkv_error *error) {
+    json_t *object = NULL;
+    const qkv_status status = seen_json(seen, &object, error);
+    if (status == QKV_OK && !look_writes()) json_decref(object);
+    return status == QKV_OK && look_writes() ? json_write_file(path, object, error) : status;
 }

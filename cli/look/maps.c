@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "look/look.h"
+#include "look/page.h"
 
 enum { ITERS = 1000, NOTE_BYTES = 200 };
 
@@ -51,10 +51,10 @@ static void describe(const qkv_map_report *report, bool inner, bool stopped, cha
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
-static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_progress *progress,
-                           qkv_page_head *head, double *places, char *note, qkv_error *error) {
-    const int64_t points = look->n_rows + look->n_cols;
-    const struct arg_int *map = &look->options->map;
+static qkv_status make_one(const struct page *page, int64_t points, int64_t n_runs,
+                           struct maps_progress *progress, qkv_page_head *head, double *places,
+                           char *note, qkv_error *error) {
+    const struct arg_int *map = &page->options->map;
     const bool inner = map->value == 1;
     qkv_map_options asked = qkv_map_options_init();
     qkv_call_options call = qkv_call_options_init();
@@ -66,9 +66,9 @@ static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_
     call.cancel = &cli_cancelled;
     call.progress = show_progress;
     call.progress_user = progress;
-    const qkv_status status =
-        qkv_inspect_map(look->ctx, &asked, look->n_rows, look->n_cols, look_info(look)->head_dim,
-                        head->q, head->k, places, places + 2 * points, NULL, &report, &call, error);
+    const qkv_status status = qkv_inspect_map(
+        page->page.ctx, &asked, points - page->page.n, page->page.n, page->page.head_dim, head->q,
+        head->k, places, places + 2 * points, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
     if (status == QKV_ERR_MEMORY || (map->set && status != QKV_OK && status != QKV_ERR_CANCELLED))
         return status;
@@ -85,21 +85,22 @@ static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_
     return QKV_OK;
 }
 
-qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
-                          double **places, char **notes, qkv_error *error) {
-    const int64_t points = look->n_rows + look->n_cols,
+qkv_status page_maps(struct page *page, qkv_error *error) {
+    qkv_page_head *const heads = page->heads;
+    const int64_t n_heads = page->page.n_heads, n = page->page.n,
+                  points = n + (page->page.n_queries ? page->page.n_queries : n),
                   first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
                   other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
-    const bool quiet = look->options->common.quiet;
+    const bool quiet = page->options->common.quiet;
     struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
-    *places = calloc((size_t)(n_maps * 4 * points), sizeof **places);
-    *notes = calloc((size_t)n_maps, NOTE_BYTES);
-    qkv_status status = *places && *notes ? QKV_OK : text_no_memory(error);
+    double *const places = page_room(page, n_maps * 4 * points, sizeof *places);
+    char *const notes = page_room(page, n_maps, NOTE_BYTES);
+    qkv_status status = places && notes ? QKV_OK : text_no_memory(error);
     progress_begin(&progress.line, quiet);
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
-        status = make_one(look, i ? other_runs : first_runs, &progress, &heads[i],
-                          *places + i * 4 * points, *notes + i * NOTE_BYTES, error);
+        status = make_one(page, points, i ? other_runs : first_runs, &progress, &heads[i],
+                          places + i * 4 * points, notes + i * NOTE_BYTES, error);
     progress_end(&progress.line);
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
         heads[i].map_note = heads[0].map_note; /* too many points for any */

@@ -1,20 +1,68 @@
-/* The page of `qkv look`: the chosen head first, then those with the sharpest queries. */
+/* A page: its memory, its heads in order, and how it is written. See page.h. */
+#include "look/page.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "look/page_table.h"
+#include "look/sinks.h"
 
-void look_tokens_free(struct look_tokens *tokens, int64_t n) {
-    session_labels_free(tokens->texts, n);
-    free(tokens->words);
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static void *keep(struct page *page, void *memory, int64_t n_texts) {
+    if (page->n_kept == page->room) {
+        const int64_t room = 2 * page->room + 16;
+        struct kept *const more = realloc(page->kept, (size_t)room * sizeof *more);
+        if (!more) {
+            free(memory);
+            return NULL;
+        }
+        page->kept = more;
+        page->room = room;
+    }
+    page->kept[page->n_kept++] = (struct kept){ memory, n_texts };
+    return memory;
 }
 
-qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *list,
-                            qkv_error *error) {
+void *page_room(struct page *page, int64_t n, size_t bytes) {
+    return keep(page, calloc((size_t)n + 1, bytes), 0);
+}
+
+char **page_texts(struct page *page, int64_t n) {
+    return keep(page, calloc((size_t)n + 1, sizeof(char *)), n);
+}
+
+static void free_all(struct page *page) {
+    for (int64_t i = 0; i < page->n_kept; i++) {
+        char **const texts = page->kept[i].memory;
+        for (int64_t t = 0; texts && t < page->kept[i].n; t++) free(texts[t]);
+        free(texts);
+    }
+    free(page->kept);
+    free(page->heads);
+}
+
+/* ---- Texts and heads ------------------------------------------------------------------------- */
+
+void page_begin(struct page *page, const struct seen *seen) {
+    *page = (struct page){ .options = seen->options };
+    page->page = (qkv_page){ .struct_size = sizeof(qkv_page),
+                             .n = seen->keys.n,
+                             .head_dim = seen->info->head_dim,
+                             .query = seen->choice.query,
+                             .head_bytes = sizeof(qkv_page_head),
+                             .run_bytes = sizeof(qkv_page_run),
+                             .title = page->title.text,
+                             .caption = page->caption.text,
+                             .limit_bytes = PAGE_BYTES,
+                             .ctx = seen->ctx };
+}
+
+qkv_status page_tokens(struct page *page, const qkv_token_list *list, struct page_tokens *tokens,
+                       qkv_error *error) {
     const int64_t n = list->tokens->n;
-    tokens->texts = calloc((size_t)n + 1, sizeof *tokens->texts);
-    tokens->words = calloc((size_t)n + 1, sizeof *tokens->words);
+    tokens->texts = page_texts(page, n);
+    tokens->words = page_room(page, n, sizeof *tokens->words);
     bool made = tokens->texts && tokens->words;
     for (int64_t i = 0; made && i < n; i++) {
         tokens->texts[i] = token_shown(list->tokenizer, list->tokens->ids[i]);
@@ -34,195 +82,108 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-qkv_status look_page_head(const struct look *look, int64_t index, float scale, qkv_page_head *head,
-                          qkv_error *error) {
-    qkv_head_view seen = qkv_head_view_init();
-    const qkv_status status = qkv_heads_view(look->text.heads, index, &seen, error);
+qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_page_head *head,
+                     qkv_error *error) {
+    const struct head_name *const name = &seen->names[index];
+    qkv_head_view view = qkv_head_view_init();
+    const qkv_status status = qkv_heads_view(seen->heads, index, &view, error);
     if (status != QKV_OK) return status;
-    *head =
-        (qkv_page_head){ .q = seen.q,
-                         .k = seen.k,
-                         .lse = seen.lse,
-                         .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
-                         .numbers = look_numbers(look, index),
-                         .label = look_label(look, index),
-                         .has_window = !look->arrays && seen.desc->flags & QKV_SET_WINDOW ? 1 : 0,
-                         .window_left = seen.desc->window_left,
-                         .window_right = seen.desc->window_right };
-    look_place(look, index, &head->layer, &head->head);
-    if (head->layer < 0) head->layer = 0;
+    *head = (qkv_page_head){ .layer = name->layer < 0 ? 0 : name->layer,
+                             .head = name->head,
+                             .q = view.q,
+                             .k = view.k,
+                             .lse = view.lse,
+                             .scale = view.desc->scale != scale ? view.desc->scale : 0,
+                             .numbers = seen_numbers(seen, index),
+                             .label = seen->labels[index],
+                             .has_window = seen->own_windows && view.desc->flags & QKV_SET_WINDOW,
+                             .window_left = view.desc->window_left,
+                             .window_right = view.desc->window_right };
     return QKV_OK;
 }
 
-qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
-                           qkv_error *error) {
-    const int64_t n_all = look_n_heads(look), n = look->list ? look->n_list : n_all,
-                  across = look_info(look)->n_heads;
-    int64_t chosen = 0;
-    qkv_head_view first_of_all = qkv_head_view_init();
-    qkv_status status = qkv_heads_view(look->text.heads, 0, &first_of_all, error);
+qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error) {
+    const int64_t before = page->page.n_heads;
+    qkv_page_head *const heads =
+        realloc(page->heads, (size_t)(before + n + 1) * sizeof *page->heads);
+    if (!heads) {
+        text_no_memory(error);
+        return NULL;
+    }
+    page->heads = heads;
+    page->page.n_heads += n;
+    return heads + before;
+}
+
+/* `first` before all others. */
+static void sort_heads(const struct seen *seen, int64_t first, qkv_page_head *heads) {
+    int64_t at = 0;
+    qsort(heads, (size_t)seen->n_heads, sizeof *heads, by_confidence);
+    while (heads[at].numbers != seen_numbers(seen, first)) at++;
+    const qkv_page_head shown = heads[at];
+    memmove(heads + 1, heads, (size_t)at * sizeof *heads);
+    heads[0] = shown;
+}
+
+qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first, int64_t run,
+                      qkv_error *error) {
+    const int64_t n = seen->listed ? seen->n_paged : seen->n_heads;
+    qkv_head_view view = qkv_head_view_init();
+    qkv_status status = qkv_heads_view(seen->heads, 0, &view, error);
     if (status != QKV_OK) return status;
-    *scale = first_of_all.desc->scale;
+    page->page.scale = view.desc->scale;
+    qkv_page_head *const heads = page_heads_room(page, n, error);
+    if (!heads) return QKV_ERR_MEMORY;
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
-        const int64_t index = look->list ? look->list[i].layer * across + look->list[i].head : i;
-        status = look_page_head(look, index, *scale, &heads[i], error);
+        status =
+            page_head(seen, seen->listed ? seen->listed[i] : i, page->page.scale, &heads[i], error);
+        heads[i].run = run;
     }
-    if (status != QKV_OK || look->list || (look->arrays && look->given)) return status;
-    const double *const numbers = look_numbers(look, look_chosen(look));
-    qsort(heads, (size_t)n, sizeof *heads, by_confidence);
-    while (heads[chosen].numbers != numbers) chosen++;
-    const qkv_page_head first = heads[chosen];
-    memmove(heads + 1, heads, (size_t)chosen * sizeof *heads);
-    heads[0] = first;
-    return QKV_OK;
-}
-
-/* Adds to a text of a fixed size; what does not fit is left out. */
-static void add(char *text, size_t bytes, const char *before, const char *more) {
-    const size_t used = strlen(text);
-    if (used + strlen(before) + strlen(more) < bytes)
-        memcpy(stpcpy(text + used, before), more, strlen(more) + 1);
-}
-
-/* So much of a text as has room, which ends with whole characters. */
-static void add_cut(char *title, size_t bytes, const char *text) {
-    const size_t used = strlen(title), room = bytes - used - 4; /* for "…" */
-    size_t n = strlen(text);
-    const bool cut = n > room;
-    if (cut) n = room;
-    while (cut && n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
-    memcpy(title + used, text, n);
-    strcpy(title + used + n, cut ? "\u2026" : "");
-}
-
-/* The text, as the tokenizer makes it of its tokens; special ones that it added are left out. */
-void look_page_title(const struct look *look, char title[LOOK_TITLE]) {
-    const qkv_encoding *input = look->text.input;
-    int32_t *ids = malloc((size_t)input->n * sizeof *ids + 1);
-    qkv_text *text = NULL;
-    qkv_error error;
-    int64_t n = 0;
-    for (int64_t i = 0; ids && i < input->n; i++)
-        if (!input->special[i] || input->begin[i] != input->end[i]) ids[n++] = input->ids[i];
-    if (ids &&
-        qkv_tokenizer_decode(look->text.session->tokenizer, ids, n, 0, &text, &error) == QKV_OK) {
-        const char *begin = text->bytes + strspn(text->bytes, " ");
-        char *escaped = term_escape(begin, (size_t)(text->bytes + text->n - begin));
-        if (escaped) add_cut(title, LOOK_TITLE, escaped);
-        free(escaped);
-    }
-    qkv_text_free(text);
-    free(ids);
-    if (look->text.pair.next) add(title, LOOK_TITLE, " \u2192 ", look->text.pair.target);
-}
-
-static void put_best(const struct look *look, const struct predictions *predictions, int64_t m,
-                     const char *before, char *line, size_t bytes) {
-    const qkv_candidate *best = &predictions->candidates[m * predictions->top];
-    char *word = session_token(look->text.session, best->id);
-    text_append(line, bytes, "%s%s (%.2f)", before, word ? word : "", (double)best->probability);
-    free(word);
-}
-
-static void add_predictions(const struct look *look, char *caption, size_t bytes) {
-    const struct predictions *made = &look->predictions;
-    char *mask = mask_name(look->text.session);
-    for (int64_t m = 0; m < made->n_masks; m++) {
-        char line[160] = "";
-        if (made->is_next)
-            text_append(line, sizeof line, "The model goes on");
-        else
-            text_append(line, sizeof line, "The model fills %.40s at place %" PRId64,
-                        mask ? mask : "", made->positions[m]);
-        put_best(look, made, m, " with ", line, sizeof line);
-        if (look->before.n_masks > m)
-            put_best(look, &look->before, m, ", unmodified ", line, sizeof line);
-        text_append(line, sizeof line, ".");
-        add(caption, bytes, " ", line);
-    }
-    free(mask);
-}
-
-static void make_caption(const struct look *look, char *caption, size_t bytes) {
-    const qkv_model_info *info = look->text.session->info;
-    int64_t n;
-    const double perplexity = look_perplexity(look, &n);
-    char line[200] = "";
-    look_modified(look, caption, bytes);
-    text_append(caption, bytes, "Model %s (%s), %s%" PRId64 " layer%s of %" PRId64 " heads.",
-                info->source, info->architecture, look_attention(look), look->text.view.n_layers,
-                look->text.view.n_layers == 1 ? "" : "s", look->text.view.n_heads);
-    if (look->text.view.which == QKV_CROSS)
-        add(caption, bytes, " ",
-            "A query is a token that the decoder read \u2192 the one that it predicts.");
-    if (look->text.view.which == QKV_DECODER)
-        add(caption, bytes, " ",
-            "Tokens are those that the decoder read; each predicts the next one.");
-    add_predictions(look, caption, bytes);
-    if (n > 0)
-        text_append(line, sizeof line, "Perplexity of %s %.4g.",
-                    look->text.pair.next ? "the target" : "the text", perplexity);
-    if (n > 0) add(caption, bytes, " ", line);
-}
-
-void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]) {
-    static const qkv_attention_desc causal = { .struct_size = sizeof causal,
-                                               .flags = QKV_SET_CAUSAL };
-    snprintf(modified, WHAT_IF_WORDS + 60, WHAT_IF_BADGE " (%s)", look->text.what_if.words);
-    if (look->text.what_if.any) page->modified = modified;
-    if (look->text.view.which != QKV_DECODER) page->dropped = look->text.what_if.dropped;
-    if (look_info(look)->causal) page->rules = &causal;
-    page->two_texts = look->text.view.which == QKV_CROSS;
-    page->softcap = (double)look_info(look)->softcap;
-}
-
-qkv_page look_page_of(const struct look *look, const char *title, const char *caption) {
-    return (qkv_page){ .struct_size = sizeof(qkv_page),
-                       .n = look->n_cols,
-                       .head_dim = look_info(look)->head_dim,
-                       .query = look->choice.query,
-                       .head_bytes = sizeof(qkv_page_head),
-                       .run_bytes = sizeof(qkv_page_run),
-                       .title = title,
-                       .caption = caption,
-                       .limit_bytes = LOOK_PAGE_BYTES,
-                       .ctx = look->ctx };
-}
-
-qkv_status look_text_page(const struct look *look, qkv_page_head *heads, const char *path,
-                          qkv_error *error) {
-    const struct attention_view *view = &look->text.view;
-    const qkv_page_run queries = { .tokens = (const char *const *)look->rows,
-                                   .special = view->queries.tokens->special };
-    char title[LOOK_TITLE] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
-    qkv_page page = look_page_of(look, title, caption);
-    struct look_tokens keys = { NULL, NULL };
-    struct page_effects effects = { .word = NULL };
-    struct page_tables tables = { .n = 0 };
-    qkv_page_table *put = NULL;
-    qkv_status status = look_tokens_make(&keys, &view->keys, error);
-    page.n_heads = look->list ? look->n_list : look->given ? 1 : look_n_heads(look);
-    page.tokens = (const char *const *)keys.texts;
-    page.words = keys.words;
-    page.special = view->keys.tokens->special;
-    page.segments = view->which == QKV_DECODER ? NULL : view->keys.tokens->types;
-    if (view->which == QKV_CROSS) {
-        page.n_queries = look->n_rows;
-        page.queries = &queries;
-    }
-    if (*look->text.session->hint) page.hint = look->text.session->hint;
-    look_page_rules(look, &page, modified);
-    look_page_title(look, title);
-    make_caption(look, caption, sizeof caption);
-    if (status == QKV_OK) status = look_page_heads(look, heads, &page.scale, error);
-    if (status == QKV_OK && look->options->lens) status = page_lens(look, &page, &tables, error);
-    if (status == QKV_OK) status = look_page_effects(look, &page, heads, &effects, &tables, error);
-    if (status == QKV_OK && !(put = page_tables_put(&tables, &page, error)))
-        status = QKV_ERR_MEMORY;
-    if (status == QKV_OK) status = look_page_write(look, &page, heads, path, error);
-    free(put);
-    page_tables_free(&tables);
-    free(effects.word);
-    look_tokens_free(&keys, look->n_cols);
+    if (status == QKV_OK && !seen->listed) sort_heads(seen, first, heads);
+    page->page.n_heads -= n - seen->n_paged;
     return status;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* One line about what a page holds, of n heads that were asked for. */
+static void tell(const qkv_page_result *result, int64_t n) {
+    fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
+            (double)result->n_bytes / 1e6);
+    if (result->n_f16)
+        fprintf(stderr, ", %" PRId64 " of them as f16: weights off by at most %.1e", result->n_f16,
+                result->max_error);
+    if (result->n_heads < n)
+        fprintf(stderr, "; more than %d MB is not written: name one with --head",
+                PAGE_BYTES / 1000000);
+    fputc('\n', stderr);
+}
+
+static qkv_status put(struct page *page, const char *path, qkv_error *error) {
+    const struct look_options *const options = page->options;
+    qkv_page_result result = qkv_page_result_init();
+    page->page.heads = page->heads;
+    const qkv_status status = options->page
+                                  ? qkv_page_make(&page->page, options->page, &result, error)
+                                  : qkv_page_write(&page->page, path, &result, error);
+    if (status != QKV_OK || options->common.quiet) return status;
+    tell(&result, page->page.n_heads);
+    if (*page->note) fprintf(stderr, "%s\n", page->note);
+    return status;
+}
+
+qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error) {
+    if (status == QKV_OK && look_writes()) {
+        status = page_tables(page, error);
+        if (status == QKV_OK && page->page.n_runs == 0) status = page_maps(page, error);
+        if (status == QKV_OK) status = put(page, path, error);
+    }
+    free_all(page);
+    return status;
+}
+
+qkv_status seen_page(const struct seen *seen, const char *path, qkv_error *error) {
+    struct page page;
+    page_begin(&page, seen);
+    return page_end(&page, path, seen->make_page(seen, &page, error), error);
 }

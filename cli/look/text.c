@@ -1,177 +1,153 @@
-/*
- * `qkv look` on a terminal: words for [MASK], all heads, and the heat map of one, with a caption.
- */
-#include <inttypes.h>
+/* A text through a model: see text.h. */
+#include "look/text.h"
+
+#include <math.h>
 #include <stdlib.h>
 
-#include "common/draw.h"
-#include "look/findings.h"
-
-/* Whatever is below the line is what would be, and not what the model computed. */
-static void print_badge(const struct look *look, struct term *term) {
-    char text[WHAT_IF_WORDS + 80] = "";
-    if (!look->text.what_if.any) return;
-    if (look->before.n_masks > 0) {
-        term_styled(term, STYLE_BOLD, "As the model is");
-        term_newline(term);
-        predictions_print(look->text.session, &look->before, term);
-        term_newline(term);
-    }
-    text_append(text, sizeof text, "[" WHAT_IF_BADGE ": %s]", look->text.what_if.words);
-    term_wrap_styled(term, STYLE_ACCENT, text);
-    term_newline(term);
+void text_begin(struct text_seen *t, const struct text_job *job, const qkv_encoding *input,
+                const struct head_name *list, int n_list) {
+    *t = (struct text_seen){ .seen = { .options = job->options,
+                                       .ctx = job->session.ctx,
+                                       .said = { job->said[0], job->said[1] },
+                                       .named = job->given,
+                                       .choice = { .layer = job->layer, .head = job->head },
+                                       .in_layers = true,
+                                       .own_windows = true,
+                                       .print = text_print,
+                                       .add_json = text_add_json,
+                                       .make_page = text_make_page },
+                             .text = { .session = &job->session, .input = input },
+                             .list = list,
+                             .n_list = n_list };
 }
 
-/* How well the model expected what is there. */
-static void print_expected(const struct look *look, struct term *term) {
-    char text[200];
-    int64_t n;
-    const double perplexity = look_perplexity(look, &n);
-    if (n == 0) return;
-    snprintf(text, sizeof text,
-             "Perplexity %.4g over %" PRId64 " token%s of the %s, each given %swhat is before it.",
-             perplexity, n, n == 1 ? "" : "s", look->text.pair.next ? "target" : "text",
-             look->text.pair.next ? "the source and " : "");
-    term_wrap(term, text);
-}
-
-static void print_predictions(const struct look *look, struct term *term) {
-    const struct session *session = look->text.session;
-    print_badge(look, term);
-    if (look->replaced) {
-        replaced_print(session, look->text.input, look->replaced, look_top(look), term);
-    } else if (look->labels) {
-        labels_print(session, look->labels, look_top(look), term);
-    } else if (look->predictions.n_masks > 0) {
-        predictions_print(session, &look->predictions, term);
-    } else if (session->info->kind == QKV_MODEL_PAIR && !look->log_p) {
-        term_wrap(term, "An encoder predicts nothing: --cross shows what its decoder looks at.");
-    } else if (!session->info->has_mlm && !look->log_p) {
-        term_wrap(term, "The model has no MLM head, so it predicts nothing.");
-    } else if (!look->log_p) {
-        return;
-    }
-    print_expected(look, term);
-    term_newline(term);
-}
-
-/* In bold, and what follows on the same line if the terminal is wide enough. */
-static void heading(struct term *term, const char *text) {
-    term_styled(term, STYLE_BOLD, text);
-    fputs(term->width < 70 ? "\n" : "  ", term->out);
-}
-
-/* Thumbnails of all heads, pooled from their weights. */
-static qkv_status make_grid(const struct look *look, int rows, int cols, float *cells,
-                            qkv_error *error) {
-    const struct look_tiles each = look_tiles_of(look, INT64_MAX);
-    float *weights = calloc((size_t)(look->n_rows * look->n_cols) + 1, sizeof(float));
-    qkv_status status = weights ? QKV_OK : text_no_memory(error);
-    for (int64_t i = 0; status == QKV_OK && i < look_n_heads(look); i++) {
-        status = look_cells(look, i, &each, weights, error);
-        if (status == QKV_OK)
-            pool_map(weights, look->n_rows, look->n_cols, rows, cols, cells + i * rows * cols);
-    }
-    free(weights);
-    return status;
-}
-
-static qkv_status print_grid(const struct look *look, struct term *term, qkv_error *error) {
-    const qkv_heads_info *info = look_info(look);
-    const int64_t n_all = look_n_heads(look),
-                  n = look->n_rows > look->n_cols ? look->n_rows : look->n_cols;
-    const int side = grid_side(term, info->n_heads, n),
-              rows = look->n_rows < side ? (int)look->n_rows : side,
-              cols = look->n_cols < side ? (int)look->n_cols : side;
-    float *cells = calloc((size_t)(n_all * side * side) + 1, sizeof(float));
-    const char **labels = calloc((size_t)n_all + 1, sizeof(*labels));
+/* Tokens of a text look at each other; those of a pair's decoder at themselves or the text. */
+qkv_status text_open(struct text_seen *t, const char *target, const struct what_if *parsed,
+                     qkv_error *error) {
+    struct attended *text = &t->text;
+    struct seen_side *const queries = &t->seen.queries, *const keys = &t->seen.keys;
+    const struct attention_view *const view = &text->view;
     const qkv_status status =
-        cells && labels ? make_grid(look, rows, cols, cells, error) : text_no_memory(error);
-    for (int64_t i = 0; status == QKV_OK && i < n_all; i++) labels[i] = look_label(look, i);
-    const struct grid_view view = { info->n_layers,     info->n_heads,    rows, cols, cells, labels,
-                                    look->choice.layer, look->choice.head };
-    struct caption title = { "All heads" }, scale = { "down: layers, across: heads; " };
-    caption_add(&title, "%s", attention_heads(look->text.session, look->text.view.which));
-    caption_add(&scale, "%s is more, 0 to 1",
-                term->depth == TERM_PLAIN        ? "denser"
-                : term->theme == QKV_THEME_LIGHT ? "darker"
-                                                 : "brighter");
-    if (status == QKV_OK) {
-        heading(term, title.text);
-        term_wrap(term, scale.text);
-        draw_grid(term, &view);
-        fputc('\n', term->out);
-    }
-    free(cells);
-    free(labels);
+        attended_open(text, look_which(t->seen.options), target, parsed, error);
+    const bool pair = text->pair.next, cross = view->which == QKV_CROSS;
+    *queries = (struct seen_side){
+        .n = view->queries.tokens->n,
+        .names = attended_queries(text),
+        .tokens_a_name = pair ? 2 : 1,
+        .tokens = pair ? NULL : &view->queries,
+        .sign = "",
+        .axis = pair ? "read \u2192 predicts" : NULL,
+        .note = pair ? " A row is a token that the decoder read and the one that it predicts." : ""
+    };
+    *keys = (struct seen_side){ .n = view->keys.tokens->n,
+                                .names = attended_keys(text),
+                                .tokens = &view->keys,
+                                .sign = "",
+                                .axis = cross ? "source" : NULL,
+                                .note = cross ? " of the source" : "" };
+    t->seen.target = text->pair.target;
     return status;
 }
 
-void look_print_title(const struct look *look, struct term *term) {
-    const qkv_heads_choice *choice = &look->choice;
-    char name[HEAD_NAME];
-    look_head_name(look, name);
-    heading(term, name);
-    if (choice->key >= 0) {
-        term_print(term->out, look->rows[choice->query]);
-        fputs(" looks at ", term->out);
-        term_styled(term, STYLE_BOLD, look->cols[choice->key]);
-        fprintf(term->out, " with %.2f", (double)choice->weight);
-    }
-    fputs("\n", term->out);
-}
-
-qkv_status look_print_map(const struct look *look, struct term *term, qkv_error *error) {
-    const qkv_heads_choice *choice = &look->choice;
-    struct look_tiles each;
-    float *weights = look_chosen_cells(look, INT64_MAX, &each, error);
-    if (!weights) return error->status;
-    const struct map_view view = { look->n_rows, look->n_cols,
-                                   weights,      look->rows,
-                                   look->cols,   choice->query,
-                                   choice->key,  look->text.pair.next ? 2 : 1 };
-    draw_heatmap(term, &view);
-    free(weights);
+qkv_status text_run(struct text_seen *t, uint32_t flags, qkv_error *error) {
+    qkv_status status = attended_run(&t->text, flags, error);
+    if (status == QKV_OK) status = seen_heads(&t->seen, t->text.heads, error);
+    if (status != QKV_OK || !t->list) return status;
+    t->seen.listed = calloc((size_t)t->n_list + 1, sizeof *t->seen.listed);
+    if (!t->seen.listed) return text_no_memory(error);
+    for (int i = 0; i < t->n_list; i++)
+        t->seen.listed[i] = t->list[i].layer * t->seen.info->n_heads + t->list[i].head;
     return QKV_OK;
 }
 
-static void print_caption(const struct look *look, struct term *term) {
-    struct caption caption = { "" };
-    if (look->text.what_if.any)
-        caption_add(&caption, "Modified: not what the model computed (%s). ",
-                    look->text.what_if.words);
-    if (look->windows) windows_words(look->windows, &caption);
-    caption_add(&caption,
-                "A cell is the weight, in percent, with which the row's token (query) looks at the "
-                "column's token (key); a row sums to 100.%s%s Model: %s. Layers and heads count "
-                "from 0.",
-                look->text.pair.next
-                    ? " A row is a token that the decoder read, and the one that it predicts."
-                    : "",
-                look_info(look)->causal ? " Tokens after a query are hidden from it: no cell." : "",
-                look->text.session->info->source);
-    look_add_rule(look, &caption);
-    term_wrap_styled(term, STYLE_DIM, caption.text);
+/* ---- What the model says --------------------------------------------------------------------- */
+
+/* A model without a head for it still looks. */
+static qkv_status make_predictions(const struct text_seen *t, const qkv_run *run,
+                                   struct predictions *predictions, qkv_error *error) {
+    const struct session *const session = t->text.session;
+    const qkv_model_info *info = session->info;
+    const qkv_encoding *const input = t->text.input;
+    const int64_t top = look_top(t->seen.options);
+    if (info->kind == QKV_MODEL_DECODER && info->has_lm && input->n > 0)
+        return predictions_next(session, run, input->n - 1, top, predictions, error);
+    return info->has_mlm ? predictions_make(session, run, input, top, predictions, error) : QKV_OK;
 }
 
-qkv_status look_print(const struct look *look, qkv_error *error) {
-    struct term term;
-    struct findings findings = { .n = 0 };
-    qkv_status status = look->alignment ? QKV_OK : findings_make(look, &findings, error);
-    if (status != QKV_OK) return status;
-    term_init(&term, stdout, &look->options->common);
-    /* of a named head the line above its map says as much */
-    if (!look->given || findings.word >= 0) findings_print(&findings, &term);
-    if (look->windows) windows_print(look, &term);
-    print_predictions(look, &term);
-    if (look->alignment) {
-        look_align_print(look, &term);
+/* How a decoder expected the text, or the target of a pair. */
+static qkv_status make_expected(struct text_seen *t, qkv_error *error) {
+    const struct session *session = t->text.session;
+    const qkv_encoding *const target = t->text.pair.next, *const input = t->text.input;
+    const int64_t n = t->seen.queries.n;
+    if (!session->info->has_lm || !(target || session->info->kind == QKV_MODEL_DECODER))
         return QKV_OK;
-    }
-    if (!look->given) status = print_grid(look, &term, error);
-    if (status != QKV_OK) return status;
-    look_print_title(look, &term);
-    status = look_print_map(look, &term, error);
-    if (status == QKV_OK) print_caption(look, &term);
+    int32_t *next = malloc((size_t)n * sizeof *next + 1);
+    t->log_p = malloc((size_t)n * sizeof *t->log_p + 1);
+    for (int64_t i = 0; next && i < n; i++)
+        next[i] = target ? target->ids[i] : i + 1 < n ? input->ids[i + 1] : -1;
+    const qkv_status status = next && t->log_p
+                                  ? qkv_inspect_expected(session->ctx, session->model, t->text.run,
+                                                         0, next, t->log_p, error)
+                                  : text_no_memory(error);
+    free(next);
     return status;
+}
+
+double text_perplexity(const struct text_seen *t, int64_t *n) {
+    double sum = 0;
+    *n = 0;
+    for (int64_t i = 0; t->log_p && i < t->seen.queries.n; i++) {
+        if (!t->text.pair.next && i + 1 == t->seen.queries.n) break; /* no next token is known */
+        sum -= t->log_p[i];
+        ++*n;
+    }
+    return *n ? exp(sum / (double)*n) : 0;
+}
+
+/* The model as it is, to hold what follows from a question against. */
+static qkv_status run_before(struct text_seen *t, qkv_error *error) {
+    const struct attended *text = &t->text;
+    const qkv_model_info *info = text->session->info;
+    qkv_run *run = NULL;
+    if (!text->what_if.any || !(info->has_mlm || info->kind == QKV_MODEL_DECODER)) return QKV_OK;
+    qkv_status status =
+        pair_model_run(text->session, 1, &text->input, &text->pair, 0, NULL, &run, error);
+    if (status == QKV_OK) status = make_predictions(t, run, &t->before, error);
+    qkv_run_free(run);
+    return status;
+}
+
+static qkv_status say(struct text_seen *t, qkv_error *error) {
+    const struct attended *text = &t->text;
+    qkv_status status = make_predictions(t, text->run, &t->predictions, error);
+    if (status == QKV_OK) status = make_expected(t, error);
+    if (status == QKV_OK)
+        status = replaced_make(text->session, text->run, text->input, &t->replaced, error);
+    return status == QKV_OK ? labels_make(text->session, text->run, &t->labels, error) : status;
+}
+
+qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_error *error) {
+    const struct look_options *const options = t->seen.options;
+    qkv_heads_choice *const choice = &t->seen.choice;
+    qkv_status status = text_open(t, options->which.target, parsed, error);
+    if (status == QKV_OK) status = run_before(t, error);
+    if (status == QKV_OK) status = text_run(t, options->lens ? QKV_RUN_HIDDEN : 0, error);
+    if (status == QKV_OK) status = say(t, error);
+    if (status == QKV_OK)
+        status =
+            attended_choose(&t->text, t->seen.named, choice->layer, choice->head, choice, error);
+    if (status != QKV_OK) return status;
+    text_describe(t, "");
+    return options->align ? text_align(t, error) : QKV_OK;
+}
+
+void text_free(struct text_seen *t) {
+    free(t->labels);
+    free(t->replaced);
+    free(t->log_p);
+    alignment_free(t->alignment);
+    predictions_free(&t->predictions);
+    predictions_free(&t->before);
+    seen_free(&t->seen);
+    attended_free(&t->text);
 }

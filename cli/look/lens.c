@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "look/page_table.h"
-#include <qkv/effects.h>
+#include "look/page.h"
+#include "look/text.h"
 
 /*
  * Multiplications of the head that tells words, for which all tokens are read: some seconds. Above
@@ -17,7 +17,7 @@ static const double most_work = 1e11;
 enum { MOST_PLACES = 8 }; /* that have a table of their own */
 
 struct lens {
-    const struct look *look;
+    const struct text_seen *t;
     qkv_word_head head;
     bool is_next;
     int64_t n_layers, n; /* with the embeddings; places */
@@ -25,48 +25,47 @@ struct lens {
     qkv_lens *rows;      /* [n][n_layers] */
 };
 
-static bool reads_all(const struct look *look, int64_t n_layers) {
-    const qkv_model_info *const info = look->text.session->info;
-    const double words = (double)qkv_tokenizer_size(look->text.session->tokenizer),
-                 places = (double)(look->text.input->n * n_layers);
+static bool reads_all(const struct text_seen *t, int64_t n_layers) {
+    const qkv_model_info *const info = t->text.session->info;
+    const double words = (double)qkv_tokenizer_size(t->text.session->tokenizer),
+                 places = (double)(t->text.input->n * n_layers);
     return words * (double)info->hidden * places <= most_work;
 }
 
 /* The word that the model says at a place; -1: none is asked for there. */
-static int64_t predicted(const struct look *look, int64_t position) {
-    const struct predictions *const made = &look->predictions;
+static int64_t predicted(const struct text_seen *t, int64_t position) {
+    const struct predictions *const made = &t->predictions;
     for (int64_t m = 0; m < made->n_masks; m++)
         if (made->positions[m] == position) return m;
     return -1;
 }
 
 static qkv_status lens_places(struct lens *lens, qkv_error *error) {
-    const struct look *const look = lens->look;
-    const bool all = reads_all(look, lens->n_layers);
-    const int64_t n = all ? look->text.input->n : look->predictions.n_masks;
+    const struct text_seen *const t = lens->t;
+    const bool all = reads_all(t, lens->n_layers);
+    const int64_t n = all ? t->text.input->n : t->predictions.n_masks;
     lens->positions = calloc((size_t)n + 1, sizeof *lens->positions);
     lens->rows = calloc((size_t)(n * lens->n_layers) + 1, sizeof *lens->rows);
     if (!lens->positions || !lens->rows) return text_no_memory(error);
-    for (int64_t i = 0; i < n; i++) lens->positions[i] = all ? i : look->predictions.positions[i];
+    for (int64_t i = 0; i < n; i++) lens->positions[i] = all ? i : t->predictions.positions[i];
     lens->n = n;
     return QKV_OK;
 }
 
 static qkv_status lens_read(struct lens *lens, qkv_error *error) {
-    const struct look *const look = lens->look;
-    const struct session *const session = look->text.session;
+    const struct text_seen *const t = lens->t;
+    const struct session *const session = t->text.session;
     qkv_status status = QKV_OK;
     for (int64_t i = 0; i < lens->n && status == QKV_OK; i++) {
-        const int64_t m = predicted(look, lens->positions[i]);
-        const int32_t word =
-            m < 0 ? -1 : look->predictions.candidates[m * look->predictions.top].id;
+        const int64_t m = predicted(t, lens->positions[i]);
+        const int32_t word = m < 0 ? -1 : t->predictions.candidates[m * t->predictions.top].id;
         for (int64_t layer = 0; layer < lens->n_layers && status == QKV_OK; layer++) {
             qkv_lens *const row = &lens->rows[i * lens->n_layers + layer];
             *row = qkv_lens_init();
-            status = cli_cancelled ? text_error(error, QKV_ERR_CANCELLED, "nothing was written")
-                                   : qkv_inspect_lens(session->ctx, session->model, look->text.run,
-                                                      lens->head, 0, lens->positions[i], layer,
-                                                      word, row, error);
+            status = cli_cancelled
+                         ? text_error(error, QKV_ERR_CANCELLED, "nothing was written")
+                         : qkv_inspect_lens(session->ctx, session->model, t->text.run, lens->head,
+                                            0, lens->positions[i], layer, word, row, error);
         }
     }
     return status;
@@ -77,25 +76,24 @@ static const char note[] =
     "embeddings. Layers were not trained to be read so: early ones may say little.";
 
 /* Layers down, tokens across. */
-static qkv_status add_all(const struct lens *lens, const qkv_page *page, struct page_tables *tables,
-                          qkv_error *error) {
-    const qkv_tokenizer *const tokenizer = lens->look->text.session->tokenizer;
-    struct page_table *const table = page_table_add(
-        tables, lens->n_layers, lens->n, TABLE_CELLS | TABLE_VALUES | TABLE_QUERIES, error);
+static qkv_status add_all(const struct lens *lens, struct page *page, qkv_error *error) {
+    const qkv_tokenizer *const tokenizer = lens->t->text.session->tokenizer;
+    struct page_table *const table = page_table(
+        page, lens->n_layers, lens->n, TABLE_CELLS | TABLE_VALUES | TABLE_QUERIES, NULL, error);
     if (!table) return QKV_ERR_MEMORY;
     text_append(table->name, sizeof table->name, "What each layer would predict");
     caption_add(
         &table->caption, "A cell is the likeliest word %s, and its colour p, from 0 to 1. %s",
         lens->is_next ? "after the column's token" : "in place of the column's token", note);
-    table->corner = "layer";
-    table->value_name = "p";
-    table->high = 1;
+    table->put.corner = "layer";
+    table->put.value_name = "p";
+    table->put.high = 1;
     for (int64_t i = 0; i < lens->n; i++) {
-        table->cols[i] = page_table_text("%s", page->tokens[lens->positions[i]]);
+        table->cols[i] = page_text("%s", page->page.tokens[lens->positions[i]]);
         table->queries[i] = lens->positions[i];
     }
     for (int64_t layer = 0; layer < lens->n_layers; layer++) {
-        table->rows[layer] = page_table_text("%" PRId64, layer);
+        table->rows[layer] = page_text("%" PRId64, layer);
         for (int64_t i = 0; i < lens->n; i++) {
             const qkv_lens *const row = &lens->rows[i * lens->n_layers + layer];
             table->cells[layer * lens->n + i] = token_shown(tokenizer, row->best);
@@ -106,17 +104,17 @@ static qkv_status add_all(const struct lens *lens, const qkv_page *page, struct 
 }
 
 /* One word, as `fill --lens` prints it: best, p, p(word), rank, entropy. */
-static qkv_status add_word(const struct lens *lens, int64_t i, struct page_tables *tables,
+static qkv_status add_word(const struct lens *lens, int64_t i, struct page *page,
                            qkv_error *error) {
     enum { BEST, P, P_WORD, RANK, ENTROPY, N };
     static const char *const names[N] = { "best", "p", "p(word)", "rank", "entropy" };
-    const struct look *const look = lens->look;
-    const qkv_tokenizer *const tokenizer = look->text.session->tokenizer;
-    const struct predictions *const made = &look->predictions;
-    const int32_t word = made->candidates[predicted(look, lens->positions[i]) * made->top].id;
+    const struct text_seen *const t = lens->t;
+    const qkv_tokenizer *const tokenizer = t->text.session->tokenizer;
+    const struct predictions *const made = &t->predictions;
+    const int32_t word = made->candidates[predicted(t, lens->positions[i]) * made->top].id;
     char *const said = token_shown(tokenizer, word);
     struct page_table *const table =
-        page_table_add(tables, lens->n_layers, N, TABLE_CELLS | TABLE_VALUES, error);
+        page_table(page, lens->n_layers, N, TABLE_CELLS | TABLE_VALUES, names, error);
     if (table)
         text_append(table->name, sizeof table->name, "How layers come to %.80s %s token %" PRId64,
                     said ? said : "", lens->is_next ? "after" : "at", lens->positions[i]);
@@ -126,31 +124,29 @@ static qkv_status add_word(const struct lens *lens, int64_t i, struct page_table
                 "best = the likeliest word of a layer, with its p; p(word) and rank = of the word "
                 "that the model says in the end; entropy = of all words, in nats. %s",
                 note);
-    table->corner = "layer";
-    table->value_name = "p";
-    table->high = 1;
-    for (int c = 0; c < N; c++) table->cols[c] = page_table_text("%s", names[c]);
+    table->put.corner = "layer";
+    table->put.value_name = "p";
+    table->put.high = 1;
     for (int64_t layer = 0; layer < lens->n_layers; layer++) {
         const qkv_lens *const row = &lens->rows[i * lens->n_layers + layer];
         char **const cells = table->cells + layer * N;
         double *const values = table->values + layer * N;
-        table->rows[layer] = page_table_text("%" PRId64, layer);
+        table->rows[layer] = page_text("%" PRId64, layer);
         values[P] = exp(row->best_log_p);
         values[P_WORD] = exp(row->log_p);
         cells[BEST] = token_shown(tokenizer, row->best);
-        cells[P] = page_table_text("%.4f", values[P]);
-        cells[P_WORD] = page_table_text("%.4f", values[P_WORD]);
-        cells[RANK] = page_table_text("%" PRId64, row->rank + 1);
-        cells[ENTROPY] = page_table_text("%.4f", row->entropy);
+        cells[P] = page_text("%.4f", values[P]);
+        cells[P_WORD] = page_text("%.4f", values[P_WORD]);
+        cells[RANK] = page_text("%" PRId64, row->rank + 1);
+        cells[ENTROPY] = page_text("%.4f", row->entropy);
     }
     return QKV_OK;
 }
 
-qkv_status page_lens(const struct look *look, const qkv_page *page, struct page_tables *tables,
-                     qkv_error *error) {
-    const qkv_model_info *const info = look->text.session->info;
-    const bool is_next = look->predictions.is_next;
-    struct lens lens = { .look = look,
+qkv_status text_lens(const struct text_seen *t, struct page *page, qkv_error *error) {
+    const qkv_model_info *const info = t->text.session->info;
+    const bool is_next = t->predictions.is_next;
+    struct lens lens = { .t = t,
                          .head = is_next ? QKV_HEAD_NEXT : QKV_HEAD_MASKED,
                          .is_next = is_next,
                          .n_layers = info->n_layers + 1 };
@@ -159,16 +155,16 @@ qkv_status page_lens(const struct look *look, const qkv_page *page, struct page_
             error, QKV_ERR_UNSUPPORTED,
             "--lens is of a model with one stack, and %s has an encoder and a decoder",
             info->source);
-    if (look->predictions.n_masks == 0 && !reads_all(look, lens.n_layers))
+    if (t->predictions.n_masks == 0 && !reads_all(t, lens.n_layers))
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--lens: the text is long, and no word in it is asked for: a text with a "
                           "mask, or a shorter one");
     qkv_status status = lens_places(&lens, error);
     if (status == QKV_OK) status = lens_read(&lens, error);
-    if (status == QKV_OK && lens.n > 0) status = add_all(&lens, page, tables, error);
+    if (status == QKV_OK && lens.n > 0) status = add_all(&lens, page, error);
     for (int64_t i = 0, n = 0; i < lens.n && n < MOST_PLACES && status == QKV_OK; i++) {
-        if (predicted(look, lens.positions[i]) < 0) continue;
-        status = add_word(&lens, i, tables, error);
+        if (predicted(t, lens.positions[i]) < 0) continue;
+        status = add_word(&lens, i, page, error);
         n++;
     }
     free(lens.positions);
