@@ -44,7 +44,7 @@ HEADERS = {"qkv": "core", "status": "core", "stats": "core", "ranks": "core", "k
 ABOVE = f"files text {' '.join(MODEL)} train/grammar train inspect page view"
 LIBRARIES = {"jansson": ABOVE, "utf8proc": ABOVE, "zlib": ABOVE, "cairo": "view", "pango": "view", "mpi.h": "mpi"}
 #: Rooms of the tool that see another one than common.
-ROOMS_BELOW = {("look", "heads"), ("look", "attend"), ("look", "serve")}
+ROOMS_BELOW = {("look", "sinks"), ("look", "attend"), ("look", "serve")}
 #: The only files of the tool that include something else.
 EXCEPTIONS = {("cli/bench/cmd_check.c", "check/check.h")}
 

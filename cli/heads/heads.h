@@ -37,9 +37,6 @@ struct head_row {
 /* The number in the index-th column. */
 double head_number(const struct head_row *row, int index);
 
-/* {"layer", "head", "label", "entropy", ...}: what `look --json` and `heads --json` have alike. */
-json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers);
-
 /* ---- The command ----------------------------------------------------------------------------- */
 
 struct heads_options {

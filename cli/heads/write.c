@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/csv.h"
+#include "common/head_json.h"
 #include "heads/heads.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

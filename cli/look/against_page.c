@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "look/against.h"
-#include "look/page.h"
+#include "sinks/page.h"
 
 enum { MOST_LISTED = 20 };
 

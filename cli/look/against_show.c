@@ -124,7 +124,7 @@ static qkv_status draw_all(const struct against *a, const char *path, qkv_error 
                               .theme = (qkv_theme)a->options->common.theme.value,
                               .quantity = "divergence" };
     const qkv_status status =
-        heads_picture(&a->options->picture, map, a->n_layers, a->n_heads, cells, path, error);
+        heads_picture(&a->options->sink.picture, map, a->n_layers, a->n_heads, cells, path, error);
     free(cells);
     return status;
 }
@@ -174,7 +174,7 @@ static qkv_status draw_one(const struct against *a, const char *path, qkv_error 
                               .caption = caption.text,
                               .theme = (qkv_theme)a->options->common.theme.value,
                               .is_signed = 1 };
-    if (status == QKV_OK) status = picture_heatmap(&a->options->picture, map, path, error);
+    if (status == QKV_OK) status = picture_heatmap(&a->options->sink.picture, map, path, error);
     free(cells);
     free(other);
     free(hidden);
@@ -182,5 +182,5 @@ static qkv_status draw_one(const struct against *a, const char *path, qkv_error 
 }
 
 qkv_status against_picture(const struct against *a, const char *path, qkv_error *error) {
-    return (a->of[0]->seen.named ? draw_one : draw_all)(a, path, error);
+    return (a->of[0]->seen.by_name ? draw_one : draw_all)(a, path, error);
 }

@@ -26,8 +26,6 @@ struct alignment {
     double *table;         /* [target.n][source.n]: W of qkv_inspect_align */
 };
 
-int64_t alignment_layer(const struct alignment *alignment) { return alignment->layer; }
-
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 /* The text of some tokens, without spaces around it, escaped for printing. */
@@ -77,7 +75,7 @@ static qkv_status mark_heads(const struct text_seen *t, struct alignment *a, qkv
     const int64_t n_heads = t->text.view.n_heads;
     a->layer = t->seen.choice.layer;
     for (int64_t h = 0; h < n_heads; h++)
-        a->heads[h] = !t->seen.named || (!t->list && h == t->seen.choice.head);
+        a->heads[h] = !t->seen.by_name || (!t->list && h == t->seen.choice.head);
     for (int i = 0; i < t->n_list; i++) {
         if (t->list[i].layer != a->layer)
             return text_error(error, QKV_ERR_ARGUMENT,
@@ -94,35 +92,6 @@ static void mark_keys(const qkv_encoding *source, uint8_t *keys) {
     int64_t n_ordinary = 0;
     for (int64_t j = 0; j < source->n; j++) n_ordinary += !source->special[j];
     for (int64_t j = 0; j < source->n; j++) keys[j] = n_ordinary == 0 || !source->special[j];
-}
-
-qkv_status text_align(struct text_seen *t, qkv_error *error) {
-    const struct attended *text = &t->text;
-    const qkv_token_list targets = { text->session->target, text->pair.next },
-                         sources = { text->session->tokenizer, text->input };
-    struct alignment *a = t->alignment = calloc(1, sizeof *a);
-    if (!a) return text_no_memory(error);
-    t->seen.alignment = a;
-    a->words = calloc((size_t)targets.tokens->n + 1, sizeof *a->words);
-    a->keys = calloc((size_t)text->input->n + 1, 1);
-    a->heads = calloc((size_t)text->view.n_heads + 1, 1);
-    if (!a->words || !a->keys || !a->heads) return text_no_memory(error);
-    mark_keys(text->input, a->keys);
-    qkv_status status = mark_heads(t, a, error);
-    if (status == QKV_OK) status = words_make(&targets, &a->target, error);
-    if (status == QKV_OK) status = words_make(&sources, &a->source, error);
-    if (status != QKV_OK) return status;
-    qkv_align_options options = qkv_align_options_init();
-    options.layer = a->layer;
-    options.sharpest = !t->seen.named;
-    options.taken = &a->layer;
-    options.heads = a->heads;
-    options.row_words = a->target.of;
-    options.key_words = a->source.of;
-    options.keys = a->keys;
-    a->table = calloc((size_t)(a->target.n * a->source.n) + 1, sizeof *a->table);
-    if (!a->table) return text_no_memory(error);
-    return qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, a->table, error);
 }
 
 void alignment_free(struct alignment *alignment) {
@@ -160,8 +129,8 @@ static void describe(const struct text_seen *t, struct caption *text) {
         " head%s and the pieces of the target's word, sum over those of the source's. It is "
         "attention, and proves no translation.",
         a->layer,
-        t->seen.named ? ""
-                      : " (of all layers the one whose words look most sharply, by their mean)",
+        t->seen.by_name ? ""
+                        : " (of all layers the one whose words look most sharply, by their mean)",
         a->n_heads, a->n_heads == 1 ? "" : "s");
 }
 
@@ -235,7 +204,7 @@ static qkv_status draw_table(const struct text_seen *t, const struct side *down,
                 " head%s and the pieces of the row's word, sum over those of the "
                 "column's. Special tokens are left out. It is attention, and proves no "
                 "translation.",
-                a->layer, t->seen.named ? "" : " (whose words look most sharply)", a->n_heads,
+                a->layer, t->seen.by_name ? "" : " (whose words look most sharply)", a->n_heads,
                 a->n_heads == 1 ? "" : "s");
     caption_add_texts(&caption, t->seen.said);
     const qkv_heatmap map = { .struct_size = sizeof map,
@@ -248,11 +217,11 @@ static qkv_status draw_table(const struct text_seen *t, const struct side *down,
                               .col_axis = "source",
                               .title = title.text,
                               .caption = caption.text,
-                              .theme = (qkv_theme)t->seen.options->common.theme.value };
-    return picture_heatmap(&t->seen.options->picture, map, path, error);
+                              .theme = (qkv_theme)t->options->common.theme.value };
+    return picture_heatmap(&t->options->sink.picture, map, path, error);
 }
 
-qkv_status alignment_picture(const struct seen *seen, const char *path, qkv_error *error) {
+static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
     const struct text_seen *const t = text_of(seen);
     struct side down = { 0 }, across = { 0 };
     qkv_status status =
@@ -267,5 +236,39 @@ qkv_status alignment_picture(const struct seen *seen, const char *path, qkv_erro
     side_free(&down);
     side_free(&across);
     free(cells);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+qkv_status text_align(struct text_seen *t, qkv_error *error) {
+    const struct attended *text = &t->text;
+    const qkv_token_list targets = { text->session->target, text->pair.next },
+                         sources = { text->session->tokenizer, text->input };
+    struct alignment *a = t->alignment = calloc(1, sizeof *a);
+    if (!a) return text_no_memory(error);
+    a->words = calloc((size_t)targets.tokens->n + 1, sizeof *a->words);
+    a->keys = calloc((size_t)text->input->n + 1, 1);
+    a->heads = calloc((size_t)text->view.n_heads + 1, 1);
+    if (!a->words || !a->keys || !a->heads) return text_no_memory(error);
+    mark_keys(text->input, a->keys);
+    qkv_status status = mark_heads(t, a, error);
+    if (status == QKV_OK) status = words_make(&targets, &a->target, error);
+    if (status == QKV_OK) status = words_make(&sources, &a->source, error);
+    if (status != QKV_OK) return status;
+    qkv_align_options options = qkv_align_options_init();
+    options.layer = a->layer;
+    options.sharpest = !t->seen.by_name;
+    options.taken = &a->layer;
+    options.heads = a->heads;
+    options.row_words = a->target.of;
+    options.key_words = a->source.of;
+    options.keys = a->keys;
+    a->table = calloc((size_t)(a->target.n * a->source.n) + 1, sizeof *a->table);
+    if (!a->table) return text_no_memory(error);
+    status = qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, a->table, error);
+    snprintf(t->seen.content, sizeof t->seen.content, "align-%" PRId64, a->layer);
+    t->seen.overview = OVERVIEW_WORDS;
+    t->seen.draw = draw;
     return status;
 }

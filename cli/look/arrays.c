@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "look/page.h"
+#include "sinks/page.h"
 
 /* A browser does not compute all weights of these, and what keys receive is not measured. */
 enum { LONG_SIDE = 2048, LONG_SAMPLE = 512 };
@@ -26,7 +26,7 @@ static qkv_status measure(struct arrays *arrays, qkv_error *error) {
     const unsigned received = are_long(arrays) ? 0 : QKV_HEADS_RECEIVED;
     struct progress progress;
     const qkv_call_options call =
-        progress_call(&progress, "heads", seen->options->common.quiet || !look_writes());
+        progress_call(&progress, "heads", seen->common->quiet || !is_first_rank());
     const qkv_status status =
         qkv_heads_measure(seen->heads, QKV_HEADS_SHARPEST | received, &call, error);
     progress_end(&progress);
@@ -38,12 +38,12 @@ static qkv_status choose(struct seen *seen, qkv_error *error) {
     qkv_heads_choice *const choice = &seen->choice;
     qkv_sharpest found = qkv_sharpest_init();
     int64_t best = 0;
-    for (int64_t h = 1; h < seen->n_heads && !seen->named; h++)
+    for (int64_t h = 1; h < seen->n_heads && !seen->by_name; h++)
         if (qkv_heads_value(seen_numbers(seen, h), "confidence") >
             qkv_heads_value(seen_numbers(seen, best), "confidence"))
             best = h;
     *choice = (qkv_heads_choice){ .head = best, .query = -1, .key = -1 };
-    seen->chosen = best;
+    seen->head = best;
     const qkv_status status = seen_largest(seen, best, &found, error);
     if (status != QKV_OK || found.query < 0) return status;
     choice->query = found.query;
@@ -53,7 +53,7 @@ static qkv_status choose(struct seen *seen, qkv_error *error) {
 static void warn(const struct seen *seen) {
     for (int64_t h = 0; h < seen->n_heads; h++)
         if (qkv_heads_nan_rows(seen->heads, h) > 0)
-            cli_note(seen->options->common.quiet,
+            cli_note(seen->common->quiet,
                      "qkv: warning: head %" PRId64 ": %" PRId64
                      " queries have weights that are no numbers",
                      seen->names[h].head, qkv_heads_nan_rows(seen->heads, h));
@@ -81,7 +81,7 @@ static void add_mask(const struct arrays *arrays, struct caption *text) {
 
 static void describe(const struct arrays *arrays, struct caption *caption) {
     const qkv_heads_arrays *a = &arrays->asked;
-    const struct look_options *o = arrays->seen.options;
+    const struct look_options *o = arrays->options;
     char *q = term_escape(o->q, strlen(o->q)), *k = term_escape(o->k, strlen(o->k));
     caption_add(caption, "Arrays %.100s and %.100s: %" PRId64 " head%s", q ? q : "", k ? k : "",
                 a->n_heads, a->n_heads == 1 ? "" : "s");
@@ -98,7 +98,7 @@ static void describe(const struct arrays *arrays, struct caption *caption) {
 
 static void describe_all(struct arrays *arrays) {
     struct seen *const seen = &arrays->seen;
-    const struct head_name *const name = &seen->names[seen->chosen];
+    const struct head_name *const name = &seen->names[seen->head];
     if (name->layer >= 0)
         snprintf(seen->name, HEAD_NAME, "Layer %" PRId64 ", head %" PRId64, name->layer,
                  name->head);
@@ -128,7 +128,7 @@ static json_t *seen_json(const struct arrays *arrays) {
 static void add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct arrays *const arrays = arrays_of(seen);
     const qkv_heads_arrays *a = &arrays->asked;
-    const struct arg_real *scale = &seen->options->scale;
+    const struct arg_real *scale = &arrays->options->scale;
     char *const *const tokens = arrays->key_names.tokens;
     if (!behind) {
         json_set(object, "n_heads:i n_kv_heads:i n_queries:i n_keys:i head_dim:i scale:n seen:o",
@@ -207,7 +207,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     p->queries = arrays->self ? NULL : run;
     seen_title(seen, &page->title);
     describe(arrays, &page->caption);
-    qkv_status status = page_heads(page, seen, seen->chosen, 0, error);
+    qkv_status status = page_heads(page, seen, seen->head, 0, error);
     for (int64_t h = 0; status == QKV_OK && h < n_long; h++)
         status = look_whole(seen, page, &page->heads[h], error);
     return status;
@@ -231,23 +231,23 @@ static qkv_status make_seen(struct arrays *arrays, qkv_error *error) {
     seen->queries = seen->keys;
     seen->queries.n = arrays->asked.n_queries;
     seen->queries.names = queries->labels;
-    seen->queries.numbered = !seen->options->q_tokens && !(arrays->self && keys->tokens);
+    seen->queries.numbered = !arrays->options->q_tokens && !(arrays->self && keys->tokens);
     seen->queries.sign = arrays->self ? "" : "q";
     const qkv_status status = seen_heads(seen, seen->heads, error);
     if (status != QKV_OK) return status;
     for (int64_t h = 0; h < seen->n_heads; h++)
         seen->names[h] = (struct head_name){ arrays->layer, arrays->shown[h] };
-    seen->n_filed = seen->n_paged = seen->n_heads;
+    seen->n_file = seen->n_order = seen->n_heads;
     seen->one = seen->n_heads == 1;
-    seen->pooled = true;
-    seen->has_weights = seen->named && seen->one && !are_long(arrays);
+    seen->pools = true;
+    seen->has_weights = seen->by_name && seen->one && !are_long(arrays);
     seen->overview = OVERVIEW_NUMBERS;
     seen->add_json = add_json;
     seen->make_page = make_page;
-    if (!seen->named) return QKV_OK;
-    seen->listed = calloc((size_t)seen->n_heads + 1, sizeof *seen->listed);
-    if (!seen->listed) return text_no_memory(error);
-    for (int64_t h = 0; h < seen->n_heads; h++) seen->listed[h] = h;
+    if (!seen->by_name) return QKV_OK;
+    seen->order = calloc((size_t)seen->n_heads + 1, sizeof *seen->order);
+    if (!seen->order) return text_no_memory(error);
+    for (int64_t h = 0; h < seen->n_heads; h++) seen->order[h] = h;
     return QKV_OK;
 }
 

@@ -7,11 +7,12 @@
 
 #include "common/array_names.h"
 #include "common/rules.h"
-#include "look/seen.h"
+#include "look/options.h"
 #include <qkv/files.h>
 
 struct arrays {
     struct seen seen; /* the first: what a sink knows */
+    const struct look_options *options;
     qkv_array *q, *k;
     qkv_heads_arrays asked; /* what the library is told */
     struct rules rules;

@@ -45,14 +45,16 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
         if (list[i].layer >= 0) arrays->layer = list[i].layer;
     }
     free(list);
-    arrays->seen.named = true;
+    arrays->seen.by_name = true;
     arrays->n_shown = n;
     return code;
 }
 
 int arrays_parse(const struct cli_command *command, const struct look_options *options,
                  struct arrays *arrays) {
-    *arrays = (struct arrays){ .seen = { .options = options }, .asked = qkv_heads_arrays_init() };
+    *arrays = (struct arrays){ .seen = { .common = &options->common, .sink = &options->sink },
+                               .options = options,
+                               .asked = qkv_heads_arrays_init() };
     int code = parse_causal(command, options->causal, arrays);
     if (!code) code = rules_parse_one(command, QKV_SET_WINDOW, options->window, &arrays->rules);
     if (!code) code = parse_heads(command, options, arrays);
@@ -154,11 +156,11 @@ static int check_shapes(const struct arrays *arrays) {
 /* The named ones, of which the only head of an array may have any name; else all. */
 static int choose_heads(struct arrays *arrays) {
     const int64_t n_heads = arrays->asked.n_heads;
-    for (int64_t h = 0; arrays->seen.named && h < arrays->n_shown; h++)
+    for (int64_t h = 0; arrays->seen.by_name && h < arrays->n_shown; h++)
         if (arrays->shown[h] >= n_heads && (n_heads > 1 || arrays->n_shown > 1))
             return cli_fail("there is no head %" PRId64 ": --q has heads 0 to %" PRId64,
                             arrays->shown[h], n_heads - 1);
-    if (arrays->seen.named) return EXIT_OK;
+    if (arrays->seen.by_name) return EXIT_OK;
     arrays->n_shown = n_heads;
     arrays->shown = calloc((size_t)n_heads, sizeof *arrays->shown);
     if (!arrays->shown) return cli_fail("out of memory");
@@ -186,7 +188,7 @@ enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
 
 static int check_plot(const struct arrays *arrays) {
     const qkv_heads_arrays *a = &arrays->asked;
-    if (!arrays->seen.options->plot.set ||
+    if (!arrays->options->sink.plot.set ||
         (a->n_queries <= MOST_OF_A_CHART && a->n_keys <= MOST_OF_A_CHART))
         return EXIT_OK;
     return cli_fail("--plot: %" PRId64 " queries and %" PRId64
@@ -196,7 +198,7 @@ static int check_plot(const struct arrays *arrays) {
 }
 
 int arrays_read(struct arrays *arrays) {
-    const struct look_options *options = arrays->seen.options;
+    const struct look_options *options = arrays->options;
     qkv_heads_arrays *a = &arrays->asked;
     int code = read_array("--q", options->q, &arrays->q, &a->own_queries);
     if (!code) code = read_array("--k", options->k, &arrays->k, &a->own_keys);
@@ -216,7 +218,7 @@ int arrays_read(struct arrays *arrays) {
     if (!code) code = choose_heads(arrays);
     if (code) return code;
     a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
-    if (a->n_heads > 1 && arrays->seen.named) {
+    if (a->n_heads > 1 && arrays->seen.by_name) {
         a->list = arrays->shown;
         a->n_list = arrays->n_shown;
     }

@@ -30,9 +30,9 @@ static const struct cli_option look_table[] = {
     OPTION_FILE("--causal", "top-left|bottom-right|OFFSET", causal, "top-left|bottom-right"),
     OPTION_TEXT("--window", "LEFT,RIGHT", window),
     OPTION_REAL("--scale", "X", scale),
-    OPTION_CHOICE("--pool", "peak|mass", pool),
-    OPTION_CHOICE("--plot", "queries|received|offsets", plot),
-    OPTION_CHOICE("--map", "cosine|inner", map),
+    OPTION_CHOICE("--pool", "peak|mass", sink.pool),
+    OPTION_CHOICE("--plot", "queries|received|offsets", sink.plot),
+    OPTION_CHOICE("--map", "cosine|inner", sink.map),
     OPTION_FLAG("--lens", lens),
     OPTION_FLAG("--effect", effect),
     OPTION_TEXTS("--group", "layers|labels|all|L.H,L.*...", groups),
@@ -40,7 +40,7 @@ static const struct cli_option look_table[] = {
     OPTION_FLAG("--serve", serve),
     OPTION_INT("--port", "N", port, 1, 65535),
     OPTION_FLAG("--mpi", mpi),
-    PICTURE_TABLE(picture),
+    PICTURE_TABLE(sink.picture),
     OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };
 

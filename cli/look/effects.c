@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/heads_group.h"
-#include "look/page.h"
 #include "look/text.h"
+#include "sinks/page.h"
 
 /*
  * Sets of heads, each layer * n_heads + head: heads of the page one by one, in its order, and behind
@@ -139,7 +139,7 @@ static bool sets_room(struct sets *sets, struct page *page, const struct arg_tex
 
 static qkv_status sets_make(struct sets *sets, struct page *page, qkv_error *error) {
     const struct text_seen *const t = sets->t;
-    const struct arg_texts *const groups = &t->seen.options->groups;
+    const struct arg_texts *const groups = &t->options->groups;
     const struct predictions *const made = &t->predictions;
     qkv_status status = QKV_OK;
     sets->page_heads = page->heads;
@@ -176,7 +176,7 @@ static qkv_status compute(const struct sets *sets, qkv_error *error) {
     const struct session *const session = t->text.session;
     struct progress progress;
     qkv_effects asked = ablation_asked(t, is_next(t));
-    qkv_call_options call = progress_call(&progress, "ablating", t->seen.options->common.quiet);
+    qkv_call_options call = progress_call(&progress, "ablating", t->options->common.quiet);
     asked.n_places = sets->n_places;
     asked.positions = is_of_target(t) ? &t->seen.choice.query : t->predictions.positions;
     asked.words = sets->words;
@@ -260,7 +260,7 @@ static bool has_word(const struct text_seen *t) {
 }
 
 qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error *error) {
-    const bool asked = t->seen.options->effect;
+    const bool asked = t->options->effect;
     struct sets sets = { .t = t };
     /* a modified model has none of its own */
     if (!asked && !(!t->text.what_if.any && has_word(t) && ablation_quick(t, page->page.n_heads)))

@@ -89,7 +89,7 @@ static qkv_status read_key(const struct text_seen *t, int64_t index, struct find
 /* The shown head alone, or all of them and the one that is worth most. */
 static qkv_status measure(const struct text_seen *t, struct findings *f, bool all,
                           qkv_error *error) {
-    const int64_t n = all ? t->seen.n_heads : 1, chosen = t->seen.chosen;
+    const int64_t n = all ? t->seen.n_heads : 1, chosen = t->seen.head;
     int64_t *heads = calloc((size_t)n + 1, sizeof *heads), most = 0;
     double *p = calloc((size_t)n + 2, sizeof *p);
     qkv_status status = heads && p ? QKV_OK : text_no_memory(error);
@@ -307,7 +307,7 @@ qkv_status findings_make(struct text_seen *t, qkv_error *error) {
         status = word ? QKV_OK : text_no_memory(error);
     }
     if (status == QKV_OK && word && ablation_quick(t, 1))
-        status = measure(t, f, !t->seen.named && ablation_quick(t, t->seen.n_heads), error);
+        status = measure(t, f, !t->seen.by_name && ablation_quick(t, t->seen.n_heads), error);
     if (status == QKV_OK) status = say(t, f, word ? word : "", error);
     free(word);
     return status;

@@ -10,7 +10,7 @@
 #include "common/named.h"
 #include "look/against.h"
 #include "look/arrays.h"
-#include "look/sinks.h"
+#include "sinks/sinks.h"
 
 /* ---- Sinks ----------------------------------------------------------------------------------- */
 
@@ -23,14 +23,13 @@ static qkv_status (*const writers[])(const struct seen *seen, const char *path,
 /* One line about what was written, and how to see one head. */
 static void tell_written(const struct seen *seen, const char *path) {
     const qkv_heads_choice *choice = &seen->choice;
-    const struct look_options *options = seen->options;
-    if (options->common.quiet) return;
+    if (seen->common->quiet) return;
     fputs("qkv: wrote ", stderr);
     term_print(stderr, path);
-    if (seen->rule && options->plot.set)
+    if (seen->rule && seen->sink->plot.set)
         fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
                 choice->head, seen->rule);
-    else if (seen->rule && !seen->alignment && given_ending(options->out, PICTURES) >= 0)
+    else if (seen->rule && !seen->draw && given_ending(path, PICTURES) >= 0)
         fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
                 choice->head, seen->rule);
     fputc('\n', stderr);
@@ -39,39 +38,38 @@ static void tell_written(const struct seen *seen, const char *path) {
 /* "look-3.0", "look", "align-1", "received-3.0": what a file has, for its name. */
 static void name_content(const struct seen *seen, char what[64]) {
     static const char *const plots[] = { "queries", "received", "offsets" };
-    const struct look_options *o = seen->options;
-    const struct head_name *const name = &seen->names[seen->chosen];
-    const char *const kind = o->plot.set ? plots[o->plot.value] : "look";
-    if (seen->alignment)
-        snprintf(what, 64, "align-%" PRId64, alignment_layer(seen->alignment));
-    else if ((seen->named || o->plot.set) && name->layer >= 0)
+    const struct arg_int *const plot = &seen->sink->plot;
+    const struct head_name *const name = &seen->names[seen->head];
+    const char *const kind = plot->set ? plots[plot->value] : "look";
+    if (*seen->content)
+        snprintf(what, 64, "%s", seen->content);
+    else if ((seen->by_name || plot->set) && name->layer >= 0)
         snprintf(what, 64, "%s-%" PRId64 ".%" PRId64, kind, name->layer, name->head);
     else
         snprintf(what, 64, "%s", kind);
 }
 
-static qkv_status show(const struct seen *seen, json_t **json, qkv_error *error) {
-    const char *out = seen->options->out;
+/* As an object, on the terminal, or in a file `out`. */
+static qkv_status show(const struct seen *seen, const char *out, json_t **json, qkv_error *error) {
     if (json) return seen_json(seen, json, error);
     if (!out) return seen_print(seen, error);
     char what[64], room[NAMED_ROOM];
     name_content(seen, what);
     out = named_file(out, what, seen->said, room);
-    const qkv_status status = (seen->options->plot.set ? seen_chart
-                               : seen->alignment && given_ending(out, PICTURES) >= 0
-                                   ? alignment_picture
-                                   : writers[given_ending(out, ENDINGS)])(seen, out, error);
-    if (status == QKV_OK && look_writes()) tell_written(seen, out);
+    const int ending = given_ending(out, ENDINGS);
+    const qkv_status status =
+        (seen->sink->plot.set ? seen_chart : writers[ending])(seen, out, error);
+    if (status == QKV_OK && is_first_rank()) tell_written(seen, out);
     return status;
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static qkv_status end_text(const struct seen *seen, qkv_status status, json_t **json,
+static qkv_status end_text(const struct text_seen *t, qkv_status status, json_t **json,
                            qkv_error *error) {
-    if (status == QKV_OK && seen->options->out && cli_cancelled)
+    if (status == QKV_OK && t->options->out && cli_cancelled)
         return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    return status == QKV_OK ? show(seen, json, error) : status;
+    return status == QKV_OK ? show(&t->seen, t->options->out, json, error) : status;
 }
 
 static qkv_status answer_windows(const struct look_job *job, const qkv_encoding *input,
@@ -80,7 +78,7 @@ static qkv_status answer_windows(const struct look_job *job, const qkv_encoding 
     if (!windows) return text_no_memory(error);
     qkv_status status = windows_look(windows, &job->texts, input, job->list, job->n_list,
                                      &job->what_if, &job->windows, error);
-    status = end_text(&windows->mean.seen, status, json, error);
+    status = end_text(&windows->mean, status, json, error);
     windows_free(windows);
     free(windows);
     return status;
@@ -100,7 +98,7 @@ static qkv_status answer(struct text_job *texts, const qkv_encoding *input, json
     text_begin(t, texts, input, job->list, job->n_list);
     qkv_status status = text_look(t, &job->what_if, error);
     if (status == QKV_OK && tells) status = findings_make(t, error);
-    status = end_text(&t->seen, status, json, error);
+    status = end_text(t, status, json, error);
     text_free(t);
     free(t);
     return status;
@@ -157,10 +155,11 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
 static qkv_status answer_arrays(struct arrays *arrays, qkv_error *error) {
+    const struct look_options *const options = arrays->options;
     json_t *json = NULL;
     qkv_status status = arrays_look(arrays, error);
     if (status == QKV_OK)
-        status = show(&arrays->seen, arrays->seen.options->common.json ? &json : NULL, error);
+        status = show(&arrays->seen, options->out, options->common.json ? &json : NULL, error);
     if (status != QKV_OK || !json) return status;
     return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
 }
@@ -168,14 +167,14 @@ static qkv_status answer_arrays(struct arrays *arrays, qkv_error *error) {
 /* The first rank alone writes. */
 static int check_out(const struct look_options *options) {
     qkv_error error;
-    if (!options->out || !look_writes()) return EXIT_OK;
+    if (!options->out || !is_first_rank()) return EXIT_OK;
     return cli_status(qkv_file_writable(options->out, &error), &error);
 }
 
 /* Other ranks print nothing, and do what the first one does for its terminal. */
 static int open_terminal(const struct look_options *options, int64_t *side) {
     struct term term;
-    if (!look_writes() && !freopen("/dev/null", "w", stdout))
+    if (!is_first_rank() && !freopen("/dev/null", "w", stdout))
         return cli_fail("/dev/null cannot be opened");
     term_init(&term, stdout, &options->common);
     const int64_t mine = heatmap_side(&term);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "look/page.h"
 #include "look/text.h"
+#include "sinks/page.h"
 
 /*
  * Multiplications of the head that tells words, for which all tokens are read: some seconds. Above

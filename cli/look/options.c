@@ -56,16 +56,17 @@ static const struct given_rule charts[] = {
 };
 
 static int check_plot(const struct cli_command *command, const struct look_options *o) {
-    if (!o->plot.set) return EXIT_OK;
+    if (!o->sink.plot.set) return EXIT_OK;
     if (given_ending(o->out, PICTURES " .csv") < 0)
         return cli_usage(
             command, "-o: '%s' ends in none of .png .svg .pdf .csv, which --plot writes", o->out);
     if (o->heads) return cli_usage(command, "--plot is of one head: --head L.H, not --heads");
-    if (o->which.cross && o->plot.value == PLOT_OFFSETS)
+    if (o->which.cross && o->sink.plot.value == PLOT_OFFSETS)
         return cli_usage(command, "--plot offsets: --cross has queries and keys of two texts, "
                                   "between which there are no distances");
-    return o->pool.set ? cli_usage(command, "--plot together with --pool: a chart has no tiles")
-                       : EXIT_OK;
+    return o->sink.pool.set
+               ? cli_usage(command, "--plot together with --pool: a chart has no tiles")
+               : EXIT_OK;
 }
 
 /* What goes with --lens in a page only, which has it beside the heads. */
@@ -92,7 +93,7 @@ static int check_out(const struct cli_command *command, const struct look_option
         return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
     if (o->heads && !page && !o->align)
         return cli_usage(command, "--heads chooses the heads of a page: -o FILE.html");
-    if (o->map.set && (!page || o->windows))
+    if (o->sink.map.set && (!page || o->windows))
         return cli_usage(command,
                          page ? "--map together with --slide" : "--map is of a page: -o FILE.html");
     if (o->effect && !page)
@@ -115,7 +116,7 @@ int look_check(const struct cli_command *command, const struct look_options *o, 
         code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
     if (code == EXIT_OK) code = given_check(command, o, n_words, charts, CLI_COUNT(charts));
     if (code == EXIT_OK)
-        code = picture_check(command, o, &o->picture, o->out,
+        code = picture_check(command, o, &o->sink.picture, o->out,
                              o->against && (o->common.head || o->common.layer.set) ? "--against"
                                                                                    : NULL);
     if (code == EXIT_OK) code = check_page(command, o, n_words);

@@ -2,19 +2,14 @@
 #ifndef QKV_CLI_LOOK_OPTIONS_H
 #define QKV_CLI_LOOK_OPTIONS_H
 
-#include "common/pair.h"
-#include "common/pictured.h"
-#include "common/ranks.h"
+#include "sinks/seen.h"
 
 #define PICTURES ".png .svg .pdf"
 #define ENDINGS  ".html " PICTURES " .json .csv .npy"
 
-enum plot_kind { PLOT_QUERIES, PLOT_RECEIVED, PLOT_OFFSETS };
-
 struct look_options {
     struct cli_common common;
     const char *pair, *out, *heads, *file, *windows;
-    qkv_text **page; /* receives the page in place of a file `out`; NULL: a file it is */
     struct pair_options which;
     bool align; /* of --cross (align.c) */
     struct arg_int top;
@@ -22,9 +17,6 @@ struct look_options {
     /* --q, --k: arrays in place of a text (arrays.c) */
     const char *q, *k, *tokens, *q_tokens, *causal, *window;
     struct arg_real scale;
-    struct arg_int pool;
-    struct arg_int plot;     /* enum plot_kind */
-    struct arg_int map;      /* 0: cosine, 1: inner */
     bool lens;               /* common/lens.h; of a page lens.c */
     const char *against;     /* against.c */
     bool effect;             /* of a page … */
@@ -32,7 +24,7 @@ struct look_options {
     bool serve;              /* serve.c */
     bool mpi;                /* of arrays */
     struct arg_int port;
-    struct picture_options picture;
+    struct sink_options sink;
 };
 
 static inline qkv_which look_which(const struct look_options *options) {
@@ -41,16 +33,10 @@ static inline qkv_which look_which(const struct look_options *options) {
 static inline int64_t look_top(const struct look_options *options) {
     return options->top.set ? options->top.value : 5;
 }
-/* Of ranks that share the work of arrays the first one alone writes, and speaks. */
-static inline bool look_writes(void) { return ranks_rank() == 0; }
 
 /* EXIT_USAGE, having said so, if options do not go together. */
 int look_check(const struct cli_command *command, const struct look_options *options, int n_words);
 
-/* A head by its layer, -1: none, and its number. */
-struct head_name {
-    int64_t layer, head;
-};
 /* "3.11,0.2", "11,2": an array to be freed in any case, in that order. Exit codes. */
 int heads_parse(const struct cli_command *command, const char *option, const char *text,
                 struct head_name **list, int *n);

@@ -39,7 +39,7 @@ int look_serve(const struct cli_command *command, const struct look_options *opt
                                     .make = make_page,
                                     .user = &service };
     asked.out = "page.html"; /* its ending says what is asked for */
-    asked.page = &service.page;
+    asked.sink.page = &service.page;
     int code = look_job_open(&service.job, command, &asked);
     asked.common.quiet = true;
     if (code == EXIT_OK) code = text_site_serve(&site);

@@ -1,21 +1,23 @@
 /* A text through a model: see text.h. */
 #include "look/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 void text_begin(struct text_seen *t, const struct text_job *job, const qkv_encoding *input,
                 const struct head_name *list, int n_list) {
-    *t = (struct text_seen){ .seen = { .options = job->options,
+    const struct look_options *const options = job->options;
+    *t = (struct text_seen){ .seen = { .common = &options->common,
+                                       .sink = &options->sink,
                                        .ctx = job->session.ctx,
                                        .said = { job->said[0], job->said[1] },
-                                       .named = job->given,
+                                       .by_name = job->given,
                                        .choice = { .layer = job->layer, .head = job->head },
                                        .in_layers = true,
                                        .own_windows = true,
                                        .print = text_print,
                                        .add_json = text_add_json,
                                        .make_page = text_make_page },
+                             .options = options,
                              .text = { .session = &job->session, .input = input },
                              .list = list,
                              .n_list = n_list };
@@ -27,8 +29,7 @@ qkv_status text_open(struct text_seen *t, const char *target, const struct what_
     struct attended *text = &t->text;
     struct seen_side *const queries = &t->seen.queries, *const keys = &t->seen.keys;
     const struct attention_view *const view = &text->view;
-    const qkv_status status =
-        attended_open(text, look_which(t->seen.options), target, parsed, error);
+    const qkv_status status = attended_open(text, look_which(t->options), target, parsed, error);
     const bool pair = text->pair.next, cross = view->which == QKV_CROSS;
     *queries = (struct seen_side){
         .n = view->queries.tokens->n,
@@ -53,10 +54,10 @@ qkv_status text_run(struct text_seen *t, uint32_t flags, qkv_error *error) {
     qkv_status status = attended_run(&t->text, flags, error);
     if (status == QKV_OK) status = seen_heads(&t->seen, t->text.heads, error);
     if (status != QKV_OK || !t->list) return status;
-    t->seen.listed = calloc((size_t)t->n_list + 1, sizeof *t->seen.listed);
-    if (!t->seen.listed) return text_no_memory(error);
+    t->seen.order = calloc((size_t)t->n_list + 1, sizeof *t->seen.order);
+    if (!t->seen.order) return text_no_memory(error);
     for (int i = 0; i < t->n_list; i++)
-        t->seen.listed[i] = t->list[i].layer * t->seen.info->n_heads + t->list[i].head;
+        t->seen.order[i] = t->list[i].layer * t->seen.info->n_heads + t->list[i].head;
     return QKV_OK;
 }
 
@@ -68,7 +69,7 @@ static qkv_status make_predictions(const struct text_seen *t, const qkv_run *run
     const struct session *const session = t->text.session;
     const qkv_model_info *info = session->info;
     const qkv_encoding *const input = t->text.input;
-    const int64_t top = look_top(t->seen.options);
+    const int64_t top = look_top(t->options);
     if (info->kind == QKV_MODEL_DECODER && info->has_lm && input->n > 0)
         return predictions_next(session, run, input->n - 1, top, predictions, error);
     return info->has_mlm ? predictions_make(session, run, input, top, predictions, error) : QKV_OK;
@@ -91,17 +92,6 @@ static qkv_status make_expected(struct text_seen *t, qkv_error *error) {
                                   : text_no_memory(error);
     free(next);
     return status;
-}
-
-double text_perplexity(const struct text_seen *t, int64_t *n) {
-    double sum = 0;
-    *n = 0;
-    for (int64_t i = 0; t->log_p && i < t->seen.queries.n; i++) {
-        if (!t->text.pair.next && i + 1 == t->seen.queries.n) break; /* no next token is known */
-        sum -= t->log_p[i];
-        ++*n;
-    }
-    return *n ? exp(sum / (double)*n) : 0;
 }
 
 /* The model as it is, to hold what follows from a question against. */
@@ -127,7 +117,7 @@ static qkv_status say(struct text_seen *t, qkv_error *error) {
 }
 
 qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_error *error) {
-    const struct look_options *const options = t->seen.options;
+    const struct look_options *const options = t->options;
     qkv_heads_choice *const choice = &t->seen.choice;
     qkv_status status = text_open(t, options->which.target, parsed, error);
     if (status == QKV_OK) status = run_before(t, error);
@@ -135,7 +125,7 @@ qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_erro
     if (status == QKV_OK) status = say(t, error);
     if (status == QKV_OK)
         status =
-            attended_choose(&t->text, t->seen.named, choice->layer, choice->head, choice, error);
+            attended_choose(&t->text, t->seen.by_name, choice->layer, choice->head, choice, error);
     if (status != QKV_OK) return status;
     text_describe(t, "");
     return options->align ? text_align(t, error) : QKV_OK;

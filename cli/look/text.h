@@ -9,11 +9,12 @@
 #include "common/job.h"
 #include "common/predict.h"
 #include "look/findings.h"
-#include "look/seen.h"
+#include "look/options.h"
 #include <qkv/effects.h>
 
 struct text_seen {
     struct seen seen; /* the first: what a sink knows */
+    const struct look_options *options;
     struct attended text;
     const struct head_name *list; /* of --heads */
     int n_list;
@@ -43,15 +44,17 @@ qkv_status text_run(struct text_seen *t, uint32_t flags, qkv_error *error);
 qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_error *error);
 void text_free(struct text_seen *t);
 
-/* e^(-mean of log_p), and how many tokens that is over; 0: none. */
-double text_perplexity(const struct text_seen *t, int64_t *n);
-
 /* ---- Words (text_words.c) -------------------------------------------------------------------- */
 
 /* What is said of heads that were chosen, and which of them go where. means: of windows, or "". */
 void text_describe(struct text_seen *t, const char *means);
 /* "MODIFIED: not what the model computed (…). ", if something is asked. */
-void text_modified(const struct text_seen *t, struct caption *caption);
+static inline void text_modified(const struct text_seen *t, struct caption *caption) {
+    if (t->text.what_if.any)
+        caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
+}
+/* e^(-mean of log_p), and how many tokens that is over; 0: none. */
+double text_perplexity(const struct text_seen *t, int64_t *n);
 /* Above the heads on a terminal; tokens and words of an object. As those of struct seen. */
 void text_print(const struct seen *seen, struct term *term);
 void text_add_json(const struct seen *seen, bool behind, json_t *object);
@@ -74,13 +77,10 @@ qkv_effects ablation_asked(const struct text_seen *t, bool is_next);
 
 /* ---- --align (align.c) ----------------------------------------------------------------------- */
 
+/* In place of heads. */
 qkv_status text_align(struct text_seen *t, qkv_error *error);
 void alignment_free(struct alignment *alignment);
 void alignment_print(const struct text_seen *t, struct term *term);
 json_t *alignment_json(const struct text_seen *t);
-/* The layer that it is of. */
-int64_t alignment_layer(const struct alignment *alignment);
-/* All words of the target and of the source, as a picture. */
-qkv_status alignment_picture(const struct seen *seen, const char *path, qkv_error *error);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "look/page.h"
 #include "look/text.h"
+#include "sinks/page.h"
 
 /* Adds to a text of a fixed size; what does not fit is left out. */
 static void add(char *text, size_t bytes, const char *before, const char *more) {
@@ -135,7 +135,7 @@ qkv_status text_make_page(const struct seen *seen, struct page *page, qkv_error 
     text_page_rules(t, page);
     text_page_title(t, page);
     add_caption(t, page);
-    if (status == QKV_OK) status = page_heads(page, seen, seen->chosen, 0, error);
-    if (status == QKV_OK && seen->options->lens) status = text_lens(t, page, error);
+    if (status == QKV_OK) status = page_heads(page, seen, seen->head, 0, error);
+    if (status == QKV_OK && t->options->lens) status = text_lens(t, page, error);
     return status == QKV_OK ? text_effects(t, page, error) : status;
 }

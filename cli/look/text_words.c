@@ -7,11 +7,6 @@
 
 /* ---- Captions -------------------------------------------------------------------------------- */
 
-void text_modified(const struct text_seen *t, struct caption *caption) {
-    if (t->text.what_if.any)
-        caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
-}
-
 /* The rule that chose the head and the query, and the key that it found; "": they were named. */
 static void add_rule(const struct seen *seen, struct caption *caption) {
     const qkv_heads_choice *choice = &seen->choice;
@@ -61,14 +56,14 @@ static void describe_cell(struct text_seen *t, const char *means) {
 static void place_heads(struct text_seen *t) {
     struct seen *const seen = &t->seen;
     const int64_t across = seen->info->n_heads;
-    const bool named = seen->named;
-    seen->chosen = seen->choice.layer * across + seen->choice.head;
+    const bool named = seen->by_name;
+    seen->head = seen->choice.layer * across + seen->choice.head;
     seen->rule = named ? NULL : seen->choice.rule;
-    seen->first = named ? seen->chosen : 0;
-    seen->n_filed = named ? 1 : seen->n_heads;
+    seen->first = named ? seen->head : 0;
+    seen->n_file = named ? 1 : seen->n_heads;
     seen->one = seen->has_weights = named;
     seen->overview = named ? OVERVIEW_NONE : OVERVIEW_GRID;
-    seen->n_paged = t->list ? t->n_list : seen->n_filed;
+    seen->n_order = t->list ? t->n_list : seen->n_file;
 }
 
 void text_describe(struct text_seen *t, const char *means) {
@@ -84,6 +79,17 @@ void text_describe(struct text_seen *t, const char *means) {
     describe_source(t, means, false);
     describe_source(t, means, true);
     describe_cell(t, means);
+}
+
+double text_perplexity(const struct text_seen *t, int64_t *n) {
+    double sum = 0;
+    *n = 0;
+    for (int64_t i = 0; t->log_p && i < t->seen.queries.n; i++) {
+        if (!t->text.pair.next && i + 1 == t->seen.queries.n) break; /* no next token is known */
+        sum -= t->log_p[i];
+        ++*n;
+    }
+    return *n ? exp(sum / (double)*n) : 0;
 }
 
 /* ---- The terminal ---------------------------------------------------------------------------- */
@@ -118,7 +124,7 @@ static void print_expected(const struct text_seen *t, struct term *term) {
 
 static void print_predictions(const struct text_seen *t, struct term *term) {
     const struct session *session = t->text.session;
-    const int64_t top = look_top(t->seen.options);
+    const int64_t top = look_top(t->options);
     if (t->replaced) {
         replaced_print(session, t->text.input, t->replaced, top, term);
     } else if (t->labels) {
@@ -139,7 +145,7 @@ static void print_predictions(const struct text_seen *t, struct term *term) {
 void text_print(const struct seen *seen, struct term *term) {
     const struct text_seen *const t = text_of(seen);
     /* of a named head the line above its map says as much */
-    if (!seen->named || t->findings.word >= 0) findings_print(&t->findings, term);
+    if (!seen->by_name || t->findings.word >= 0) findings_print(&t->findings, term);
     print_badge(t, term);
     print_predictions(t, term);
     if (t->alignment) alignment_print(t, term);

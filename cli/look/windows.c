@@ -7,7 +7,7 @@
 
 #include "common/given.h"
 #include "common/number.h"
-#include "look/page.h"
+#include "sinks/page.h"
 
 enum { BEGINS = 60, LINES = 24 };
 
@@ -110,7 +110,7 @@ static qkv_status run_windows(struct windows *windows, const qkv_encoding *text,
     const int64_t last = windows->n_tokens - (windows->n - windows->before - windows->after);
     struct progress progress;
     qkv_status status = QKV_OK;
-    progress_begin(&progress, windows->mean.seen.options->common.quiet);
+    progress_begin(&progress, windows->mean.options->common.quiet);
     for (int64_t w = 0; status == QKV_OK && w < windows->n_all; w++) {
         const int64_t first = w * windows->rule.stride;
         windows->list[w].first = first < last ? first : last;
@@ -132,13 +132,13 @@ static bool is_added(const qkv_encoding *text, int64_t i) {
 static int64_t page_windows(const struct windows *windows, int64_t n) {
     const struct text_seen *const mean = &windows->mean;
     const qkv_model_info *const info = mean->text.session->info;
-    const int64_t n_heads = mean->list         ? mean->n_list
-                            : mean->seen.named ? 1
-                                               : info->n_layers * info->n_heads;
+    const int64_t n_heads = mean->list           ? mean->n_list
+                            : mean->seen.by_name ? 1
+                                                 : info->n_layers * info->n_heads;
     const double width = n > 64 ? 2 : 4, /* f16 where the writer may choose it */
         bytes = (double)n_heads *
                 (((double)(2 * n * info->head_dim) * width + 4 * (double)n) * 4 / 3 + 1500);
-    if (given_ending(mean->seen.options->out, ".html") < 0) return 0;
+    if (given_ending(mean->options->out, ".html") < 0) return 0;
     const double room = PAGE_BYTES / bytes;
     return room < 1 ? 1 : (int64_t)room;
 }
@@ -303,7 +303,7 @@ static qkv_status add_run(const struct windows *windows, int64_t w, struct page 
     qkv_status status = name ? page_tokens(page, &window->of->text.view.keys, &tokens, error)
                              : text_no_memory(error);
     if (status == QKV_OK)
-        status = page_heads(page, &window->of->seen, windows->mean.seen.chosen, w, error);
+        status = page_heads(page, &window->of->seen, windows->mean.seen.head, w, error);
     if (status != QKV_OK) return status;
     text_append(name, BYTES, "%" PRId64 ": %.90s", window->first, window->begins);
     *run = (qkv_page_run){ name, (const char *const *)tokens.texts, window->encoding.special, NULL,

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "common/tokens.h"
-#include "look/sinks.h"
+#include "sinks/sinks.h"
 #include <qkv/files.h>
 
 static qkv_status read_cells(const struct seen *seen, int64_t limit, const char *advice,
                              struct tiles *tiles, float **cells, qkv_error *error) {
-    const int64_t most = seen->options->pool.set ? MAP_SIDE : INT64_MAX;
+    const int64_t most = seen->sink->pool.set ? MAP_SIDE : INT64_MAX;
     return file_cells(seen, most, limit, advice, tiles, cells, error);
 }
 
@@ -21,7 +21,7 @@ qkv_status seen_npy(const struct seen *seen, const char *path, qkv_error *error)
     struct tiles tiles;
     float *cells = NULL;
     qkv_status status = read_cells(seen, WEIGHTS_LIMIT, "", &tiles, &cells, error);
-    const int64_t n = tiles.rows, m = tiles.cols, n_all = seen->n_filed * n * m;
+    const int64_t n = tiles.rows, m = tiles.cols, n_all = seen->n_file * n * m;
     for (int64_t c = 0; status == QKV_OK && c < n_all; c++)
         if (cells[c] == QKV_CELL_HIDDEN) cells[c] = NAN;
     qkv_array array = { .type = QKV_ARRAY_F32,
@@ -32,7 +32,7 @@ qkv_status seen_npy(const struct seen *seen, const char *path, qkv_error *error)
                         .data = cells };
     const int64_t shape[] = { seen->info->n_layers, seen->info->n_heads, n, m };
     memcpy(array.shape, shape + 4 - array.rank, (size_t)array.rank * sizeof *shape);
-    if (status == QKV_OK && look_writes()) status = qkv_array_write(path, &array, error);
+    if (status == QKV_OK && is_first_rank()) status = qkv_array_write(path, &array, error);
     free(cells);
     return status;
 }
@@ -70,7 +70,7 @@ static void put_one_head(struct csv *csv, const struct seen *seen, const struct 
 static void put_all_heads(struct csv *csv, const struct seen *seen, const struct tiles *tiles,
                           const float *cell) {
     csv_put(csv, "%shead,query,key,weight\n", seen->in_layers ? "layer," : "");
-    for (int64_t h = 0; h < seen->n_filed; h++) {
+    for (int64_t h = 0; h < seen->n_file; h++) {
         const struct head_name *const name = &seen->names[seen->first + h];
         for (int64_t i = 0; i < tiles->rows; i++)
             for (int64_t j = 0; j < tiles->cols; j++, cell++) {
@@ -87,7 +87,7 @@ qkv_status seen_csv(const struct seen *seen, const char *path, qkv_error *error)
     float *cells = NULL;
     struct csv csv;
     qkv_status status = read_cells(seen, CSV_LIMIT, "; .npy holds more", &tiles, &cells, error);
-    if (status == QKV_OK && look_writes()) {
+    if (status == QKV_OK && is_first_rank()) {
         csv_open(&csv);
         (seen->one ? put_one_head : put_all_heads)(&csv, seen, &tiles, cells);
         status = csv_write(&csv, path, error);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/rows.h"
-#include "look/sinks.h"
+#include "sinks/sinks.h"
 
 /* What is drawn: cells of heads, and which of them are none. */
 struct drawn {
@@ -17,7 +17,7 @@ static qkv_status make(const struct seen *seen, struct drawn *drawn, qkv_error *
     const qkv_status status = file_cells(seen, seen->one ? MAP_SIDE : THUMBNAIL_SIDE, WEIGHTS_LIMIT,
                                          NULL, &drawn->tiles, &drawn->cells, error);
     if (status != QKV_OK || seen->info->sees_all) return status;
-    const int64_t n = seen->n_filed * drawn->tiles.rows * drawn->tiles.cols;
+    const int64_t n = seen->n_file * drawn->tiles.rows * drawn->tiles.cols;
     drawn->hidden = malloc((size_t)n + 1);
     if (!drawn->hidden) return text_no_memory(error);
     for (int64_t c = 0; c < n; c++) drawn->hidden[c] = drawn->cells[c] == QKV_CELL_HIDDEN;
@@ -35,7 +35,7 @@ static void make_caption(const struct seen *seen, struct drawn *drawn) {
 static qkv_status draw_one(const struct seen *seen, struct drawn *drawn, const char *path,
                            qkv_error *error) {
     const struct tiles *tiles = &drawn->tiles;
-    const bool pooled = tiles->tile > 1, mass = seen->options->pool.value == QKV_TILE_MASS;
+    const bool pooled = tiles->tile > 1, mass = seen->sink->pool.value == QKV_TILE_MASS;
     char **rows = pooled ? rows_labels(seen->queries.sign, tiles->rows, tiles->tile) : NULL,
          **cols = pooled ? rows_labels(seen->keys.sign, tiles->cols, tiles->tile) : NULL;
     seen_title(seen, &drawn->title);
@@ -51,12 +51,12 @@ static qkv_status draw_one(const struct seen *seen, struct drawn *drawn, const c
         .col_axis = seen->keys.axis,
         .title = drawn->title.text,
         .caption = drawn->caption.text,
-        .theme = (qkv_theme)seen->options->common.theme.value,
+        .theme = (qkv_theme)seen->common->theme.value,
         .quantity = pooled && mass ? "mass of a tile" : NULL,
     };
     const qkv_status status = pooled && (!rows || !cols)
                                   ? text_no_memory(error)
-                                  : picture_heatmap(&seen->options->picture, map, path, error);
+                                  : picture_heatmap(&seen->sink->picture, map, path, error);
     session_labels_free(rows, tiles->rows);
     session_labels_free(cols, tiles->cols);
     return status;
@@ -75,16 +75,17 @@ static qkv_status draw_all(const struct seen *seen, struct drawn *drawn, const c
         .labels = seen->labels + seen->first,
         .title = seen->all,
         .caption = drawn->caption.text,
-        .theme = (qkv_theme)seen->options->common.theme.value,
+        .theme = (qkv_theme)seen->common->theme.value,
         .hidden_of_heads = 1,
     };
-    return picture_grid(&seen->options->picture, grid, path, error);
+    return picture_grid(&seen->sink->picture, grid, path, error);
 }
 
 qkv_status seen_picture(const struct seen *seen, const char *path, qkv_error *error) {
+    if (seen->draw) return seen->draw(seen, path, error);
     struct drawn drawn = { .cells = NULL };
     qkv_status status = make(seen, &drawn, error);
-    if (status == QKV_OK && look_writes()) {
+    if (status == QKV_OK && is_first_rank()) {
         make_caption(seen, &drawn);
         status = (seen->one ? draw_one : draw_all)(seen, &drawn, path, error);
     }

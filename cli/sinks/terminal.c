@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/draw.h"
-#include "look/sinks.h"
+#include "sinks/sinks.h"
 
 /* In bold, and what follows on the same line if the terminal is wide enough. */
 static void heading(struct term *term, const char *text) {
@@ -102,7 +102,7 @@ static qkv_status print_map(const struct seen *seen, struct term *term, qkv_erro
     const bool exact =
         !seen->side || seen->queries.n <= (int64_t)MAP_SIDE * MAP_SIDE / seen->keys.n;
     struct tiles tiles;
-    float *cells = shown_cells(seen, exact ? INT64_MAX : seen->side, &tiles, error);
+    float *cells = head_cells(seen, exact ? INT64_MAX : seen->side, &tiles, error);
     if (!cells) return error->status;
     const struct map_view view = { .n_rows = exact ? seen->queries.n : tiles.tile * tiles.rows,
                                    .n_cols = exact ? seen->keys.n : tiles.tile * tiles.cols,
@@ -123,9 +123,9 @@ static qkv_status print_map(const struct seen *seen, struct term *term, qkv_erro
 qkv_status seen_print(const struct seen *seen, qkv_error *error) {
     struct term term;
     qkv_status status = QKV_OK;
-    term_init(&term, stdout, &seen->options->common);
+    term_init(&term, stdout, seen->common);
     if (seen->print) seen->print(seen, &term);
-    if (seen->alignment) return QKV_OK;
+    if (seen->overview == OVERVIEW_WORDS) return QKV_OK;
     if (seen->overview == OVERVIEW_NUMBERS) print_numbers(seen, &term);
     if (seen->overview == OVERVIEW_GRID) status = print_grid(seen, &term, error);
     if (status != QKV_OK) return status;

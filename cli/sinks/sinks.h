@@ -1,11 +1,11 @@
 /*
  * Sinks: ways to show what is seen of heads (seen.h). Files are those of the heads that files have; a
- * path is the file's, and its ending is one of ENDINGS.
+ * path is the file's, whose ending tells its kind.
  */
-#ifndef QKV_CLI_LOOK_SINKS_H
-#define QKV_CLI_LOOK_SINKS_H
+#ifndef QKV_CLI_SINKS_SINKS_H
+#define QKV_CLI_SINKS_SINKS_H
 
-#include "look/seen.h"
+#include "sinks/seen.h"
 
 /* On the terminal: the source's words, all heads, heat map of the shown one (terminal.c). */
 qkv_status seen_print(const struct seen *seen, qkv_error *error);

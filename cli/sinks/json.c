@@ -1,8 +1,8 @@
 /* What is seen of heads as a JSON object: numbers of all heads, and weights of one. */
 #include <stdlib.h>
 
-#include "heads/heads.h"
-#include "look/sinks.h"
+#include "common/head_json.h"
+#include "sinks/sinks.h"
 
 /* Of heads in a list: queries that count for nothing, and the largest weight. */
 static qkv_status add_rows(const struct seen *seen, int64_t index, json_t *object,
@@ -34,7 +34,7 @@ static qkv_status add_heads(const struct seen *seen, json_t *object, qkv_error *
 
 static qkv_status add_weights(const struct seen *seen, json_t *object, qkv_error *error) {
     struct tiles each;
-    float *const weights = shown_cells(seen, INT64_MAX, &each, error), *cell = weights;
+    float *const weights = head_cells(seen, INT64_MAX, &each, error), *cell = weights;
     if (!weights) return error->status;
     json_t *const rows = json_array();
     for (int64_t i = 0; i < each.rows; i++) {
@@ -67,6 +67,6 @@ qkv_status seen_json(const struct seen *seen, json_t **json, qkv_error *error) {
 qkv_status seen_json_write(const struct seen *seen, const char *path, qkv_error *error) {
     json_t *object = NULL;
     const qkv_status status = seen_json(seen, &object, error);
-    if (status == QKV_OK && !look_writes()) json_decref(object);
-    return status == QKV_OK && look_writes() ? json_write_file(path, object, error) : status;
+    if (status == QKV_OK && !is_first_rank()) json_decref(object);
+    return status == QKV_OK && is_first_rank() ? json_write_file(path, object, error) : status;
 }

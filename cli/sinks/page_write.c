@@ -1,15 +1,19 @@
 /*
- * Maps of queries and keys for the page, as `qkv map` makes them.
+ * A page is written, with maps of queries and keys as `qkv map` makes them.
  *
  * The head that is shown first has up to 32 runs. The others share about as much work again: a
  * short text has a map of every head, a long one that of the shown head only. Work is counted, not
  * timed, so that the same command writes the same page. Beyond what the exact method takes there is
  * a map where --map asks for one.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "look/page.h"
+#include "sinks/page.h"
+#include "sinks/sinks.h"
+
+/* ---- Maps ------------------------------------------------------------------------------------ */
 
 enum { ITERS = 1000, NOTE_BYTES = 200 };
 
@@ -51,10 +55,10 @@ static void describe(const qkv_map_report *report, bool inner, bool stopped, cha
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
-static qkv_status make_one(const struct page *page, int64_t points, int64_t n_runs,
+static qkv_status make_map(const struct page *page, int64_t points, int64_t n_runs,
                            struct maps_progress *progress, qkv_page_head *head, double *places,
                            char *note, qkv_error *error) {
-    const struct arg_int *map = &page->options->map;
+    const struct arg_int *map = &page->sink->map;
     const bool inner = map->value == 1;
     qkv_map_options asked = qkv_map_options_init();
     qkv_call_options call = qkv_call_options_init();
@@ -85,21 +89,21 @@ static qkv_status make_one(const struct page *page, int64_t points, int64_t n_ru
     return QKV_OK;
 }
 
-qkv_status page_maps(struct page *page, qkv_error *error) {
+static qkv_status make_maps(struct page *page, qkv_error *error) {
     qkv_page_head *const heads = page->heads;
     const int64_t n_heads = page->page.n_heads, n = page->page.n,
                   points = n + (page->page.n_queries ? page->page.n_queries : n),
                   first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
                   other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
-    const bool quiet = page->options->common.quiet;
+    const bool quiet = page->common->quiet;
     struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
     double *const places = page_room(page, n_maps * 4 * points, sizeof *places);
     char *const notes = page_room(page, n_maps, NOTE_BYTES);
     qkv_status status = places && notes ? QKV_OK : text_no_memory(error);
     progress_begin(&progress.line, quiet);
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
-        status = make_one(page, points, i ? other_runs : first_runs, &progress, &heads[i],
+        status = make_map(page, points, i ? other_runs : first_runs, &progress, &heads[i],
                           places + i * 4 * points, notes + i * NOTE_BYTES, error);
     progress_end(&progress.line);
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
@@ -107,4 +111,47 @@ qkv_status page_maps(struct page *page, qkv_error *error) {
     if (status == QKV_OK && cli_cancelled)
         cli_note(quiet, "qkv: stopped: maps are the best so far, or absent");
     return status;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* One line about what a page holds, of n heads that were asked for. */
+static void tell(const qkv_page_result *result, int64_t n) {
+    fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
+            (double)result->n_bytes / 1e6);
+    if (result->n_f16)
+        fprintf(stderr, ", %" PRId64 " of them as f16: weights off by at most %.1e", result->n_f16,
+                result->max_error);
+    if (result->n_heads < n)
+        fprintf(stderr, "; more than %d MB is not written: name one with --head",
+                PAGE_BYTES / 1000000);
+    fputc('\n', stderr);
+}
+
+static qkv_status put(struct page *page, const char *path, qkv_error *error) {
+    qkv_page_result result = qkv_page_result_init();
+    page->page.heads = page->heads;
+    const qkv_status status = page->sink->page
+                                  ? qkv_page_make(&page->page, page->sink->page, &result, error)
+                                  : qkv_page_write(&page->page, path, &result, error);
+    if (status != QKV_OK || page->common->quiet) return status;
+    tell(&result, page->page.n_heads);
+    if (*page->note) fprintf(stderr, "%s\n", page->note);
+    return status;
+}
+
+qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error) {
+    if (status == QKV_OK && is_first_rank()) {
+        status = page_tables(page, error);
+        if (status == QKV_OK && page->page.n_runs == 0) status = make_maps(page, error);
+        if (status == QKV_OK) status = put(page, path, error);
+    }
+    page_free(page);
+    return status;
+}
+
+qkv_status seen_page(const struct seen *seen, const char *path, qkv_error *error) {
+    struct page page;
+    page_begin(&page, seen);
+    return page_end(&page, path, seen->make_page(seen, &page, error), error);
 }

@@ -1,11 +1,11 @@
-/* A page: its memory, its heads in order, and how it is written. See page.h. */
-#include "look/page.h"
+/* A page while it is made: its memory, its heads in order, its tables. See page.h. */
+#include "sinks/page.h"
 
-#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "look/sinks.h"
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ char **page_texts(struct page *page, int64_t n) {
     return keep(page, calloc((size_t)n + 1, sizeof(char *)), n);
 }
 
-static void free_all(struct page *page) {
+void page_free(struct page *page) {
     for (int64_t i = 0; i < page->n_kept; i++) {
         char **const texts = page->kept[i].memory;
         for (int64_t t = 0; texts && t < page->kept[i].n; t++) free(texts[t]);
@@ -45,7 +45,7 @@ static void free_all(struct page *page) {
 /* ---- Texts and heads ------------------------------------------------------------------------- */
 
 void page_begin(struct page *page, const struct seen *seen) {
-    *page = (struct page){ .options = seen->options };
+    *page = (struct page){ .common = seen->common, .sink = seen->sink };
     page->page = (qkv_page){ .struct_size = sizeof(qkv_page),
                              .n = seen->keys.n,
                              .head_dim = seen->info->head_dim,
@@ -127,7 +127,7 @@ static void sort_heads(const struct seen *seen, int64_t first, qkv_page_head *he
 
 qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first, int64_t run,
                       qkv_error *error) {
-    const int64_t n = seen->listed ? seen->n_paged : seen->n_heads;
+    const int64_t n = seen->order ? seen->n_order : seen->n_heads;
     qkv_head_view view = qkv_head_view_init();
     qkv_status status = qkv_heads_view(seen->heads, 0, &view, error);
     if (status != QKV_OK) return status;
@@ -136,54 +136,84 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
     if (!heads) return QKV_ERR_MEMORY;
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         status =
-            page_head(seen, seen->listed ? seen->listed[i] : i, page->page.scale, &heads[i], error);
+            page_head(seen, seen->order ? seen->order[i] : i, page->page.scale, &heads[i], error);
         heads[i].run = run;
     }
-    if (status == QKV_OK && !seen->listed) sort_heads(seen, first, heads);
-    page->page.n_heads -= n - seen->n_paged;
+    if (status == QKV_OK && !seen->order) sort_heads(seen, first, heads);
+    page->page.n_heads -= n - seen->n_order;
     return status;
 }
 
-/* ---- Writing --------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
-/* One line about what a page holds, of n heads that were asked for. */
-static void tell(const qkv_page_result *result, int64_t n) {
-    fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
-            (double)result->n_bytes / 1e6);
-    if (result->n_f16)
-        fprintf(stderr, ", %" PRId64 " of them as f16: weights off by at most %.1e", result->n_f16,
-                result->max_error);
-    if (result->n_heads < n)
-        fprintf(stderr, "; more than %d MB is not written: name one with --head",
-                PAGE_BYTES / 1000000);
-    fputc('\n', stderr);
+static int64_t *places(struct page *page, int64_t n) {
+    int64_t *const made = page_room(page, n, sizeof *made);
+    for (int64_t i = 0; made && i < n; i++) made[i] = -1;
+    return made;
 }
 
-static qkv_status put(struct page *page, const char *path, qkv_error *error) {
-    const struct look_options *const options = page->options;
-    qkv_page_result result = qkv_page_result_init();
-    page->page.heads = page->heads;
-    const qkv_status status = options->page
-                                  ? qkv_page_make(&page->page, options->page, &result, error)
-                                  : qkv_page_write(&page->page, path, &result, error);
-    if (status != QKV_OK || options->common.quiet) return status;
-    tell(&result, page->page.n_heads);
-    if (*page->note) fprintf(stderr, "%s\n", page->note);
-    return status;
-}
-
-qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error) {
-    if (status == QKV_OK && look_writes()) {
-        status = page_tables(page, error);
-        if (status == QKV_OK && page->page.n_runs == 0) status = page_maps(page, error);
-        if (status == QKV_OK) status = put(page, path, error);
+struct page_table *page_table(struct page *page, int64_t n_rows, int64_t n_cols, int lists,
+                              const char *const *cols, qkv_error *error) {
+    const int64_t n = n_rows * n_cols;
+    const bool has_room = page->n_tables < (int)CLI_COUNT(page->tables);
+    struct page_table *const table = has_room ? page_room(page, 1, sizeof *table) : NULL;
+    bool made = table;
+    if (made) {
+        page->tables[page->n_tables++] = table;
+        table->put = (qkv_page_table){ .n_rows = n_rows, .n_cols = n_cols, .corner = "" };
+        made = (table->rows = page_texts(page, n_rows)) && (table->cols = page_texts(page, n_cols));
     }
-    free_all(page);
-    return status;
+    if (made && lists & TABLE_CELLS) made = (table->cells = page_texts(page, n));
+    if (made && lists & TABLE_VALUES)
+        made = (table->values = page_room(page, n, sizeof *table->values));
+    if (made && lists & TABLE_QUERIES) made = (table->queries = places(page, n_cols));
+    if (made && lists & TABLE_HEADS)
+        made = (table->heads = places(page, n)) && (table->others = places(page, n));
+    if (!made) {
+        text_no_memory(error);
+        return NULL;
+    }
+    for (int64_t i = 0; table->values && i < n; i++) table->values[i] = NAN;
+    for (int64_t c = 0; cols && c < n_cols; c++) table->cols[c] = page_text("%s", cols[c]);
+    return table;
 }
 
-qkv_status seen_page(const struct seen *seen, const char *path, qkv_error *error) {
-    struct page page;
-    page_begin(&page, seen);
-    return page_end(&page, path, seen->make_page(seen, &page, error), error);
+char *page_text(const char *format, ...) {
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    const int n = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    return n < 0 ? NULL : text;
+}
+
+/* The largest magnitude of the values, or 1: a scale ends somewhere. */
+static double high_of(const qkv_page_table *put, const double *values) {
+    double high = put->high;
+    for (int64_t i = 0; values && !(put->high > 0) && i < put->n_rows * put->n_cols; i++)
+        if (fabs(values[i]) > high) high = fabs(values[i]);
+    return high > 0 ? high : 1;
+}
+
+qkv_status page_tables(struct page *page, qkv_error *error) {
+    qkv_page_table *const made = page_room(page, page->n_tables, sizeof *made);
+    if (!made) return text_no_memory(error);
+    for (int t = 0; t < page->n_tables; t++) {
+        const struct page_table *const table = page->tables[t];
+        made[t] = table->put;
+        made[t].name = table->name;
+        made[t].caption = table->caption.text;
+        made[t].row_names = (const char *const *)table->rows;
+        made[t].col_names = (const char *const *)table->cols;
+        made[t].cells = (const char *const *)table->cells;
+        made[t].values = table->values;
+        made[t].high = high_of(&table->put, table->values);
+        made[t].queries = table->queries;
+        made[t].heads = table->heads;
+        made[t].others = table->others;
+    }
+    page->page.n_tables = page->n_tables;
+    page->page.tables = made;
+    page->page.table_bytes = sizeof *made;
+    return QKV_OK;
 }

@@ -1,5 +1,5 @@
 /* What is seen of heads: their names, what is said of them, and cells of their maps. See seen.h. */
-#include "look/seen.h"
+#include "sinks/seen.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ qkv_status seen_heads(struct seen *seen, qkv_heads *heads, qkv_error *error) {
 void seen_free(struct seen *seen) {
     free(seen->names);
     free(seen->labels);
-    free(seen->listed);
+    free(seen->order);
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ void seen_title(const struct seen *seen, struct caption *title) {
 }
 
 void seen_cell(const struct seen *seen, int64_t tile, struct caption *caption) {
-    const bool mass = seen->options->pool.value == QKV_TILE_MASS;
+    const bool mass = seen->sink->pool.value == QKV_TILE_MASS;
     if (tile > 1)
         caption_add(caption,
                     " Pooled: a cell stands for a tile of %" PRId64 " queries (rows) and %" PRId64
@@ -58,7 +58,7 @@ void seen_cell(const struct seen *seen, int64_t tile, struct caption *caption) {
 struct tiles tiles_of(const struct seen *seen, int64_t most) {
     const int64_t n_rows = seen->queries.n, n_cols = seen->keys.n,
                   n = n_rows > n_cols ? n_rows : n_cols,
-                  tile = seen->pooled ? 1 + (n - 1) / most : 1;
+                  tile = seen->pools ? 1 + (n - 1) / most : 1;
     return (struct tiles){ tile, (n_rows + tile - 1) / tile, (n_cols + tile - 1) / tile };
 }
 
@@ -66,33 +66,33 @@ qkv_status seen_cells(const struct seen *seen, int64_t index, const struct tiles
                       float *cells, qkv_error *error) {
     struct progress progress;
     qkv_call_options call =
-        progress_call(&progress, "pooled map", seen->options->common.quiet || !look_writes());
-    if (!seen->pooled) call.cancel = NULL;
+        progress_call(&progress, "pooled map", seen->common->quiet || !is_first_rank());
+    if (!seen->pools) call.cancel = NULL;
     if (tiles->tile == 1) call.progress = NULL;
     const qkv_status status =
-        qkv_heads_cells(seen->heads, index, tiles->tile, (qkv_tile_kind)seen->options->pool.value,
+        qkv_heads_cells(seen->heads, index, tiles->tile, (qkv_tile_kind)seen->sink->pool.value,
                         cells, &call, error);
     progress_end(&progress);
     return status == QKV_ERR_CANCELLED ? text_error(error, status, "nothing was written") : status;
 }
 
-float *shown_cells(const struct seen *seen, int64_t most, struct tiles *tiles, qkv_error *error) {
+float *head_cells(const struct seen *seen, int64_t most, struct tiles *tiles, qkv_error *error) {
     *tiles = tiles_of(seen, most);
     float *cells = malloc((size_t)(tiles->rows * tiles->cols) * sizeof *cells + 1);
     if (!cells) text_no_memory(error);
-    if (cells && seen_cells(seen, seen->chosen, tiles, cells, error) == QKV_OK) return cells;
+    if (cells && seen_cells(seen, seen->head, tiles, cells, error) == QKV_OK) return cells;
     free(cells);
     return NULL;
 }
 
 static qkv_status too_large(const struct seen *seen, int64_t limit, const char *advice,
                             qkv_error *error) {
-    const bool one = seen->n_filed == 1;
+    const bool one = seen->n_file == 1;
     char what[160];
     snprintf(what, sizeof what,
              "%" PRId64 " head%s of %" PRId64 " x %" PRId64
              " weights are more than the limit of %" PRId64,
-             seen->n_filed, one ? "" : "s", seen->queries.n, seen->keys.n, limit);
+             seen->n_file, one ? "" : "s", seen->queries.n, seen->keys.n, limit);
     if (!seen->advice || !advice)
         return text_error(error, QKV_ERR_LIMIT, "%s weights%s%s", what,
                           one ? "" : ": name one head with --head", advice ? advice : "");
@@ -104,10 +104,10 @@ qkv_status file_cells(const struct seen *seen, int64_t most, int64_t limit, cons
                       struct tiles *tiles, float **cells, qkv_error *error) {
     *tiles = tiles_of(seen, most);
     const int64_t n = tiles->rows * tiles->cols;
-    if (n > 0 && seen->n_filed > limit / n) return too_large(seen, limit, advice, error);
-    *cells = malloc((size_t)(seen->n_filed * n) * sizeof **cells + 1);
+    if (n > 0 && seen->n_file > limit / n) return too_large(seen, limit, advice, error);
+    *cells = malloc((size_t)(seen->n_file * n) * sizeof **cells + 1);
     qkv_status status = *cells ? QKV_OK : text_no_memory(error);
-    for (int64_t h = 0; status == QKV_OK && h < seen->n_filed; h++)
+    for (int64_t h = 0; status == QKV_OK && h < seen->n_file; h++)
         status = seen_cells(seen, seen->first + h, tiles, *cells + h * n, error);
     return status;
 }

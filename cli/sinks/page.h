@@ -2,10 +2,11 @@
  * A page while it is made: texts, heads and tables that a source or a comparison puts into it, and what
  * they are made of. It is written with maps of its first head, or of all where that is quick.
  */
-#ifndef QKV_CLI_LOOK_PAGE_H
-#define QKV_CLI_LOOK_PAGE_H
+#ifndef QKV_CLI_SINKS_PAGE_H
+#define QKV_CLI_SINKS_PAGE_H
 
-#include "look/seen.h"
+#include "common/what_if.h"
+#include "sinks/seen.h"
 #include <qkv/page.h>
 
 enum {
@@ -17,7 +18,8 @@ enum {
 
 struct page {
     qkv_page page; /* what the library is told; heads and tables are put in at the end */
-    const struct look_options *options;
+    const struct cli_common *common;
+    const struct sink_options *sink;
     qkv_page_head *heads; /* [page.n_heads] */
     struct page_table *tables[16];
     int n_tables;
@@ -33,9 +35,10 @@ struct page {
 
 /* A page of heads of these sizes, without texts. */
 void page_begin(struct page *page, const struct seen *seen);
+void page_free(struct page *page);
 /*
  * Writes it, or makes it where the options want that, and says what it holds of its heads; not after
- * a failure, `status`. Frees it in any case.
+ * a failure, `status`. Frees it in any case (page_write.c).
  */
 qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error);
 
@@ -54,14 +57,11 @@ qkv_status page_tokens(struct page *page, const qkv_token_list *list, struct pag
 /* One head; scale: that of the page. */
 qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_page_head *head,
                      qkv_error *error);
-/* Adds those of `listed`, else `first` and those with the sharpest queries; and their scale. */
+/* Adds those of seen->order, else `first` and those with the sharpest queries; and their scale. */
 qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first, int64_t run,
                       qkv_error *error);
 /* Room for n heads more, which count from now on; NULL: *error says why. */
 qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error);
-
-/* Those maps (maps.c). */
-qkv_status page_maps(struct page *page, qkv_error *error);
 
 /* ---- Tables beside the heads (page_table.c) -------------------------------------------------- */
 

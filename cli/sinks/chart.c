@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "look/sinks.h"
+#include "sinks/sinks.h"
 
 static const struct plot {
     const char *title;
@@ -15,8 +15,8 @@ static const struct plot {
 
 /* Where the numbers are from, and queries that take no part. */
 static void make_caption(const struct seen *seen, enum plot_kind plot, struct caption *caption) {
-    const int64_t n_empty = qkv_heads_empty_rows(seen->heads, seen->chosen),
-                  n_nan = qkv_heads_nan_rows(seen->heads, seen->chosen);
+    const int64_t n_empty = qkv_heads_empty_rows(seen->heads, seen->head),
+                  n_nan = qkv_heads_nan_rows(seen->heads, seen->head);
     const char *fate = plot == PLOT_QUERIES ? "Gaps" : "Left out";
     caption_add(caption, "%s", seen->about[1].text);
     if (seen->is_mean && plot == PLOT_QUERIES)
@@ -35,7 +35,7 @@ static const char *const *names_of(const struct seen_side *side) {
 
 static qkv_status draw(const struct seen *seen, double *numbers, const char *path,
                        qkv_error *error) {
-    const enum plot_kind plot = (enum plot_kind)seen->options->plot.value;
+    const enum plot_kind plot = (enum plot_kind)seen->sink->plot.value;
     struct caption title = { "" }, caption = { "" };
     qkv_heads_profile made = qkv_heads_profile_init();
     if (plot == PLOT_QUERIES) made.entropy = numbers;
@@ -44,7 +44,7 @@ static qkv_status draw(const struct seen *seen, double *numbers, const char *pat
     if (plot == PLOT_OFFSETS) made.by_offset = numbers;
     qkv_call_options call = qkv_call_options_init();
     call.cancel = &cli_cancelled;
-    qkv_status status = qkv_heads_position(seen->heads, seen->chosen, &made, &call, error);
+    qkv_status status = qkv_heads_position(seen->heads, seen->head, &made, &call, error);
     caption_add(&title, "%s: %s", seen->name, plots[plot].title);
     make_caption(seen, plot, &caption);
     const qkv_head_profile profile = { .struct_size = sizeof profile,
@@ -56,11 +56,11 @@ static qkv_status draw(const struct seen *seen, double *numbers, const char *pat
                                        .by_offset = made.by_offset,
                                        .queries = names_of(&seen->queries),
                                        .keys = names_of(&seen->keys),
-                                       .title = picture_title(&seen->options->picture, title.text),
+                                       .title = picture_title(&seen->sink->picture, title.text),
                                        .caption = caption.text,
-                                       .theme = (qkv_theme)seen->options->common.theme.value,
+                                       .theme = (qkv_theme)seen->common->theme.value,
                                        .causal = seen->info->causal };
-    if (status == QKV_OK && look_writes()) status = plots[plot].write(&profile, path, error);
+    if (status == QKV_OK && is_first_rank()) status = plots[plot].write(&profile, path, error);
     return status;
 }
 
