@@ -11,7 +11,7 @@ allowed() {
     cli/attend/* | cli/lookup/compute.c) return 0 ;;           # ask libqkv for weights and statistics, and print them
     cli/common/lens.c | cli/common/predict.c | cli/model/cmd_next.c) return 0 ;;   # a probability from a logit
     cli/heads/effect*.c) return 0 ;;                           # probabilities from logarithms, their means and changes
-    cli/look/json.c | cli/look/make.c | cli/look/findings.c | cli/look/page_lens.c | cli/look/page_groups.c) return 0 ;; # probabilities and perplexity from logarithms
+    cli/look/text_words.c | cli/look/findings.c | cli/look/lens.c | cli/look/effects.c) return 0 ;; # probabilities and perplexity from logarithms
     cli/train/eval_*.c) return 0 ;;                            # perplexity from a loss
     cli/explain/scale.c) return 0 ;;                           # ln n, the largest entropy that a row can have
     cli/explain/scores.c) return 0 ;;                          # lse and entropy, of sums and weights of qkv_inspect_vectors

@@ -28,8 +28,8 @@ qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error);
 qkv_status attended_choose(const struct attended *of, bool named, int64_t layer, int64_t head,
                            qkv_heads_choice *choice, qkv_error *error);
 /*
- * Names of queries and keys: a decoder's queries by what it read and predicts, its own keys by what it
- * read.
+ * Names of queries and keys: a decoder's queries by what it read and predicts, its own keys by
+ * what it read.
  */
 char *const *attended_queries(const struct attended *of);
 char *const *attended_keys(const struct attended *of);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "common/predict.h"
-#include <qkv/effects.h>
 
 /* One place of a text. */
 struct lens {
@@ -17,18 +16,22 @@ struct lens {
     qkv_lens *rows;
 };
 
-static qkv_status make(const qkv_run *run, struct lens *lens, qkv_error *error) {
-    const struct session *const session = lens->session;
+qkv_status lens_read(const struct session *session, const qkv_run *run, qkv_word_head head,
+                     int64_t position, int32_t word, qkv_lens *rows, qkv_error *error) {
     qkv_status status = QKV_OK;
-    lens->n_rows = session->info->n_layers + 1;
-    lens->rows = calloc((size_t)lens->n_rows + 1, sizeof *lens->rows);
-    if (!lens->rows) return text_no_memory(error);
-    for (int64_t layer = 0; layer < lens->n_rows && status == QKV_OK; layer++) {
-        lens->rows[layer] = qkv_lens_init();
-        status = qkv_inspect_lens(session->ctx, session->model, run, lens->head, 0, lens->position,
-                                  layer, lens->word, &lens->rows[layer], error);
+    for (int64_t layer = 0; layer <= session->info->n_layers && status == QKV_OK; layer++) {
+        rows[layer] = qkv_lens_init();
+        status = qkv_inspect_lens(session->ctx, session->model, run, head, 0, position, layer, word,
+                                  &rows[layer], error);
     }
     return status;
+}
+
+static qkv_status make(const qkv_run *run, struct lens *lens, qkv_error *error) {
+    lens->n_rows = lens->session->info->n_layers + 1;
+    lens->rows = calloc((size_t)lens->n_rows + 1, sizeof *lens->rows);
+    if (!lens->rows) return text_no_memory(error);
+    return lens_read(lens->session, run, lens->head, lens->position, lens->word, lens->rows, error);
 }
 
 /* ---- Showing --------------------------------------------------------------------------------- */
@@ -111,19 +114,23 @@ static qkv_status each_place(struct text_job *job, const qkv_run *run,
     return status;
 }
 
+qkv_status lens_check(const struct session *session, qkv_error *error) {
+    if (session->info->kind != QKV_MODEL_PAIR) return QKV_OK;
+    return text_error(error, QKV_ERR_UNSUPPORTED,
+                      "--lens is of a model with one stack, and %s has an encoder and a decoder",
+                      session->info->source);
+}
+
 static qkv_status check(struct text_job *job, const qkv_encoding *input, bool next,
                         qkv_error *error) {
     const struct session *const session = &job->session;
     job->usage = true; /* of what is refused here */
-    if (session->info->kind == QKV_MODEL_PAIR)
-        return text_error(
-            error, QKV_ERR_UNSUPPORTED,
-            "--lens is of a model with one stack, and %s has an encoder and a decoder",
-            session->info->source);
+    qkv_status status = lens_check(session, error);
+    if (status != QKV_OK) return status;
     if (!next && count_masks(session, input) == 0) {
         char *const mask = mask_name(session);
-        const qkv_status status = text_error(error, QKV_ERR_ARGUMENT, "there is no %s in the text",
-                                             mask ? mask : "[MASK]");
+        status = text_error(error, QKV_ERR_ARGUMENT, "there is no %s in the text",
+                            mask ? mask : "[MASK]");
         free(mask);
         return status;
     }

@@ -3,6 +3,16 @@
 #define QKV_CLI_COMMON_LENS_H
 
 #include "common/job.h"
+#include <qkv/effects.h>
+
+/* Of a model with one stack; else *error says why. */
+qkv_status lens_check(const struct session *session, qkv_error *error);
+/*
+ * What each layer would say at a place, [n_layers + 1] rows, the embeddings first, about a word (-1:
+ * about none); the run kept its hidden states.
+ */
+qkv_status lens_read(const struct session *session, const qkv_run *run, qkv_word_head head,
+                     int64_t position, int32_t word, qkv_lens *rows, qkv_error *error);
 
 /* Answers one text, as text_job wants it. */
 qkv_status lens_answer(struct text_job *job, const qkv_encoding *input, json_t **json,

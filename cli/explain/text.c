@@ -25,8 +25,7 @@ static qkv_status find_query(struct text_job *job, const struct explain *t, cons
 /* Head and query, as `look` would choose them. */
 static qkv_status choose(struct text_job *job, const struct attended *of, struct explain *t,
                          qkv_heads_choice *choice, qkv_error *error) {
-    const int64_t named = job->given ? job->layer * of->view.n_heads + job->head : -1;
-    const qkv_status status = qkv_heads_choose(of->heads, named, choice, error);
+    const qkv_status status = attended_choose(of, job->given, job->layer, job->head, choice, error);
     if (status != QKV_OK) return status;
     if (choice->query < 0) choice->query = 0;
     if (t->options->query) return find_query(job, t, t->options->query, &choice->query, error);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/heads_group.h"
+#include "common/heads_list.h"
 #include "common/predict.h"
 #include "heads/effect.h"
 #include "heads/texts.h"

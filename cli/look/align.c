@@ -9,12 +9,16 @@
 
 #include "look/text.h"
 
-/* Words of a text: that of each token; their names; which are special, and not shown. */
+/*
+ * Words of a text: that of each token; their names; and those that are not special, which are
+ * shown.
+ */
 struct words {
-    int64_t n;
+    int64_t n, n_shown;
     int32_t *of;
-    char **names; /* escaped */
-    uint8_t *special;
+    char **names;   /* [n], escaped */
+    int64_t *shown; /* [n_shown] */
+    const char **shown_names;
 };
 
 /* A word of the target and the word of the source that its rows look at most. */
@@ -48,16 +52,20 @@ static qkv_status words_make(const qkv_token_list *list, struct words *words, qk
     const int64_t n = list->tokens->n;
     words->of = calloc((size_t)n + 1, sizeof *words->of);
     words->names = calloc((size_t)n + 1, sizeof *words->names);
-    words->special = calloc((size_t)n + 1, 1);
-    if (!words->of || !words->names || !words->special) return text_no_memory(error);
+    words->shown = calloc((size_t)n + 1, sizeof *words->shown);
+    words->shown_names = calloc((size_t)n + 1, sizeof *words->shown_names);
+    if (!words->of || !words->names || !words->shown || !words->shown_names)
+        return text_no_memory(error);
     words->n = qkv_inspect_words(list->tokenizer, list->tokens, words->of);
     for (int64_t i = 0, end; i < n; i = end) {
         const int32_t w = words->of[i];
         for (end = i + 1; end < n && words->of[end] == w; end++) {
         }
-        words->special[w] = list->tokens->special[i];
         const qkv_status status = name_word(list, i, end, &words->names[w], error);
         if (status != QKV_OK) return status;
+        if (list->tokens->special[i]) continue;
+        words->shown_names[words->n_shown] = words->names[w];
+        words->shown[words->n_shown++] = w;
     }
     return QKV_OK;
 }
@@ -65,7 +73,8 @@ static qkv_status words_make(const qkv_token_list *list, struct words *words, qk
 static void words_free(struct words *words) {
     session_labels_free(words->names, words->n);
     free(words->of);
-    free(words->special);
+    free(words->shown);
+    free(words->shown_names);
 }
 
 /* ---- Alignment ------------------------------------------------------------------------------- */
@@ -139,8 +148,7 @@ void alignment_print(const struct text_seen *t, struct term *term) {
     struct caption text = { "" };
     term_styled(term, STYLE_BOLD, "Alignment");
     term_newline(term);
-    for (int64_t i = 0; i < a->target.n; i++)
-        if (!a->target.special[i]) print_word(a, i, term);
+    for (int64_t i = 0; i < a->target.n_shown; i++) print_word(a, a->target.shown[i], term);
     describe(t, &text);
     term_wrap_styled(term, STYLE_DIM, text.text);
     term_newline(term);
@@ -149,50 +157,32 @@ void alignment_print(const struct text_seen *t, struct term *term) {
 json_t *alignment_json(const struct text_seen *t) {
     const struct alignment *a = t->alignment;
     json_t *words = json_array();
-    for (int64_t i = 0; i < a->target.n; i++) {
-        const int64_t key = a->words[i].key_word;
-        if (a->target.special[i]) continue;
+    for (int64_t i = 0; i < a->target.n_shown; i++) {
+        const qkv_aligned *const word = &a->words[a->target.shown[i]];
+        const int64_t key = word->key_word;
         json_array_append_new(
-            words, json_set(NULL, "target:t source:o source_word:i weight:n", a->target.names[i],
-                            key < 0 ? json_null() : json_text(a->source.names[key]), key,
-                            a->words[i].weight));
+            words,
+            json_set(NULL, "target:t source:o source_word:i weight:n", a->target.shown_names[i],
+                     key < 0 ? json_null() : json_text(a->source.names[key]), key, word->weight));
     }
     return json_set(NULL, "layer:i n_heads:i words:o", a->layer, a->n_heads, words);
 }
 
 /* ---- As a picture ---------------------------------------------------------------------------- */
 
-/* The words of one side of the picture: those that are not special. */
-struct side {
-    int64_t n, *places;
-    const char **names;
-};
-
-static bool side_make(const struct words *words, struct side *side) {
-    side->places = calloc((size_t)words->n + 1, sizeof *side->places);
-    side->names = calloc((size_t)words->n + 1, sizeof *side->names);
-    for (int64_t w = 0; side->places && side->names && w < words->n; w++) {
-        if (words->special[w]) continue;
-        side->names[side->n] = words->names[w];
-        side->places[side->n++] = w;
-    }
-    return side->places && side->names;
-}
-
-static void side_free(struct side *side) {
-    free(side->places);
-    free(side->names);
-}
-
-static qkv_status draw_table(const struct text_seen *t, const struct side *down,
-                             const struct side *across, float *cells, const char *path,
-                             qkv_error *error) {
-    const struct alignment *a = t->alignment;
+static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
+    const struct text_seen *const t = text_of(seen);
+    const struct alignment *const a = t->alignment;
+    const struct words *const down = &a->target, *const across = &a->source;
     struct caption title = { "" }, caption = { "" };
-    for (int64_t i = 0; i < down->n; i++)
-        for (int64_t j = 0; j < across->n; j++)
-            cells[i * across->n + j] =
-                (float)a->table[down->places[i] * a->source.n + across->places[j]];
+    if (down->n_shown == 0 || across->n_shown == 0)
+        return text_error(error, QKV_ERR_SHAPE, "--align: there are no words to align");
+    float *const cells = calloc((size_t)(down->n_shown * across->n_shown), sizeof *cells);
+    if (!cells) return text_no_memory(error);
+    for (int64_t i = 0; i < down->n_shown; i++)
+        for (int64_t j = 0; j < across->n_shown; j++)
+            cells[i * across->n_shown + j] =
+                (float)a->table[down->shown[i] * across->n + across->shown[j]];
     caption_add(&title, "Alignment, layer %" PRId64, a->layer);
     text_modified(t, &caption);
     caption_add(&caption,
@@ -208,33 +198,17 @@ static qkv_status draw_table(const struct text_seen *t, const struct side *down,
                 a->n_heads == 1 ? "" : "s");
     caption_add_texts(&caption, t->seen.said);
     const qkv_heatmap map = { .struct_size = sizeof map,
-                              .n_rows = down->n,
-                              .n_cols = across->n,
+                              .n_rows = down->n_shown,
+                              .n_cols = across->n_shown,
                               .weights = cells,
-                              .row_labels = down->names,
-                              .col_labels = across->names,
+                              .row_labels = down->shown_names,
+                              .col_labels = across->shown_names,
                               .row_axis = "target",
                               .col_axis = "source",
                               .title = title.text,
                               .caption = caption.text,
                               .theme = (qkv_theme)t->options->common.theme.value };
-    return picture_heatmap(&t->options->sink.picture, map, path, error);
-}
-
-static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
-    const struct text_seen *const t = text_of(seen);
-    struct side down = { 0 }, across = { 0 };
-    qkv_status status =
-        side_make(&t->alignment->target, &down) && side_make(&t->alignment->source, &across)
-            ? QKV_OK
-            : text_no_memory(error);
-    if (status == QKV_OK && (down.n == 0 || across.n == 0))
-        status = text_error(error, QKV_ERR_SHAPE, "--align: there are no words to align");
-    float *const cells = calloc((size_t)(down.n * across.n) + 1, sizeof *cells);
-    if (status == QKV_OK)
-        status = cells ? draw_table(t, &down, &across, cells, path, error) : text_no_memory(error);
-    side_free(&down);
-    side_free(&across);
+    const qkv_status status = picture_heatmap(&t->options->sink.picture, map, path, error);
     free(cells);
     return status;
 }

@@ -11,8 +11,8 @@
 /* A browser does not compute all weights of these, and what keys receive is not measured. */
 enum { LONG_SIDE = 2048, LONG_SAMPLE = 512 };
 static bool are_long(const struct arrays *arrays) {
-    return arrays->asked.n_queries > LONG_SAMPLE &&
-           arrays->asked.n_queries > (int64_t)LONG_SIDE * LONG_SIDE / arrays->asked.n_keys;
+    return arrays->desc.n_queries > LONG_SAMPLE &&
+           arrays->desc.n_queries > (int64_t)LONG_SIDE * LONG_SIDE / arrays->desc.n_keys;
 }
 
 static const struct arrays *arrays_of(const struct seen *seen) {
@@ -69,7 +69,7 @@ static const char *bound(char text[24], int64_t n) {
 }
 
 static void add_mask(const struct arrays *arrays, struct caption *text) {
-    const qkv_heads_arrays *a = &arrays->asked;
+    const qkv_heads_arrays *a = &arrays->desc;
     char left[24], right[24];
     if (!a->causal && !arrays->window) caption_add(text, ", no mask");
     if (a->causal) caption_add(text, ", causal: query i sees keys j \u2264 i");
@@ -80,7 +80,7 @@ static void add_mask(const struct arrays *arrays, struct caption *text) {
 }
 
 static void describe(const struct arrays *arrays, struct caption *caption) {
-    const qkv_heads_arrays *a = &arrays->asked;
+    const qkv_heads_arrays *a = &arrays->desc;
     const struct look_options *o = arrays->options;
     char *q = term_escape(o->q, strlen(o->q)), *k = term_escape(o->k, strlen(o->k));
     caption_add(caption, "Arrays %.100s and %.100s: %" PRId64 " head%s", q ? q : "", k ? k : "",
@@ -104,7 +104,7 @@ static void describe_all(struct arrays *arrays) {
                  name->head);
     else
         snprintf(seen->name, HEAD_NAME, "Head %" PRId64, name->head);
-    snprintf(seen->all, sizeof seen->all, "%" PRId64 " heads", arrays->asked.n_heads);
+    snprintf(seen->all, sizeof seen->all, "%" PRId64 " heads", arrays->desc.n_heads);
     describe(arrays, &seen->about[0]);
     seen->about[1] = seen->legend = seen->about[0];
     caption_add(&seen->legend,
@@ -117,7 +117,7 @@ static void describe_all(struct arrays *arrays) {
 
 /* [first, last] of j - i, null where open: of the place that causal and window are about. */
 static json_t *seen_json(const struct arrays *arrays) {
-    const qkv_heads_arrays *a = &arrays->asked;
+    const qkv_heads_arrays *a = &arrays->desc;
     const bool to = a->causal || a->window_right >= 0;
     const int64_t right = a->causal ? 0 : a->window_right;
     return json_pack("[o, o]",
@@ -127,7 +127,7 @@ static json_t *seen_json(const struct arrays *arrays) {
 
 static void add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct arrays *const arrays = arrays_of(seen);
-    const qkv_heads_arrays *a = &arrays->asked;
+    const qkv_heads_arrays *a = &arrays->desc;
     const struct arg_real *scale = &arrays->options->scale;
     char *const *const tokens = arrays->key_names.tokens;
     if (!behind) {
@@ -196,12 +196,12 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     const struct arrays *arrays = arrays_of(seen);
     const struct array_names *keys = &arrays->key_names, *queries = &arrays->query_names;
     const int64_t n_long = are_long(arrays) ? long_heads(seen) : 0;
-    qkv_page *const p = &page->page;
+    qkv_page *const p = &page->desc;
     qkv_page_run *const run = page_room(page, 1, sizeof *run);
     if (!run) return text_no_memory(error);
     run->tokens = (const char *const *)(queries->tokens ? queries->tokens : queries->labels);
-    p->rules = &arrays->visible;
-    p->two_texts = arrays->asked.two_texts; /* with names of their own */
+    p->rules = &arrays->mask;
+    p->two_texts = arrays->desc.two_texts; /* with names of their own */
     p->tokens = (const char *const *)(keys->tokens ? keys->tokens : keys->labels);
     p->n_queries = seen->queries.n;
     p->queries = arrays->self ? NULL : run;
@@ -222,21 +222,21 @@ static qkv_status make_seen(struct arrays *arrays, qkv_error *error) {
                                                                    arrays->self
                                                                        ? keys
                                                                        : &arrays->query_names;
-    seen->keys = (struct seen_side){ .n = arrays->asked.n_keys,
+    seen->keys = (struct seen_side){ .n = arrays->desc.n_keys,
                                      .names = keys->labels,
                                      .tokens_a_name = 1,
                                      .numbered = !keys->tokens,
                                      .sign = "",
                                      .note = "" };
     seen->queries = seen->keys;
-    seen->queries.n = arrays->asked.n_queries;
+    seen->queries.n = arrays->desc.n_queries;
     seen->queries.names = queries->labels;
     seen->queries.numbered = !arrays->options->q_tokens && !(arrays->self && keys->tokens);
     seen->queries.sign = arrays->self ? "" : "q";
     const qkv_status status = seen_heads(seen, seen->heads, error);
     if (status != QKV_OK) return status;
     for (int64_t h = 0; h < seen->n_heads; h++)
-        seen->names[h] = (struct head_name){ arrays->layer, arrays->shown[h] };
+        seen->names[h] = (struct head_name){ arrays->layer, arrays->heads[h] };
     seen->n_file = seen->n_order = seen->n_heads;
     seen->one = seen->n_heads == 1;
     seen->pools = true;
@@ -253,7 +253,7 @@ static qkv_status make_seen(struct arrays *arrays, qkv_error *error) {
 
 qkv_status arrays_look(struct arrays *arrays, qkv_error *error) {
     struct seen *const seen = &arrays->seen;
-    qkv_status status = qkv_heads_open_arrays(seen->ctx, &arrays->asked, &seen->heads, error);
+    qkv_status status = qkv_heads_open_arrays(seen->ctx, &arrays->desc, &seen->heads, error);
     if (status == QKV_OK) status = measure(arrays, error);
     if (status == QKV_OK) status = make_seen(arrays, error);
     if (status == QKV_OK) status = choose(seen, error);

@@ -14,15 +14,15 @@ struct arrays {
     struct seen seen; /* the first: what a sink knows */
     const struct look_options *options;
     qkv_array *q, *k;
-    qkv_heads_arrays asked; /* what the library is told */
+    qkv_heads_arrays desc; /* what the library is told */
     struct rules rules;
-    qkv_attention_desc visible; /* with these rules, of one head */
+    qkv_attention_desc mask; /* with these rules, of one head */
     bool window;
     struct array_names key_names, query_names; /* queries without any, with self: … */
     bool self; /* … they are the tokens that keys are, as many and without names of their own */
     int64_t layer;   /* the name of their layer; -1: none */
-    int64_t n_shown; /* heads that are looked at … */
-    int64_t *shown;  /* … and which: places in the array, unless that has one head only */
+    int64_t n_heads; /* heads that are looked at … */
+    int64_t *heads;  /* … and which: places in the array, unless that has one head only */
 };
 
 /* Exit codes, having said what is wrong (arrays_read.c). To be freed in any case. */

@@ -35,10 +35,10 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
     if (!options->heads && strchr(text, ','))
         return cli_usage(command, "--head: '%s' is not L.H or H", text);
     int code = heads_parse(command, option, text, &list, &n);
-    if (!code && !(arrays->shown = calloc((size_t)n, sizeof *arrays->shown)))
+    if (!code && !(arrays->heads = calloc((size_t)n, sizeof *arrays->heads)))
         code = cli_fail("out of memory");
     for (int i = 0; !code && i < n; i++) {
-        arrays->shown[i] = list[i].head;
+        arrays->heads[i] = list[i].head;
         if ((i > 0 || common->layer.set) && list[i].layer >= 0 && list[i].layer != arrays->layer)
             code =
                 cli_usage(command, "%s %s names several layers: arrays are of one", option, text);
@@ -46,7 +46,7 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
     }
     free(list);
     arrays->seen.by_name = true;
-    arrays->n_shown = n;
+    arrays->n_heads = n;
     return code;
 }
 
@@ -54,14 +54,14 @@ int arrays_parse(const struct cli_command *command, const struct look_options *o
                  struct arrays *arrays) {
     *arrays = (struct arrays){ .seen = { .common = &options->common, .sink = &options->sink },
                                .options = options,
-                               .asked = qkv_heads_arrays_init() };
+                               .desc = qkv_heads_arrays_init() };
     int code = parse_causal(command, options->causal, arrays);
     if (!code) code = rules_parse_one(command, QKV_SET_WINDOW, options->window, &arrays->rules);
     if (!code) code = parse_heads(command, options, arrays);
     return code;
 }
 
-/* ---- Rows of ranks ----------------------------------------------------------------------------- */
+/* ---- Rows of ranks --------------------------------------------------------------------------- */
 
 /* What ranks must have in common: the shape of the whole array. */
 struct header {
@@ -99,7 +99,7 @@ static int join(const char *option, const char *path, int64_t n_rows, qkv_array 
     return code;
 }
 
-/* ---- One array --------------------------------------------------------------------------------- */
+/* ---- One array ------------------------------------------------------------------------------- */
 
 static int read_floats(const char *option, const char *path, int64_t rows[2], qkv_array **array) {
     qkv_error error;
@@ -116,8 +116,8 @@ static int read_floats(const char *option, const char *path, int64_t rows[2], qk
 }
 
 /*
- * An array of --q or --k, at least one of each: [L,D], [H,L,D] or [1,H,L,D]. Of several ranks each reads
- * its rows, `own` of them; the shape is that of the whole array.
+ * An array of --q or --k, at least one of each: [L,D], [H,L,D] or [1,H,L,D]. Of several ranks
+ * each reads its rows, `own` of them; the shape is that of the whole array.
  */
 static int read_array(const char *option, const char *path, qkv_array **array, int64_t *own) {
     char shape[200];
@@ -139,13 +139,13 @@ static int read_array(const char *option, const char *path, qkv_array **array, i
     return EXIT_OK;
 }
 
-/* ---- Both of them ---------------------------------------------------------------------------------- */
+/* ---- Both of them ---------------------------------------------------------------------------- */
 
 static int check_shapes(const struct arrays *arrays) {
     const qkv_array *q = arrays->q, *k = arrays->k;
     char q_shape[200], k_shape[200];
     const char *rule = attend_size(q, 3) != attend_size(k, 3) ? "the head sizes differ"
-                       : arrays->asked.n_heads % arrays->asked.n_kv_heads
+                       : arrays->desc.n_heads % arrays->desc.n_kv_heads
                            ? "the heads of q are no multiple of those of k"
                            : NULL;
     return rule ? cli_fail("--q has shape %s, --k has %s: %s", attend_shape_text(q, q_shape),
@@ -155,39 +155,39 @@ static int check_shapes(const struct arrays *arrays) {
 
 /* The named ones, of which the only head of an array may have any name; else all. */
 static int choose_heads(struct arrays *arrays) {
-    const int64_t n_heads = arrays->asked.n_heads;
-    for (int64_t h = 0; arrays->seen.by_name && h < arrays->n_shown; h++)
-        if (arrays->shown[h] >= n_heads && (n_heads > 1 || arrays->n_shown > 1))
+    const int64_t n_heads = arrays->desc.n_heads;
+    for (int64_t h = 0; arrays->seen.by_name && h < arrays->n_heads; h++)
+        if (arrays->heads[h] >= n_heads && (n_heads > 1 || arrays->n_heads > 1))
             return cli_fail("there is no head %" PRId64 ": --q has heads 0 to %" PRId64,
-                            arrays->shown[h], n_heads - 1);
+                            arrays->heads[h], n_heads - 1);
     if (arrays->seen.by_name) return EXIT_OK;
-    arrays->n_shown = n_heads;
-    arrays->shown = calloc((size_t)n_heads, sizeof *arrays->shown);
-    if (!arrays->shown) return cli_fail("out of memory");
-    for (int64_t h = 0; h < n_heads; h++) arrays->shown[h] = h;
+    arrays->n_heads = n_heads;
+    arrays->heads = calloc((size_t)n_heads, sizeof *arrays->heads);
+    if (!arrays->heads) return cli_fail("out of memory");
+    for (int64_t h = 0; h < n_heads; h++) arrays->heads[h] = h;
     return EXIT_OK;
 }
 
 /* What was asked for, of these lengths. */
 static int take_rules(struct arrays *arrays) {
-    qkv_heads_arrays *a = &arrays->asked;
-    qkv_attention_desc *visible = &arrays->visible;
-    qkv_attention_desc_contiguous(visible, 1, 1, 1, a->n_queries, a->n_keys, 1, 1);
-    const int code = rules_apply(&arrays->rules, visible);
+    qkv_heads_arrays *a = &arrays->desc;
+    qkv_attention_desc *mask = &arrays->mask;
+    qkv_attention_desc_contiguous(mask, 1, 1, 1, a->n_queries, a->n_keys, 1, 1);
+    const int code = rules_apply(&arrays->rules, mask);
     if (code) return code;
-    arrays->window = visible->flags & QKV_SET_WINDOW;
-    a->causal = (visible->flags & QKV_SET_CAUSAL) != 0;
-    a->q_offset = visible->q_offsets ? visible->q_offsets[0] : visible->q_offset;
+    arrays->window = mask->flags & QKV_SET_WINDOW;
+    a->causal = (mask->flags & QKV_SET_CAUSAL) != 0;
+    a->q_offset = mask->q_offsets ? mask->q_offsets[0] : mask->q_offset;
     if (!arrays->window) return EXIT_OK;
-    a->window_left = visible->window_left;
-    a->window_right = visible->window_right;
+    a->window_left = mask->window_left;
+    a->window_right = mask->window_right;
     return EXIT_OK;
 }
 
 enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
 
 static int check_plot(const struct arrays *arrays) {
-    const qkv_heads_arrays *a = &arrays->asked;
+    const qkv_heads_arrays *a = &arrays->desc;
     if (!arrays->options->sink.plot.set ||
         (a->n_queries <= MOST_OF_A_CHART && a->n_keys <= MOST_OF_A_CHART))
         return EXIT_OK;
@@ -199,7 +199,7 @@ static int check_plot(const struct arrays *arrays) {
 
 int arrays_read(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
-    qkv_heads_arrays *a = &arrays->asked;
+    qkv_heads_arrays *a = &arrays->desc;
     int code = read_array("--q", options->q, &arrays->q, &a->own_queries);
     if (!code) code = read_array("--k", options->k, &arrays->k, &a->own_keys);
     if (code) return code;
@@ -219,8 +219,8 @@ int arrays_read(struct arrays *arrays) {
     if (code) return code;
     a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
     if (a->n_heads > 1 && arrays->seen.by_name) {
-        a->list = arrays->shown;
-        a->n_list = arrays->n_shown;
+        a->list = arrays->heads;
+        a->n_list = arrays->n_heads;
     }
     const struct array_tokens tokens = {
         options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
@@ -239,9 +239,9 @@ void arrays_free(struct arrays *arrays) {
     qkv_heads_free(arrays->seen.heads);
     seen_free(&arrays->seen);
     rules_free(&arrays->rules);
-    free(arrays->shown);
-    array_names_free(&arrays->key_names, arrays->asked.n_keys);
-    array_names_free(&arrays->query_names, arrays->asked.n_queries);
+    free(arrays->heads);
+    array_names_free(&arrays->key_names, arrays->desc.n_keys);
+    array_names_free(&arrays->query_names, arrays->desc.n_queries);
     qkv_array_free(arrays->q);
     qkv_array_free(arrays->k);
 }

@@ -1,11 +1,128 @@
-/* `qkv look`: where each token looks. Its table of options. */
+/* `qkv look`: where each token looks. Its options, and which of them go together. */
+#include "common/given.h"
 #include "look/job.h"
 
-#include <stdlib.h>
+/* ---- Rules ----------------------------------------------------------------------------------- */
+
+#define DECODER "--cross|--decoder|--align"
+
+/*
+ * --q and --k are in place of a text and its model; a source has a target, and nothing that is of
+ * one text only.
+ */
+static const struct given_rule inputs[] = {
+    { .these = "--q", .without = "--k", .message = "%s without --k" },
+    { .these = "--k", .without = "--q", .message = "%s without --q" },
+    { .these = "--tokens|--q-tokens|--causal|--window|--scale|--pool",
+      .without = "--q",
+      .message = "%s goes with --q and --k, not with a text" },
+    { .without = "--q|a text|--jsonl|--file|--serve", .message = "TEXT is missing" },
+    { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
+    { .these = "--file", .with = "a text|--jsonl|--q" },
+    { .these =
+          "a text|--pair|" DECODER "|--target|--top|--what-if|--slide|--jsonl|--model|--truncate",
+      .with = "--q",
+      .message = "--q and --k together with %s" },
+    PAIR_RULES(DECODER, "--cross, --decoder or --align"),
+    { .these = "--decoder", .with = "--align" },
+    { .these = DECODER, .with = "--pair|--slide|--jsonl" },
+    { .these = "--lens",
+      .with = DECODER "|--target|--slide|--what-if|--plot|--pool|--q|--against" },
+    { .these = "--effect", .with = DECODER "|--slide|--what-if|--jsonl|--q|--against|--plot" },
+    { .these = "--group", .without = "--effect", .message = "%s goes with --effect" },
+    { .these = "--port", .without = "--serve", .message = "%s goes with --serve" },
+    { .these = "--serve",
+      .with = "-o|--json|--jsonl|--file|--q|--lens|--against|--align|--plot|--pool" },
+    { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q" },
+};
+
+/* The numbers of a chart are its .csv, so nothing is lost by what is refused. */
+static const struct given_rule charts[] = {
+    { .these = "--plot",
+      .with = "--json|--jsonl",
+      .message = "%s together with %s: the numbers of a chart are -o FILE.csv" },
+    { .these = "--plot",
+      .without = "-o",
+      .message = "%s writes a chart: -o FILE.png, .svg, .pdf or .csv" },
+    { .these = PICTURE_CELLS "|--size",
+      .with = "--plot",
+      .message = "%s together with %s: a chart has no cells" },
+};
+
+static int check_plot(const struct cli_command *command, const struct look_options *o) {
+    if (!o->sink.plot.set) return EXIT_OK;
+    if (given_ending(o->out, PICTURES " .csv") < 0)
+        return cli_usage(
+            command, "-o: '%s' ends in none of .png .svg .pdf .csv, which --plot writes", o->out);
+    if (o->heads) return cli_usage(command, "--plot is of one head: --head L.H, not --heads");
+    if (o->which.cross && o->sink.plot.value == PLOT_OFFSETS)
+        return cli_usage(command, "--plot offsets: --cross has queries and keys of two texts, "
+                                  "between which there are no distances");
+    return o->sink.pool.set
+               ? cli_usage(command, "--plot together with --pool: a chart has no tiles")
+               : EXIT_OK;
+}
+
+/* What goes with --lens in a page only, which has it beside the heads. */
+static const struct given_rule lens_alone[] = {
+    { .these = "--lens", .with = "--top|--heads|--head|--layer|--map|-o" },
+};
+static const struct given_rule against_page[] = {
+    { .these = "--against", .with = "--cross|--decoder", .message = "%s with %s writes no page" },
+};
+
+static int check_page(const struct cli_command *command, const struct look_options *o,
+                      int n_words) {
+    const bool page = given_ending(o->out, ".html") == 0;
+    if (o->lens && !page)
+        return given_check(command, o, n_words, lens_alone, CLI_COUNT(lens_alone));
+    return page ? given_check(command, o, n_words, against_page, CLI_COUNT(against_page)) : EXIT_OK;
+}
+
+static int check_out(const struct cli_command *command, const struct look_options *o) {
+    const bool page = o->serve || given_ending(o->out, ".html") == 0;
+    const int code = given_check_ending(command, o->out, ENDINGS);
+    if (code) return code;
+    if (o->out && (o->common.json || o->common.jsonl))
+        return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
+    if (o->heads && !page && !o->align)
+        return cli_usage(command, "--heads chooses the heads of a page: -o FILE.html");
+    if (o->sink.map.set && (!page || o->windows))
+        return cli_usage(command,
+                         page ? "--map together with --slide" : "--map is of a page: -o FILE.html");
+    if (o->effect && !page)
+        return cli_usage(command, "--effect is of a page: -o FILE.html; 'qkv heads --effect' "
+                                  "prints a table");
+    if (o->against && o->out && given_ending(o->out, ".html " PICTURES " .json") < 0)
+        return cli_usage(command,
+                         "-o: '%s' ends in none of .html " PICTURES " .json, which --against "
+                         "writes",
+                         o->out);
+    if (o->heads && (o->common.head || o->common.layer.set))
+        return cli_usage(command, "--heads together with %s",
+                         o->common.head ? "--head" : "--layer");
+    return EXIT_OK;
+}
+
+static int check(const struct cli_command *command, const struct look_options *o, int n_words) {
+    int code = given_check(command, o, n_words, inputs, CLI_COUNT(inputs));
+    if (code == EXIT_OK && o->align && o->out && given_ending(o->out, PICTURES " .json") < 0)
+        code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
+    if (code == EXIT_OK) code = given_check(command, o, n_words, charts, CLI_COUNT(charts));
+    if (code == EXIT_OK)
+        code = picture_check(command, o, &o->sink.picture, o->out,
+                             o->against && (o->common.head || o->common.layer.set) ? "--against"
+                                                                                   : NULL);
+    if (code == EXIT_OK) code = check_page(command, o, n_words);
+    if (code == EXIT_OK) code = check_plot(command, o);
+    return code ? code : check_out(command, o);
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
 
 static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct look_options *o = data;
-    const int code = look_check(command, o, n_words);
+    const int code = check(command, o, n_words);
     if (code) return code;
     if (o->out || o->q || o->windows || o->serve) cli_catch_interrupts();
     if (o->serve) return look_serve(command, o, n_words > 0 ? words[0] : NULL);

@@ -1,20 +1,20 @@
 /*
- * What each head of a page is worth for what the model predicts, where --effect asks for it, and where
- * it is so quick that the terminal would tell it, too (ablation_quick); and what groups of heads are
- * worth together, beside the sum of what they are worth alone.
+ * What each head of a page is worth for what the model predicts, where --effect asks for it, and
+ * where it is so quick that the terminal would tell it, too (ablation_quick); and what groups of
+ * heads are worth together, beside the sum of what they are worth alone.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/heads_group.h"
+#include "common/heads_list.h"
 #include "look/text.h"
 #include "sinks/page.h"
 
 /*
- * Sets of heads, each layer * n_heads + head: heads of the page one by one, in its order, and behind
- * them groups. All memory is the page's.
+ * Sets of heads, each layer * n_heads + head: heads of the page one by one, in its order, and
+ * behind them groups. All memory is the page's.
  */
 struct sets {
     const struct text_seen *t;
@@ -26,7 +26,10 @@ struct sets {
     double *log_p;      /* [n + 1][n_places] */
 };
 
-/* Of a decoder that reads an encoder the word is the one of the target that the shown row predicts. */
+/*
+ * Of a decoder that reads an encoder the word is the one of the target that the shown row
+ * predicts.
+ */
 static bool is_of_target(const struct text_seen *t) {
     return t->text.pair.next && t->text.view.which != QKV_SELF;
 }
@@ -125,9 +128,9 @@ static bool sets_room(struct sets *sets, struct page *page, const struct arg_tex
     int64_t n_sets = sets->n_alone, n = sets->n_alone;
     for (int g = 0; g < groups->n; g++) {
         const bool kind = is_kind(groups->list[g]);
-        const int64_t listed = heads_group(groups->list[g], info->n_layers, info->n_heads, NULL);
+        const int64_t n_list = heads_group(groups->list[g], info->n_layers, info->n_heads, NULL);
         n_sets += kind ? info->n_layers + sets->n_alone + 1 : 1;
-        n += kind ? sets->n_alone : listed > 0 ? listed : 0;
+        n += kind ? sets->n_alone : n_list > 0 ? n_list : 0;
     }
     sets->ends = page_room(page, n_sets, sizeof *sets->ends);
     sets->names = page_room(page, n_sets, sizeof *sets->names);
@@ -143,7 +146,7 @@ static qkv_status sets_make(struct sets *sets, struct page *page, qkv_error *err
     const struct predictions *const made = &t->predictions;
     qkv_status status = QKV_OK;
     sets->page_heads = page->heads;
-    sets->n_alone = page->page.n_heads;
+    sets->n_alone = page->desc.n_heads;
     sets->n_places = is_of_target(t) ? 1 : made->n_masks;
     if (!sets_room(sets, page, groups)) return text_no_memory(error);
     for (; sets->n < sets->n_alone; sets->n++) {
@@ -175,16 +178,16 @@ static qkv_status compute(const struct sets *sets, qkv_error *error) {
     const struct text_seen *const t = sets->t;
     const struct session *const session = t->text.session;
     struct progress progress;
-    qkv_effects asked = ablation_asked(t, is_next(t));
+    qkv_effects options = ablation_options(t, is_next(t));
     qkv_call_options call = progress_call(&progress, "ablating", t->options->common.quiet);
-    asked.n_places = sets->n_places;
-    asked.positions = is_of_target(t) ? &t->seen.choice.query : t->predictions.positions;
-    asked.words = sets->words;
-    asked.n_sets = sets->n;
-    asked.ends = sets->ends;
-    asked.heads = sets->heads;
+    options.n_places = sets->n_places;
+    options.positions = is_of_target(t) ? &t->seen.choice.query : t->predictions.positions;
+    options.words = sets->words;
+    options.n_sets = sets->n;
+    options.ends = sets->ends;
+    options.heads = sets->heads;
     const qkv_status status = qkv_inspect_effects(session->ctx, session->model, t->text.input,
-                                                  &asked, sets->log_p, &call, error);
+                                                  &options, sets->log_p, &call, error);
     progress_end(&progress);
     return status;
 }
@@ -196,7 +199,7 @@ static qkv_status describe(const struct sets *sets, struct page *page, qkv_error
     enum { BYTES = 160 };
     const struct text_seen *const t = sets->t;
     const bool pair = is_of_target(t);
-    qkv_page *const p = &page->page;
+    qkv_page *const p = &page->desc;
     char *const what = page_room(page, BYTES, 1), **const word = page_texts(page, 1);
     if (!what || !word) return text_no_memory(error);
     p->effect_query = -1;
@@ -230,7 +233,7 @@ static qkv_status add_groups(const struct sets *sets, struct page *page, qkv_err
                 "0 they help. sum: the same of each head alone, added. Heads can replace each "
                 "other, and then the sum is nearer to 0. P: its probability without the group; "
                 "%.4f by the whole model.",
-                page->page.effect_of, exp(page->page.effect_log_p));
+                page->desc.effect_of, exp(page->desc.effect_log_p));
     table->put.corner = "group";
     table->put.value_name = "nats";
     table->put.is_signed = true;
@@ -248,7 +251,7 @@ static qkv_status add_groups(const struct sets *sets, struct page *page, qkv_err
         cells[HEADS] = page_text("%" PRId64, end - first);
         cells[SUM] = page_text("%+.4f", sum);
         cells[TOGETHER] = page_text("%+.4f", together);
-        cells[P] = page_text("%.4f", exp(page->page.effect_log_p + together));
+        cells[P] = page_text("%.4f", exp(page->desc.effect_log_p + together));
     }
     return QKV_OK;
 }
@@ -260,10 +263,10 @@ static bool has_word(const struct text_seen *t) {
 }
 
 qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error *error) {
-    const bool asked = t->options->effect;
+    const bool must = t->options->effect;
     struct sets sets = { .t = t };
     /* a modified model has none of its own */
-    if (!asked && !(!t->text.what_if.any && has_word(t) && ablation_quick(t, page->page.n_heads)))
+    if (!must && !(!t->text.what_if.any && has_word(t) && ablation_quick(t, page->desc.n_heads)))
         return QKV_OK;
     if (!has_word(t))
         return text_error(error, QKV_ERR_ARGUMENT,
@@ -276,5 +279,5 @@ qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error 
         page->heads[h].effect = effect_of(&sets, h);
     if (status == QKV_OK) status = add_groups(&sets, page, error);
     /* without them it is a page all the same */
-    return status == QKV_ERR_UNSUPPORTED && !asked ? QKV_OK : status;
+    return status == QKV_ERR_UNSUPPORTED && !must ? QKV_OK : status;
 }

@@ -2,13 +2,14 @@
  * Findings of `qkv look`: see findings.h.
  *
  * The word is the likeliest one at the [MASK] whose row the shown head has, or the one that comes
- * next; of a decoder over an encoder it is the word of the target that the row predicts. Ablation is
- * that of qkv_inspect_effects: the head gives 0, and all else follows. A sentence has numbers of
- * two decimals, or of two digits that count, and calls a change below 0.005 none unless it is by
- * half.
+ * next; of a decoder over an encoder it is the word of the target that the row predicts. Ablation
+ * is that of qkv_inspect_effects: the head gives 0, and all else follows. A sentence has numbers
+ * of two decimals, or of two digits that count, and calls a change below 0.005 none unless it is
+ * by half.
  *
  * A token of a word that is several is named by the whole word. That a piece reads a piece of its
- * own word says nothing of the text, and where no key has a twentieth of the weight, none is read.
+ * own word says nothing of the text, and where no key has a twentieth of the weight, none is
+ * read.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -55,6 +56,34 @@ static void find_word(const struct text_seen *t, struct findings *f) {
 
 /* ---- Ablations ------------------------------------------------------------------------------- */
 
+/* Multiplications of a pass over a text, roughly, up to which one head or several are ablated. */
+static const double pass_limit = 1e10, all_limit = 2e9;
+
+/* Multiplications of linear layers over all tokens, which are most of a pass. */
+static double work_of_pass(const struct text_seen *t) {
+    const qkv_model_info *info = t->text.session->info;
+    const double h = (double)info->hidden, n = (double)t->text.input->n;
+    const double encoder =
+        (double)info->n_layers * (4 * h * h + 2 * h * (double)info->intermediate);
+    const double decoder =
+        (double)info->n_decoder_layers * (8 * h * h + 2 * h * (double)info->decoder_intermediate);
+    const double n_target = t->text.pair.next ? (double)t->text.pair.next->n : 0;
+    return n * encoder + n_target * decoder;
+}
+
+bool ablation_quick(const struct text_seen *t, int64_t n) {
+    const double work = work_of_pass(t);
+    return n == 1 ? work <= pass_limit : work * (double)n <= all_limit;
+}
+
+qkv_effects ablation_options(const struct text_seen *t, bool is_next) {
+    qkv_effects options = qkv_effects_init();
+    options.which = t->text.view.which;
+    options.target = t->text.pair.next ? &t->text.pair.inputs : NULL;
+    options.head = is_next ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
+    return options;
+}
+
 /* P of the word: [0] as the model is, [1 + s] without the s-th of the heads. */
 static qkv_status ablate(const struct text_seen *t, const struct findings *f, const int64_t *heads,
                          int64_t n, double *p, qkv_error *error) {
@@ -62,15 +91,15 @@ static qkv_status ablate(const struct text_seen *t, const struct findings *f, co
     int64_t *ends = calloc((size_t)n + 1, sizeof *ends);
     if (!ends) return text_no_memory(error);
     for (int64_t s = 0; s < n; s++) ends[s] = s + 1;
-    qkv_effects asked = ablation_asked(t, t->text.session->info->has_lm);
-    asked.n_places = 1;
-    asked.positions = &f->position;
-    asked.words = &f->word;
-    asked.n_sets = n;
-    asked.ends = ends;
-    asked.heads = heads;
+    qkv_effects options = ablation_options(t, t->text.session->info->has_lm);
+    options.n_places = 1;
+    options.positions = &f->position;
+    options.words = &f->word;
+    options.n_sets = n;
+    options.ends = ends;
+    options.heads = heads;
     const qkv_status status =
-        qkv_inspect_effects(session->ctx, session->model, t->text.input, &asked, p, NULL, error);
+        qkv_inspect_effects(session->ctx, session->model, t->text.input, &options, p, NULL, error);
     for (int64_t s = 0; status == QKV_OK && s <= n; s++) p[s] = exp(p[s]);
     free(ends);
     return status;
@@ -89,11 +118,11 @@ static qkv_status read_key(const struct text_seen *t, int64_t index, struct find
 /* The shown head alone, or all of them and the one that is worth most. */
 static qkv_status measure(const struct text_seen *t, struct findings *f, bool all,
                           qkv_error *error) {
-    const int64_t n = all ? t->seen.n_heads : 1, chosen = t->seen.head;
+    const int64_t n = all ? t->seen.n_heads : 1, shown_head = t->seen.head;
     int64_t *heads = calloc((size_t)n + 1, sizeof *heads), most = 0;
     double *p = calloc((size_t)n + 2, sizeof *p);
     qkv_status status = heads && p ? QKV_OK : text_no_memory(error);
-    for (int64_t s = 0; status == QKV_OK && s < n; s++) heads[s] = all ? s : chosen;
+    for (int64_t s = 0; status == QKV_OK && s < n; s++) heads[s] = all ? s : shown_head;
     if (status == QKV_OK) status = ablate(t, f, heads, n, p, error);
     if (status == QKV_ERR_UNSUPPORTED) { /* it looks all the same */
         free(heads);
@@ -108,11 +137,11 @@ static qkv_status measure(const struct text_seen *t, struct findings *f, bool al
     const bool falls =
         status == QKV_OK && all && p[1 + most] < p[0] && is_change(p[0], p[1 + most]);
     if (status == QKV_OK) {
-        f->most = falls && most == chosen;
+        f->most = falls && most == shown_head;
         f->list[0].before = p[0];
-        f->list[0].without = p[1 + (all ? chosen : 0)];
+        f->list[0].without = p[1 + (all ? shown_head : 0)];
     }
-    if (falls && most != chosen) {
+    if (falls && most != shown_head) {
         struct finding *const one = &f->list[f->n++];
         *one = (struct finding){ .layer = most / t->seen.info->n_heads,
                                  .head = most % t->seen.info->n_heads,

@@ -41,10 +41,11 @@ struct findings {
 /* Of a text where nothing is asked, that was looked at: into t->findings. */
 qkv_status findings_make(struct text_seen *t, qkv_error *error);
 void findings_print(const struct findings *findings, struct term *term);
-/* [{"text", "layer", "head", "query", "key", "weight", "position", "token", "probability", "without"}] */
+/*
+ * [{"text", "layer", "head", "query", "key", "weight", "position", "token", "probability",
+ * "without"}]
+ */
 json_t *findings_json(const struct text_seen *t);
-
-/* ---- Heads that give 0, and all that follows (ablate.c) -------------------------------------- */
 
 /*
  * Are n heads, each ablated alone, quick enough to be ablated without --effect? The one place

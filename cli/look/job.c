@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/draw.h"
 #include "common/given.h"
@@ -10,6 +11,8 @@
 #include "common/named.h"
 #include "look/against.h"
 #include "look/arrays.h"
+#include "look/windows.h"
+#include "serve/text_site.h"
 #include "sinks/sinks.h"
 
 /* ---- Sinks ----------------------------------------------------------------------------------- */
@@ -49,13 +52,15 @@ static void name_content(const struct seen *seen, char what[64]) {
         snprintf(what, 64, "%s", kind);
 }
 
-/* As an object, on the terminal, or in a file `out`. */
-static qkv_status show(const struct seen *seen, const char *out, json_t **json, qkv_error *error) {
+/* As an object, on the terminal, or in a file, which --against does not name by what it has. */
+static qkv_status show(const struct seen *seen, const struct look_options *options, json_t **json,
+                       qkv_error *error) {
+    const char *out = options->out;
     if (json) return seen_json(seen, json, error);
     if (!out) return seen_print(seen, error);
     char what[64], room[NAMED_ROOM];
     name_content(seen, what);
-    out = named_file(out, what, seen->said, room);
+    if (!options->against) out = named_file(out, what, seen->said, room);
     const int ending = given_ending(out, ENDINGS);
     const qkv_status status =
         (seen->sink->plot.set ? seen_chart : writers[ending])(seen, out, error);
@@ -65,47 +70,71 @@ static qkv_status show(const struct seen *seen, const char *out, json_t **json, 
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static qkv_status end_text(const struct text_seen *t, qkv_status status, json_t **json,
-                           qkv_error *error) {
-    if (status == QKV_OK && t->options->out && cli_cancelled)
-        return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    return status == QKV_OK ? show(&t->seen, t->options->out, json, error) : status;
+struct look_job {
+    struct text_job texts;
+    struct head_name *list; /* of --heads */
+    int n_list;
+    struct what_if what_if;
+    struct windows_rule windows;
+    struct session other; /* of --against */
+};
+
+/* A text alone, with findings if they are shown. */
+static qkv_status look_text(const struct look_job *job, const qkv_encoding *input,
+                            struct text_seen **made, qkv_error *error) {
+    const struct look_options *const options = job->texts.options;
+    const bool tells = !options->out || given_ending(options->out, ".json") == 0;
+    struct text_seen *const t = *made = calloc(1, sizeof *t);
+    if (!t) return text_no_memory(error);
+    text_begin(t, &job->texts, input, job->list, job->n_list);
+    const qkv_status status = text_look(t, &job->what_if, error);
+    return status == QKV_OK && tells && !options->align ? findings_make(t, error) : status;
 }
 
-static qkv_status answer_windows(const struct look_job *job, const qkv_encoding *input,
-                                 json_t **json, qkv_error *error) {
-    struct windows *const windows = calloc(1, sizeof *windows);
-    if (!windows) return text_no_memory(error);
-    qkv_status status = windows_look(windows, &job->texts, input, job->list, job->n_list,
-                                     &job->what_if, &job->windows, error);
-    status = end_text(&windows->mean, status, json, error);
-    windows_free(windows);
-    free(windows);
-    return status;
+static void free_text(struct text_seen *t) {
+    if (t) text_free(t);
+    free(t);
 }
 
 static qkv_status answer(struct text_job *texts, const qkv_encoding *input, json_t **json,
                          qkv_error *error) {
     const struct look_options *const options = texts->options;
     const struct look_job *const job = (const struct look_job *)texts;
-    if (options->against)
-        return look_against(texts, &job->other, input, &job->what_if, json, error);
-    if (options->windows) return answer_windows(job, input, json, error);
-    struct text_seen *const t = calloc(1, sizeof *t);
-    if (!t) return text_no_memory(error);
-    const bool tells =
-        !options->align && (!options->out || given_ending(options->out, ".json") == 0);
-    text_begin(t, texts, input, job->list, job->n_list);
-    qkv_status status = text_look(t, &job->what_if, error);
-    if (status == QKV_OK && tells) status = findings_make(t, error);
-    status = end_text(t, status, json, error);
-    text_free(t);
-    free(t);
+    struct text_seen *t = NULL;
+    qkv_status status = options->against
+                            ? against_look(texts, &job->other, input, &job->what_if, &t, error)
+                        : options->windows ? windows_look(texts, input, job->list, job->n_list,
+                                                          &job->what_if, &job->windows, &t, error)
+                                           : look_text(job, input, &t, error);
+    if (status == QKV_OK && options->out && cli_cancelled)
+        status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    if (status == QKV_OK) status = show(&t->seen, options, json, error);
+    (options->against ? against_free : options->windows ? windows_free : free_text)(t);
     return status;
 }
 
-int look_job_open(struct look_job *job, const struct cli_command *command,
-                  const struct look_options *options) {
+/* --heads, all of them in the model. An exit code. */
+static int parse_heads(const struct look_options *options, const struct session *session,
+                       struct head_name **list, int *n) {
+    const struct cli_command *const command = session->command;
+    if (!options->heads) return EXIT_OK;
+    int code = heads_parse(command, "--heads", options->heads, list, n);
+    for (int i = 0; code == EXIT_OK && i < *n; i++) {
+        const struct head_name *name = &(*list)[i];
+        char text[48];
+        if (name->layer < 0)
+            return cli_usage(command, "--heads: %" PRId64 " names no layer: L.%" PRId64, name->head,
+                             name->head);
+        snprintf(text, sizeof text, "%" PRId64 ".%" PRId64, name->layer, name->head);
+        code = session_check_head(session, look_which(options), "--heads", text, name->layer,
+                                  name->head, "model");
+    }
+    return code;
+}
+
+/* An exit code, having said what is wrong. To be closed in any case. */
+static int open_job(struct look_job *job, const struct cli_command *command,
+                    const struct look_options *options) {
     *job = (struct look_job){
         .texts = { .options = options,
                    .pair = options->pair,
@@ -122,7 +151,7 @@ int look_job_open(struct look_job *job, const struct cli_command *command,
     if (code == EXIT_OK) code = windows_parse(command, options, &job->windows);
     if (code == EXIT_OK) code = text_job_open(texts, command, &options->common);
     if (code) return code;
-    code = heads_of_model(options, &texts->session, &job->list, &job->n_list);
+    code = parse_heads(options, &texts->session, &job->list, &job->n_list);
     if (code == EXIT_OK && job->n_list > 0) {
         texts->given = true;
         texts->layer = job->list[0].layer;
@@ -131,7 +160,7 @@ int look_job_open(struct look_job *job, const struct cli_command *command,
     return code;
 }
 
-void look_job_close(struct look_job *job) {
+static void close_job(struct look_job *job) {
     session_close(&job->texts.session);
     session_close(&job->other);
     free(job->list);
@@ -142,13 +171,13 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
     struct look_job job;
     struct cli_common common = options->common; /* of the other model */
     qkv_error error;
-    int code = look_job_open(&job, command, options);
+    int code = open_job(&job, command, options);
     common.model = options->against;
     if (code == EXIT_OK && options->against) code = session_open(&job.other, command, &common);
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
     if (code == EXIT_OK) code = text_job_run(&job.texts, n_words, words);
-    look_job_close(&job);
+    close_job(&job);
     return code;
 }
 
@@ -159,7 +188,7 @@ static qkv_status answer_arrays(struct arrays *arrays, qkv_error *error) {
     json_t *json = NULL;
     qkv_status status = arrays_look(arrays, error);
     if (status == QKV_OK)
-        status = show(&arrays->seen, options->out, options->common.json ? &json : NULL, error);
+        status = show(&arrays->seen, options, options->common.json ? &json : NULL, error);
     if (status != QKV_OK || !json) return status;
     return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
 }
@@ -207,5 +236,48 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
         qkv_ctx_destroy(ctx);
     }
     free(arrays);
+    return code;
+}
+
+/* ---- --serve: texts that a browser sends ----------------------------------------------------- */
+
+struct service {
+    struct look_job job;
+    struct text pair; /* of --pair; bytes NULL: none */
+    qkv_text *page;   /* of the text that is answered */
+};
+
+static qkv_status make_page(void *user, const struct text *text, qkv_text **page,
+                            qkv_error *error) {
+    struct service *const service = user;
+    const qkv_status status = text_job_answer(
+        &service->job.texts, text, service->pair.bytes ? &service->pair : NULL, NULL, error);
+    *page = service->page;
+    service->page = NULL;
+    return status;
+}
+
+static struct text as_text(const char *words) {
+    return (struct text){ (char *)(uintptr_t)words, words ? strlen(words) : 0 };
+}
+
+int look_serve(const struct cli_command *command, const struct look_options *options,
+               const char *first) {
+    struct look_options each = *options; /* each text writes a page, and says nothing */
+    struct service service = { .pair = as_text(options->pair) };
+    const struct text_site site = { .port = (int)options->port.value,
+                                    .quiet = options->common.quiet,
+                                    .session = &service.job.texts.session,
+                                    .first = as_text(first),
+                                    .make = make_page,
+                                    .user = &service };
+    each.out = "page.html"; /* its ending says what is asked for */
+    each.sink.page = &service.page;
+    int code = open_job(&service.job, command, &each);
+    each.common.quiet = true;
+    if (code == EXIT_OK) code = text_site_serve(&site);
+    close_job(&service.job);
+    /* Ctrl-C is how this ends */
+    if (code == EXIT_OK) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
     return code;
 }

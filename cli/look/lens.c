@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/lens.h"
 #include "look/text.h"
 #include "sinks/page.h"
 
@@ -32,7 +33,7 @@ static bool reads_all(const struct text_seen *t, int64_t n_layers) {
     return words * (double)info->hidden * places <= most_work;
 }
 
-/* The word that the model says at a place; -1: none is asked for there. */
+/* The place of a word that the model says; -1: none is asked for there. */
 static int64_t predicted(const struct text_seen *t, int64_t position) {
     const struct predictions *const made = &t->predictions;
     for (int64_t m = 0; m < made->n_masks; m++)
@@ -40,33 +41,21 @@ static int64_t predicted(const struct text_seen *t, int64_t position) {
     return -1;
 }
 
-static qkv_status lens_places(struct lens *lens, qkv_error *error) {
+static qkv_status read_all(struct lens *lens, struct page *page, qkv_error *error) {
     const struct text_seen *const t = lens->t;
     const bool all = reads_all(t, lens->n_layers);
-    const int64_t n = all ? t->text.input->n : t->predictions.n_masks;
-    lens->positions = calloc((size_t)n + 1, sizeof *lens->positions);
-    lens->rows = calloc((size_t)(n * lens->n_layers) + 1, sizeof *lens->rows);
-    if (!lens->positions || !lens->rows) return text_no_memory(error);
-    for (int64_t i = 0; i < n; i++) lens->positions[i] = all ? i : t->predictions.positions[i];
-    lens->n = n;
-    return QKV_OK;
-}
-
-static qkv_status lens_read(struct lens *lens, qkv_error *error) {
-    const struct text_seen *const t = lens->t;
-    const struct session *const session = t->text.session;
-    qkv_status status = QKV_OK;
+    lens->n = all ? t->text.input->n : t->predictions.n_masks;
+    lens->positions = page_room(page, lens->n, sizeof *lens->positions);
+    lens->rows = page_room(page, lens->n * lens->n_layers, sizeof *lens->rows);
+    qkv_status status = lens->positions && lens->rows ? QKV_OK : text_no_memory(error);
     for (int64_t i = 0; i < lens->n && status == QKV_OK; i++) {
+        lens->positions[i] = all ? i : t->predictions.positions[i];
         const int64_t m = predicted(t, lens->positions[i]);
         const int32_t word = m < 0 ? -1 : t->predictions.candidates[m * t->predictions.top].id;
-        for (int64_t layer = 0; layer < lens->n_layers && status == QKV_OK; layer++) {
-            qkv_lens *const row = &lens->rows[i * lens->n_layers + layer];
-            *row = qkv_lens_init();
-            status = cli_cancelled
-                         ? text_error(error, QKV_ERR_CANCELLED, "nothing was written")
-                         : qkv_inspect_lens(session->ctx, session->model, t->text.run, lens->head,
-                                            0, lens->positions[i], layer, word, row, error);
-        }
+        status = cli_cancelled
+                     ? text_error(error, QKV_ERR_CANCELLED, "nothing was written")
+                     : lens_read(t->text.session, t->text.run, lens->head, lens->positions[i], word,
+                                 &lens->rows[i * lens->n_layers], error);
     }
     return status;
 }
@@ -89,7 +78,7 @@ static qkv_status add_all(const struct lens *lens, struct page *page, qkv_error 
     table->put.value_name = "p";
     table->put.high = 1;
     for (int64_t i = 0; i < lens->n; i++) {
-        table->cols[i] = page_text("%s", page->page.tokens[lens->positions[i]]);
+        table->cols[i] = page_text("%s", page->desc.tokens[lens->positions[i]]);
         table->queries[i] = lens->positions[i];
     }
     for (int64_t layer = 0; layer < lens->n_layers; layer++) {
@@ -144,30 +133,22 @@ static qkv_status add_word(const struct lens *lens, int64_t i, struct page *page
 }
 
 qkv_status text_lens(const struct text_seen *t, struct page *page, qkv_error *error) {
-    const qkv_model_info *const info = t->text.session->info;
     const bool is_next = t->predictions.is_next;
     struct lens lens = { .t = t,
                          .head = is_next ? QKV_HEAD_NEXT : QKV_HEAD_MASKED,
                          .is_next = is_next,
-                         .n_layers = info->n_layers + 1 };
-    if (info->kind == QKV_MODEL_PAIR)
-        return text_error(
-            error, QKV_ERR_UNSUPPORTED,
-            "--lens is of a model with one stack, and %s has an encoder and a decoder",
-            info->source);
-    if (t->predictions.n_masks == 0 && !reads_all(t, lens.n_layers))
-        return text_error(error, QKV_ERR_ARGUMENT,
-                          "--lens: the text is long, and no word in it is asked for: a text with a "
-                          "mask, or a shorter one");
-    qkv_status status = lens_places(&lens, error);
-    if (status == QKV_OK) status = lens_read(&lens, error);
+                         .n_layers = t->text.session->info->n_layers + 1 };
+    qkv_status status = lens_check(t->text.session, error);
+    if (status == QKV_OK && t->predictions.n_masks == 0 && !reads_all(t, lens.n_layers))
+        status = text_error(error, QKV_ERR_ARGUMENT,
+                            "--lens: the text is long, and no word in it is asked for: a text with "
+                            "a mask, or a shorter one");
+    if (status == QKV_OK) status = read_all(&lens, page, error);
     if (status == QKV_OK && lens.n > 0) status = add_all(&lens, page, error);
     for (int64_t i = 0, n = 0; i < lens.n && n < MOST_PLACES && status == QKV_OK; i++) {
         if (predicted(t, lens.positions[i]) < 0) continue;
         status = add_word(&lens, i, page, error);
         n++;
     }
-    free(lens.positions);
-    free(lens.rows);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Options of `qkv look`, their rules, and lists of heads. */
+/* Options of `qkv look`. */
 #ifndef QKV_CLI_LOOK_OPTIONS_H
 #define QKV_CLI_LOOK_OPTIONS_H
 
@@ -33,15 +33,5 @@ static inline qkv_which look_which(const struct look_options *options) {
 static inline int64_t look_top(const struct look_options *options) {
     return options->top.set ? options->top.value : 5;
 }
-
-/* EXIT_USAGE, having said so, if options do not go together. */
-int look_check(const struct cli_command *command, const struct look_options *options, int n_words);
-
-/* "3.11,0.2", "11,2": an array to be freed in any case, in that order. Exit codes. */
-int heads_parse(const struct cli_command *command, const char *option, const char *text,
-                struct head_name **list, int *n);
-/* --heads, all of them in the model. */
-int heads_of_model(const struct look_options *options, const struct session *session,
-                   struct head_name **list, int *n);
 
 #endif

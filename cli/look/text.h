@@ -1,6 +1,6 @@
 /*
- * A text, or a text and its target, as a source: its heads by one run of the model, and what the model
- * says of it, by one run more as it is where something is asked (--what-if).
+ * A text, or a text and its target, as a source: its heads by one run of the model, and what the
+ * model says of it, by one run more as it is where something is asked (--what-if).
  */
 #ifndef QKV_CLI_LOOK_TEXT_H
 #define QKV_CLI_LOOK_TEXT_H
@@ -69,11 +69,13 @@ void text_page_title(const struct text_seen *t, struct page *page);
 void text_page_rules(const struct text_seen *t, struct page *page);
 /* Adds what each layer would predict at each token (lens.c). */
 qkv_status text_lens(const struct text_seen *t, struct page *page, qkv_error *error);
-/* Adds what each head, and each group of --group, is worth for the words it predicts (effects.c). */
+/*
+ * Adds what each head, and each group of --group, is worth for the words it predicts (effects.c).
+ */
 qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error *error);
 
-/* Nothing is ablated yet; is_next: words that follow are predicted, else those of blanks (ablate.c). */
-qkv_effects ablation_asked(const struct text_seen *t, bool is_next);
+/* Nothing is ablated yet; is_next: words that follow are predicted, else those of blanks. */
+qkv_effects ablation_options(const struct text_seen *t, bool is_next);
 
 /* ---- --align (align.c) ----------------------------------------------------------------------- */
 

@@ -99,7 +99,7 @@ void text_page_rules(const struct text_seen *t, struct page *page) {
     static const qkv_attention_desc causal = { .struct_size = sizeof causal,
                                                .flags = QKV_SET_CAUSAL };
     const struct what_if *const what_if = &t->text.what_if;
-    qkv_page *const p = &page->page;
+    qkv_page *const p = &page->desc;
     snprintf(page->modified, sizeof page->modified, WHAT_IF_BADGE " (%s)", what_if->words);
     if (what_if->any) p->modified = page->modified;
     if (t->text.view.which != QKV_DECODER) p->dropped = what_if->dropped;
@@ -110,7 +110,7 @@ void text_page_rules(const struct text_seen *t, struct page *page) {
 
 static qkv_status add_tokens(const struct text_seen *t, struct page *page, qkv_error *error) {
     const struct attention_view *view = &t->text.view;
-    qkv_page *const p = &page->page;
+    qkv_page *const p = &page->desc;
     struct page_tokens keys;
     qkv_page_run *const queries = page_room(page, 1, sizeof *queries);
     const qkv_status status =
@@ -131,7 +131,7 @@ static qkv_status add_tokens(const struct text_seen *t, struct page *page, qkv_e
 qkv_status text_make_page(const struct seen *seen, struct page *page, qkv_error *error) {
     const struct text_seen *const t = text_of(seen);
     qkv_status status = add_tokens(t, page, error);
-    if (*t->text.session->hint) page->page.hint = t->text.session->hint;
+    if (*t->text.session->hint) page->desc.hint = t->text.session->hint;
     text_page_rules(t, page);
     text_page_title(t, page);
     add_caption(t, page);

@@ -56,13 +56,13 @@ static void describe_cell(struct text_seen *t, const char *means) {
 static void place_heads(struct text_seen *t) {
     struct seen *const seen = &t->seen;
     const int64_t across = seen->info->n_heads;
-    const bool named = seen->by_name;
+    const bool one = seen->by_name;
     seen->head = seen->choice.layer * across + seen->choice.head;
-    seen->rule = named ? NULL : seen->choice.rule;
-    seen->first = named ? seen->head : 0;
-    seen->n_file = named ? 1 : seen->n_heads;
-    seen->one = seen->has_weights = named;
-    seen->overview = named ? OVERVIEW_NONE : OVERVIEW_GRID;
+    seen->rule = one ? NULL : seen->choice.rule;
+    seen->first = one ? seen->head : 0;
+    seen->n_file = one ? 1 : seen->n_heads;
+    seen->one = seen->has_weights = one;
+    seen->overview = one ? OVERVIEW_NONE : OVERVIEW_GRID;
     seen->n_order = t->list ? t->n_list : seen->n_file;
 }
 

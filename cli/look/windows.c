@@ -9,6 +9,29 @@
 #include "common/number.h"
 #include "sinks/page.h"
 
+/* What one window showed. */
+struct window {
+    int64_t first; /* its first token, of those of the text */
+    qkv_heads_choice choice;
+    char *query, *key; /* labels of the choice; NULL: there is none */
+    char *begins;      /* its first words */
+    qkv_encoding encoding;
+    struct text_seen *of; /* for a page, as long as that has room; else NULL */
+};
+
+struct windows {
+    struct text_seen mean; /* the first: what a sink knows */
+    const struct text_job *job;
+    struct windows_rule rule;
+    int64_t n_tokens;      /* of the text, without those … */
+    int64_t before, after; /* … special ones that the tokenizer added at its beginning and end */
+    int64_t n_windows;     /* that were looked at: all, or those before Ctrl-C */
+    int64_t n_all, n_kept; /* there are; whose runs are kept for a page, at most */
+    int64_t n;             /* tokens of each, with the special ones */
+    struct window *list;
+    qkv_encoding encoding; /* of the first window: places of the means */
+};
+
 enum { BEGINS = 60, LINES = 24 };
 
 int windows_parse(const struct cli_command *command, const struct look_options *options,
@@ -333,9 +356,9 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     qkv_status status = runs ? QKV_OK : text_no_memory(error);
     for (int64_t w = 0; status == QKV_OK && w < n; w++)
         status = add_run(windows, w, page, &runs[w], error);
-    page->page.head_dim = windows->mean.text.session->info->head_dim;
-    page->page.n_runs = n;
-    page->page.runs = runs;
+    page->desc.head_dim = windows->mean.text.session->info->head_dim;
+    page->desc.n_runs = n;
+    page->desc.runs = runs;
     text_append(page->title.text, PAGE_TITLE, "%s \u2026", windows->list[0].begins);
     add_caption(windows, n, page);
     text_page_rules(&windows->mean, page);
@@ -349,12 +372,14 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
 
 /* ---------------------------------------------------------------------------------------------- */
 
-qkv_status windows_look(struct windows *windows, const struct text_job *job,
-                        const qkv_encoding *text, const struct head_name *list, int n_list,
-                        const struct what_if *parsed, const struct windows_rule *rule,
+qkv_status windows_look(const struct text_job *job, const qkv_encoding *text,
+                        const struct head_name *list, int n_list, const struct what_if *parsed,
+                        const struct windows_rule *rule, struct text_seen **made,
                         qkv_error *error) {
-    struct text_seen *const mean = &windows->mean;
-    *windows = (struct windows){ .job = job };
+    struct windows *const windows = calloc(1, sizeof *windows);
+    if (!windows) return text_no_memory(error);
+    struct text_seen *const mean = *made = &windows->mean;
+    windows->job = job;
     text_begin(mean, job, &windows->encoding, list, n_list);
     mean->seen.is_mean = true;
     mean->seen.print = print;
@@ -368,7 +393,9 @@ qkv_status windows_look(struct windows *windows, const struct text_job *job,
     return describe(windows, error);
 }
 
-void windows_free(struct windows *windows) {
+void windows_free(struct text_seen *made) {
+    struct windows *const windows = (struct windows *)(void *)made;
+    if (!windows) return;
     text_free(&windows->mean);
     for (int64_t w = 0; windows->list && w < windows->n_all; w++) {
         free(windows->list[w].query);
@@ -378,4 +405,5 @@ void windows_free(struct windows *windows) {
     }
     free(windows->list);
     free(windows->encoding.begin);
+    free(windows);
 }

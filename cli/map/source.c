@@ -29,17 +29,13 @@ static qkv_status find_query(const struct map *map, const char *words, int64_t *
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/*
- * Queries and keys of the chosen head. A decoder's queries are named by what it read and predicts,
- * its own keys by what it read.
- */
+/* Queries and keys of the chosen head. */
 static qkv_status take_head(struct map *map, const struct text_job *job, qkv_error *error) {
     const struct attended *text = &map->text;
     const qkv_heads_info *info = qkv_heads_get_info(text->heads);
     qkv_head_view head = qkv_head_view_init();
-    map->choice = qkv_heads_choice_init();
-    qkv_status status = qkv_heads_choose(
-        text->heads, job->given ? job->layer * info->n_heads + job->head : -1, &map->choice, error);
+    qkv_status status =
+        attended_choose(text, job->given, job->layer, job->head, &map->choice, error);
     if (status == QKV_OK)
         status = qkv_heads_view(text->heads, map->choice.layer * info->n_heads + map->choice.head,
                                 &head, error);
@@ -49,8 +45,7 @@ static qkv_status take_head(struct map *map, const struct text_job *job, qkv_err
     map->head_dim = info->head_dim;
     map->q = head.q;
     map->k = head.k;
-    return take_labels(map, text->pair.next ? text->pair.names : text->labels,
-                       job->which == QKV_DECODER ? text->pair.input_names : text->labels, error);
+    return take_labels(map, attended_queries(text), attended_keys(text), error);
 }
 
 static qkv_status choose_query(struct map *map, qkv_error *error) {

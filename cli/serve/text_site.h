@@ -1,4 +1,7 @@
-/* A site where a reader types a text and sees a page of it: the start page, and a page for each text. */
+/*
+ * A site where a reader types a text and sees a page of it: the start page, and a page for each
+ * text.
+ */
 #ifndef QKV_CLI_SERVE_TEXT_SITE_H
 #define QKV_CLI_SERVE_TEXT_SITE_H
 

@@ -10,17 +10,17 @@
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void *keep(struct page *page, void *memory, int64_t n_texts) {
-    if (page->n_kept == page->room) {
+    if (page->n_memory == page->room) {
         const int64_t room = 2 * page->room + 16;
-        struct kept *const more = realloc(page->kept, (size_t)room * sizeof *more);
+        struct page_memory *const more = realloc(page->memory, (size_t)room * sizeof *more);
         if (!more) {
             free(memory);
             return NULL;
         }
-        page->kept = more;
+        page->memory = more;
         page->room = room;
     }
-    page->kept[page->n_kept++] = (struct kept){ memory, n_texts };
+    page->memory[page->n_memory++] = (struct page_memory){ memory, n_texts };
     return memory;
 }
 
@@ -33,12 +33,12 @@ char **page_texts(struct page *page, int64_t n) {
 }
 
 void page_free(struct page *page) {
-    for (int64_t i = 0; i < page->n_kept; i++) {
-        char **const texts = page->kept[i].memory;
-        for (int64_t t = 0; texts && t < page->kept[i].n; t++) free(texts[t]);
+    for (int64_t i = 0; i < page->n_memory; i++) {
+        char **const texts = page->memory[i].bytes;
+        for (int64_t t = 0; texts && t < page->memory[i].n; t++) free(texts[t]);
         free(texts);
     }
-    free(page->kept);
+    free(page->memory);
     free(page->heads);
 }
 
@@ -46,7 +46,7 @@ void page_free(struct page *page) {
 
 void page_begin(struct page *page, const struct seen *seen) {
     *page = (struct page){ .common = seen->common, .sink = seen->sink };
-    page->page = (qkv_page){ .struct_size = sizeof(qkv_page),
+    page->desc = (qkv_page){ .struct_size = sizeof(qkv_page),
                              .n = seen->keys.n,
                              .head_dim = seen->info->head_dim,
                              .query = seen->choice.query,
@@ -103,7 +103,7 @@ qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_pa
 }
 
 qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error) {
-    const int64_t before = page->page.n_heads;
+    const int64_t before = page->desc.n_heads;
     qkv_page_head *const heads =
         realloc(page->heads, (size_t)(before + n + 1) * sizeof *page->heads);
     if (!heads) {
@@ -111,7 +111,7 @@ qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error) {
         return NULL;
     }
     page->heads = heads;
-    page->page.n_heads += n;
+    page->desc.n_heads += n;
     return heads + before;
 }
 
@@ -131,16 +131,16 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
     qkv_head_view view = qkv_head_view_init();
     qkv_status status = qkv_heads_view(seen->heads, 0, &view, error);
     if (status != QKV_OK) return status;
-    page->page.scale = view.desc->scale;
+    page->desc.scale = view.desc->scale;
     qkv_page_head *const heads = page_heads_room(page, n, error);
     if (!heads) return QKV_ERR_MEMORY;
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         status =
-            page_head(seen, seen->order ? seen->order[i] : i, page->page.scale, &heads[i], error);
+            page_head(seen, seen->order ? seen->order[i] : i, page->desc.scale, &heads[i], error);
         heads[i].run = run;
     }
     if (status == QKV_OK && !seen->order) sort_heads(seen, first, heads);
-    page->page.n_heads -= n - seen->n_order;
+    page->desc.n_heads -= n - seen->n_order;
     return status;
 }
 
@@ -212,8 +212,8 @@ qkv_status page_tables(struct page *page, qkv_error *error) {
         made[t].heads = table->heads;
         made[t].others = table->others;
     }
-    page->page.n_tables = page->n_tables;
-    page->page.tables = made;
-    page->page.table_bytes = sizeof *made;
+    page->desc.n_tables = page->n_tables;
+    page->desc.tables = made;
+    page->desc.table_bytes = sizeof *made;
     return QKV_OK;
 }

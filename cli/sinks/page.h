@@ -1,6 +1,7 @@
 /*
- * A page while it is made: texts, heads and tables that a source or a comparison puts into it, and what
- * they are made of. It is written with maps of its first head, or of all where that is quick.
+ * A page while it is made: texts, heads and tables that a source or a comparison puts into it,
+ * and what they are made of. It is written with maps of its first head, or of all where that is
+ * quick.
  */
 #ifndef QKV_CLI_SINKS_PAGE_H
 #define QKV_CLI_SINKS_PAGE_H
@@ -16,33 +17,39 @@ enum {
     PAGE_CAPTION = 600 + WHAT_IF_WORDS
 };
 
+/* Bytes, or a list of n texts. */
+struct page_memory {
+    void *bytes;
+    int64_t n;
+};
+
 struct page {
-    qkv_page page; /* what the library is told; heads and tables are put in at the end */
+    qkv_page desc; /* what the library is told; heads and tables are put in at the end */
     const struct cli_common *common;
     const struct sink_options *sink;
-    qkv_page_head *heads; /* [page.n_heads] */
+    qkv_page_head *heads; /* [desc.n_heads] */
     struct page_table *tables[16];
     int n_tables;
     struct caption title, caption;
     char modified[WHAT_IF_WORDS + 60];
-    char note[200]; /* said when it is written */
-    struct kept {
-        void *memory;
-        int64_t n; /* of texts */
-    } * kept;
-    int64_t n_kept, room;
+    char note[200];             /* said when it is written */
+    struct page_memory *memory; /* all that lives as long as the page */
+    int64_t n_memory, room;
 };
 
 /* A page of heads of these sizes, without texts. */
 void page_begin(struct page *page, const struct seen *seen);
 void page_free(struct page *page);
 /*
- * Writes it, or makes it where the options want that, and says what it holds of its heads; not after
- * a failure, `status`. Frees it in any case (page_write.c).
+ * Writes it, or makes it where the options want that, and says what it holds of its heads; not
+ * after a failure, `status`. Frees it in any case (page_write.c).
  */
 qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error);
 
-/* Memory that lives as long as the page: n elements of zeros; or a list of n texts, each malloc'd. */
+/*
+ * Memory that lives as long as the page: n elements of zeros; or a list of n texts, each
+ * malloc'd.
+ */
 void *page_room(struct page *page, int64_t n, size_t bytes);
 char **page_texts(struct page *page, int64_t n);
 
@@ -78,7 +85,9 @@ struct page_table {
 /* Lists that a table has beside names of rows and columns. */
 enum { TABLE_CELLS = 1, TABLE_VALUES = 2, TABLE_QUERIES = 4, TABLE_HEADS = 8 };
 
-/* A new table, the last of all, with names of columns if cols is not NULL; NULL: *error says why. */
+/*
+ * A new table, the last of all, with names of columns if cols is not NULL; NULL: *error says why.
+ */
 struct page_table *page_table(struct page *page, int64_t n_rows, int64_t n_cols, int lists,
                               const char *const *cols, qkv_error *error);
 /* "%.*f" and such; NULL without memory, which is an empty cell. */

@@ -60,18 +60,18 @@ static qkv_status make_map(const struct page *page, int64_t points, int64_t n_ru
                            char *note, qkv_error *error) {
     const struct arg_int *map = &page->sink->map;
     const bool inner = map->value == 1;
-    qkv_map_options asked = qkv_map_options_init();
+    qkv_map_options options = qkv_map_options_init();
     qkv_call_options call = qkv_call_options_init();
     qkv_map_report report = qkv_map_report_init();
-    asked.n_runs = n_runs;
-    asked.n_iters = ITERS;
-    asked.method = map->set ? QKV_MAP_AUTO : QKV_MAP_EXACT;
-    asked.metric = inner ? QKV_MAP_INNER : QKV_MAP_COSINE;
+    options.n_runs = n_runs;
+    options.n_iters = ITERS;
+    options.method = map->set ? QKV_MAP_AUTO : QKV_MAP_EXACT;
+    options.metric = inner ? QKV_MAP_INNER : QKV_MAP_COSINE;
     call.cancel = &cli_cancelled;
     call.progress = show_progress;
     call.progress_user = progress;
     const qkv_status status = qkv_inspect_map(
-        page->page.ctx, &asked, points - page->page.n, page->page.n, page->page.head_dim, head->q,
+        page->desc.ctx, &options, points - page->desc.n, page->desc.n, page->desc.head_dim, head->q,
         head->k, places, places + 2 * points, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
     if (status == QKV_ERR_MEMORY || (map->set && status != QKV_OK && status != QKV_ERR_CANCELLED))
@@ -91,8 +91,8 @@ static qkv_status make_map(const struct page *page, int64_t points, int64_t n_ru
 
 static qkv_status make_maps(struct page *page, qkv_error *error) {
     qkv_page_head *const heads = page->heads;
-    const int64_t n_heads = page->page.n_heads, n = page->page.n,
-                  points = n + (page->page.n_queries ? page->page.n_queries : n),
+    const int64_t n_heads = page->desc.n_heads, n = page->desc.n,
+                  points = n + (page->desc.n_queries ? page->desc.n_queries : n),
                   first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
                   other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
@@ -115,7 +115,7 @@ static qkv_status make_maps(struct page *page, qkv_error *error) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* One line about what a page holds, of n heads that were asked for. */
+/* One line about what a page holds, of n heads that were options for. */
 static void tell(const qkv_page_result *result, int64_t n) {
     fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
             (double)result->n_bytes / 1e6);
@@ -130,12 +130,12 @@ static void tell(const qkv_page_result *result, int64_t n) {
 
 static qkv_status put(struct page *page, const char *path, qkv_error *error) {
     qkv_page_result result = qkv_page_result_init();
-    page->page.heads = page->heads;
+    page->desc.heads = page->heads;
     const qkv_status status = page->sink->page
-                                  ? qkv_page_make(&page->page, page->sink->page, &result, error)
-                                  : qkv_page_write(&page->page, path, &result, error);
+                                  ? qkv_page_make(&page->desc, page->sink->page, &result, error)
+                                  : qkv_page_write(&page->desc, path, &result, error);
     if (status != QKV_OK || page->common->quiet) return status;
-    tell(&result, page->page.n_heads);
+    tell(&result, page->desc.n_heads);
     if (*page->note) fprintf(stderr, "%s\n", page->note);
     return status;
 }
@@ -143,7 +143,7 @@ static qkv_status put(struct page *page, const char *path, qkv_error *error) {
 qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error) {
     if (status == QKV_OK && is_first_rank()) {
         status = page_tables(page, error);
-        if (status == QKV_OK && page->page.n_runs == 0) status = make_maps(page, error);
+        if (status == QKV_OK && page->desc.n_runs == 0) status = make_maps(page, error);
         if (status == QKV_OK) status = put(page, path, error);
     }
     page_free(page);

@@ -1,11 +1,12 @@
 /*
- * What is seen of heads: of a text, of windows of one, of arrays. A source, which is another room, makes
- * it, and from then on it is only read. Sinks (sinks.h) show it, and know no source: what differs between
- * sources is here, as a number, a name or a sentence.
+ * What is seen of heads: of a text, of windows of one, of arrays. A source, which is another
+ * room, makes it, and from then on it is only read. Sinks (sinks.h) show it, and know no source:
+ * what differs between sources is here, as a number, a name or a sentence.
  */
 #ifndef QKV_CLI_SINKS_SEEN_H
 #define QKV_CLI_SINKS_SEEN_H
 
+#include "common/heads_list.h"
 #include "common/pair.h"
 #include "common/pictured.h"
 #include "common/ranks.h"
@@ -31,16 +32,11 @@ struct sink_options {
 
 /* ---- What is seen ---------------------------------------------------------------------------- */
 
-/* A head by its layer, -1: none, and its number. */
-struct head_name {
-    int64_t layer, head;
-};
-
 /* Queries, which are the rows of a map, or keys, its columns. Pointers are the source's. */
 struct seen_side {
     int64_t n;
     char *const *names;           /* [n], escaped */
-    int tokens_a_name;            /* 2: "read -> predicts"; else 0 */
+    int tokens_a_name;            /* 1; 2: "read -> predicts" */
     const qkv_token_list *tokens; /* what a CSV has in place of names; NULL: names it is */
     bool numbered;                /* a chart has numbers in place of names */
     const char *sign;             /* before the number of a tile, "q" */
@@ -48,8 +44,8 @@ struct seen_side {
 };
 
 /*
- * What a terminal shows of all heads: thumbnails, or a line of numbers for each; OVERVIEW_WORDS: neither
- * them nor the shown one, but the words of the source alone.
+ * What a terminal shows of all heads: thumbnails, or a line of numbers for each; OVERVIEW_WORDS:
+ * neither them nor the shown one, but the words of the source alone.
  */
 enum overview { OVERVIEW_NONE, OVERVIEW_GRID, OVERVIEW_NUMBERS, OVERVIEW_WORDS };
 
@@ -85,6 +81,7 @@ struct seen {
 
     /* Words. said: as in text_job. target: of an encoder-decoder, else NULL. */
     enum overview overview;
+    bool own_object;         /* an object has nothing of heads but what add_json makes */
     char name[HEAD_NAME];    /* of the shown head: "Cross-attention, layer 0, head 1" */
     char all[160];           /* of all heads in a picture: "4 layers of 4 heads" */
     const char *of_heads;    /* behind "All heads" */

@@ -81,10 +81,11 @@ expect accepted cli/main.c '"common/args.h"' cli/common/args.h
 expect refused cli/main.c '"args.h"'
 expect accepted cli/map/a.c '"common/args.h"' cli/common/args.h
 expect accepted cli/map/a.c '"map/map.h"' cli/map/map.h
-expect refused cli/map/a.c '"look/look.h"' cli/look/look.h
-expect refused cli/common/a.c '"look/look.h"' cli/look/look.h
-expect accepted cli/look/a.c '"heads/heads.h"' cli/heads/heads.h
-expect refused cli/heads/a.c '"look/look.h"' cli/look/look.h
+expect refused cli/map/a.c '"look/text.h"' cli/look/text.h
+expect refused cli/common/a.c '"look/text.h"' cli/look/text.h
+expect accepted cli/look/a.c '"sinks/seen.h"' cli/sinks/seen.h
+expect refused cli/sinks/a.c '"look/text.h"' cli/look/text.h
+expect refused cli/look/a.c '"heads/heads.h"' cli/heads/heads.h
 expect accepted cli/a.c '<sys/stat.h>'
 expect refused cli/a.c '"core/status.h"'
 expect refused cli/a.c '"check/check.h"'
