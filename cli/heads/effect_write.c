@@ -5,7 +5,7 @@
 
 #include "common/csv.h"
 #include "common/given.h"
-#include "common/heads_picture.h"
+#include "common/head_numbers.h"
 #include "heads/effect.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

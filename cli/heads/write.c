@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/csv.h"
-#include "common/head_json.h"
+#include "common/head_numbers.h"
 #include "heads/heads.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/heads_picture.h"
+#include "common/head_numbers.h"
 #include "common/ranked.h"
 #include "look/text.h"
 #include "sinks/page.h"
@@ -355,9 +355,9 @@ static qkv_status add_grid(const struct against *a, struct page *page, qkv_error
     table->put.corner = "layer";
     table->put.value_name = "JS";
     for (int64_t layer = 0; layer < a->n_layers; layer++)
-        table->rows[layer] = page_text("%" PRId64, layer);
+        table->rows[layer] = page_cell("%" PRId64, layer);
     for (int64_t head = 0; head < a->n_heads; head++)
-        table->cols[head] = page_text("%" PRId64, head);
+        table->cols[head] = page_cell("%" PRId64, head);
     for (int64_t rank = 0; rank < a->n_all; rank++) {
         const int64_t index = a->order[rank].index;
         table->values[index] = a->list[index].mean;
@@ -370,7 +370,7 @@ static qkv_status add_grid(const struct against *a, struct page *page, qkv_error
 static char *looks_at(const struct against *a, const struct distance *d, int m) {
     const qkv_token_list *const keys = &a->of[0].text.view.keys;
     char *const key = token_shown(keys->tokenizer, keys->tokens->ids[d->keys[m]]),
-                *const text = page_text("%s (%.2f)", key ? key : "", (double)d->weights[m]);
+                *const text = page_cell("%s (%.2f)", key ? key : "", (double)d->weights[m]);
     free(key);
     return text;
 }
@@ -397,8 +397,8 @@ static qkv_status add_list(const struct against *a, struct page *page, qkv_error
         const struct distance *const d = &a->list[index];
         char **const cells = table->cells + rank * N;
         table->rows[rank] =
-            page_text("%" PRId64 ".%" PRId64, index / a->n_heads, index % a->n_heads);
-        cells[JS] = isnan(d->mean) ? NULL : page_text("%.4f", d->mean);
+            page_cell("%" PRId64 ".%" PRId64, index / a->n_heads, index % a->n_heads);
+        cells[JS] = isnan(d->mean) ? NULL : page_cell("%.4f", d->mean);
         table->values[rank * N + JS] = d->mean;
         for (int c = 0; c < N; c++) {
             table->heads[rank * N + c] = place_of(rank, 0);
@@ -406,7 +406,7 @@ static qkv_status add_list(const struct against *a, struct page *page, qkv_error
         }
         if (d->query < 0) continue;
         table->values[rank * N + LARGEST] = d->largest;
-        cells[LARGEST] = page_text("%.4f", d->largest);
+        cells[LARGEST] = page_cell("%.4f", d->largest);
         cells[QUERY] = token_shown(queries->tokenizer, queries->tokens->ids[d->query]);
         cells[A] = looks_at(a, d, 0);
         cells[B] = looks_at(a, d, 1);

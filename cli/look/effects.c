@@ -247,11 +247,11 @@ static qkv_status add_groups(const struct sets *sets, struct page *page, qkv_err
             sum += effect_of(sets, place_of(sets, sets->heads[i]));
         values[SUM] = sum;
         values[TOGETHER] = together;
-        table->rows[g] = page_text("%s", sets->names[g]);
-        cells[HEADS] = page_text("%" PRId64, end - first);
-        cells[SUM] = page_text("%+.4f", sum);
-        cells[TOGETHER] = page_text("%+.4f", together);
-        cells[P] = page_text("%.4f", exp(page->desc.effect_log_p + together));
+        table->rows[g] = page_cell("%s", sets->names[g]);
+        cells[HEADS] = page_cell("%" PRId64, end - first);
+        cells[SUM] = page_cell("%+.4f", sum);
+        cells[TOGETHER] = page_cell("%+.4f", together);
+        cells[P] = page_cell("%.4f", exp(page->desc.effect_log_p + together));
     }
     return QKV_OK;
 }

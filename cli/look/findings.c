@@ -129,7 +129,7 @@ static qkv_status measure(const struct text_seen *t, struct findings *f, bool al
         free(p);
         return QKV_OK;
     }
-    f->all = f->none = all;
+    f->none = all;
     for (int64_t s = 0; status == QKV_OK && s < n; s++) {
         if (p[1 + s] < p[1 + most]) most = s;
         if (is_change(p[0], p[1 + s])) f->none = false;

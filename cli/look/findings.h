@@ -31,8 +31,7 @@ struct finding {
 struct findings {
     struct finding list[2];
     int n;            /* 0: there is nothing to say */
-    bool all;         /* all heads were ablated, each alone … */
-    bool most;        /* … the shown one is worth most … */
+    bool most;        /* of all heads, each ablated alone, the shown one is worth most … */
     bool none;        /* … or no one changes P */
     int32_t word;     /* whose P is told; -1: none */
     int64_t position; /* where it would be, as of qkv_effects */

@@ -78,11 +78,11 @@ static qkv_status add_all(const struct lens *lens, struct page *page, qkv_error 
     table->put.value_name = "p";
     table->put.high = 1;
     for (int64_t i = 0; i < lens->n; i++) {
-        table->cols[i] = page_text("%s", page->desc.tokens[lens->positions[i]]);
+        table->cols[i] = page_cell("%s", page->desc.tokens[lens->positions[i]]);
         table->queries[i] = lens->positions[i];
     }
     for (int64_t layer = 0; layer < lens->n_layers; layer++) {
-        table->rows[layer] = page_text("%" PRId64, layer);
+        table->rows[layer] = page_cell("%" PRId64, layer);
         for (int64_t i = 0; i < lens->n; i++) {
             const qkv_lens *const row = &lens->rows[i * lens->n_layers + layer];
             table->cells[layer * lens->n + i] = token_shown(tokenizer, row->best);
@@ -120,14 +120,14 @@ static qkv_status add_word(const struct lens *lens, int64_t i, struct page *page
         const qkv_lens *const row = &lens->rows[i * lens->n_layers + layer];
         char **const cells = table->cells + layer * N;
         double *const values = table->values + layer * N;
-        table->rows[layer] = page_text("%" PRId64, layer);
+        table->rows[layer] = page_cell("%" PRId64, layer);
         values[P] = exp(row->best_log_p);
         values[P_WORD] = exp(row->log_p);
         cells[BEST] = token_shown(tokenizer, row->best);
-        cells[P] = page_text("%.4f", values[P]);
-        cells[P_WORD] = page_text("%.4f", values[P_WORD]);
-        cells[RANK] = page_text("%" PRId64, row->rank + 1);
-        cells[ENTROPY] = page_text("%.4f", row->entropy);
+        cells[P] = page_cell("%.4f", values[P]);
+        cells[P_WORD] = page_cell("%.4f", values[P_WORD]);
+        cells[RANK] = page_cell("%" PRId64, row->rank + 1);
+        cells[ENTROPY] = page_cell("%.4f", row->entropy);
     }
     return QKV_OK;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/head_json.h"
+#include "common/head_numbers.h"
 #include "common/tokens.h"
 #include "sinks/sinks.h"
 #include <qkv/files.h>

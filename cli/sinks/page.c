@@ -174,11 +174,11 @@ struct page_table *page_table(struct page *page, int64_t n_rows, int64_t n_cols,
         return NULL;
     }
     for (int64_t i = 0; table->values && i < n; i++) table->values[i] = NAN;
-    for (int64_t c = 0; cols && c < n_cols; c++) table->cols[c] = page_text("%s", cols[c]);
+    for (int64_t c = 0; cols && c < n_cols; c++) table->cols[c] = page_cell("%s", cols[c]);
     return table;
 }
 
-char *page_text(const char *format, ...) {
+char *page_cell(const char *format, ...) {
     char *text = NULL;
     va_list arguments;
     va_start(arguments, format);

@@ -1,7 +1,6 @@
 /*
- * A page while it is made: texts, heads and tables that a source or a comparison puts into it,
- * and what they are made of. It is written with maps of its first head, or of all where that is
- * quick.
+ * A page while it is made: texts, heads and tables that a source puts into it, and what they are
+ * made of. It is written with maps of its first head, or of all where that is quick.
  */
 #ifndef QKV_CLI_SINKS_PAGE_H
 #define QKV_CLI_SINKS_PAGE_H
@@ -12,8 +11,7 @@
 
 enum {
     PAGE_BYTES = 32000000, /* of a page with several heads */
-    /* of a text: room for its title and caption */
-    PAGE_TITLE = 200,
+    PAGE_TITLE = 200,      /* room for a title and a caption of a text */
     PAGE_CAPTION = 600 + WHAT_IF_WORDS
 };
 
@@ -39,12 +37,7 @@ struct page {
 
 /* A page of heads of these sizes, without texts. */
 void page_begin(struct page *page, const struct seen *seen);
-void page_free(struct page *page);
-/*
- * Writes it, or makes it where the options want that, and says what it holds of its heads; not
- * after a failure, `status`. Frees it in any case (page_write.c).
- */
-qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error);
+void page_free(struct page *page); /* what it is made of */
 
 /*
  * Memory that lives as long as the page: n elements of zeros; or a list of n texts, each
@@ -70,7 +63,7 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
 /* Room for n heads more, which count from now on; NULL: *error says why. */
 qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error);
 
-/* ---- Tables beside the heads (page_table.c) -------------------------------------------------- */
+/* ---- Tables beside the heads--------------------------------------------------------------- */
 
 /* Lists are those of qkv_page_table; elements are malloc'd texts or NULL. */
 struct page_table {
@@ -91,7 +84,7 @@ enum { TABLE_CELLS = 1, TABLE_VALUES = 2, TABLE_QUERIES = 4, TABLE_HEADS = 8 };
 struct page_table *page_table(struct page *page, int64_t n_rows, int64_t n_cols, int lists,
                               const char *const *cols, qkv_error *error);
 /* "%.*f" and such; NULL without memory, which is an empty cell. */
-char *page_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *page_cell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The page has its tables from now on. */
 qkv_status page_tables(struct page *page, qkv_error *error);
 

@@ -128,6 +128,7 @@ static void tell(const qkv_page_result *result, int64_t n) {
     fputc('\n', stderr);
 }
 
+/* Into a file, or where the options want it. */
 static qkv_status put(struct page *page, const char *path, qkv_error *error) {
     qkv_page_result result = qkv_page_result_init();
     page->desc.heads = page->heads;
@@ -140,18 +141,15 @@ static qkv_status put(struct page *page, const char *path, qkv_error *error) {
     return status;
 }
 
-qkv_status page_end(struct page *page, const char *path, qkv_status status, qkv_error *error) {
-    if (status == QKV_OK && is_first_rank()) {
-        status = page_tables(page, error);
-        if (status == QKV_OK && page->desc.n_runs == 0) status = make_maps(page, error);
-        if (status == QKV_OK) status = put(page, path, error);
-    }
-    page_free(page);
-    return status;
-}
-
 qkv_status seen_page(const struct seen *seen, const char *path, qkv_error *error) {
     struct page page;
     page_begin(&page, seen);
-    return page_end(&page, path, seen->make_page(seen, &page, error), error);
+    qkv_status status = seen->make_page(seen, &page, error);
+    if (status == QKV_OK && is_first_rank()) {
+        status = page_tables(&page, error);
+        if (status == QKV_OK && page.desc.n_runs == 0) status = make_maps(&page, error);
+        if (status == QKV_OK) status = put(&page, path, error);
+    }
+    page_free(&page);
+    return status;
 }

@@ -1,9 +1,26 @@
-/* A picture of one number for each head: see heads_picture.h. */
-#include "common/heads_picture.h"
+/* Numbers of heads, as they are written: see head_numbers.h. */
+#include "common/head_numbers.h"
+
+#include <math.h>
 
 #include "common/job.h"
 #include "common/rows.h"
 #include "common/session.h"
+#include <qkv/heads.h>
+
+json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers) {
+    const qkv_head_number *number;
+    json_t *object = json_set(NULL, "layer:i head:i label:t", layer, head, label);
+    for (int i = 0; (number = qkv_heads_number(i)); i++) {
+        const double value = numbers[i];
+        if (!number->title || number->needs & QKV_NEEDS_PROBES) continue;
+        json_object_set_new(object, number->name,
+                            number->kind == QKV_NUMBER_PLACE && !isnan(value)
+                                ? json_integer((json_int_t)value)
+                                : json_number(value));
+    }
+    return object;
+}
 
 qkv_status heads_picture(const struct picture_options *picture, qkv_heatmap map, int64_t n_layers,
                          int64_t n_heads, const float *cells, const char *path, qkv_error *error) {

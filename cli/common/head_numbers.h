@@ -1,8 +1,11 @@
-/* A picture of one number for each head. */
-#ifndef QKV_CLI_COMMON_HEADS_PICTURE_H
-#define QKV_CLI_COMMON_HEADS_PICTURE_H
+/* Numbers of heads, as they are written: those of one as an object, one of each as a picture. */
+#ifndef QKV_CLI_COMMON_HEAD_NUMBERS_H
+#define QKV_CLI_COMMON_HEAD_NUMBERS_H
 
 #include "common/pictured.h"
+
+/* {"layer", "head", "label", "entropy", ...}: what `look --json` and `heads --json` have alike. */
+json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers);
 
 /*
  * Writes a heat map of cells [n_layers][n_heads] with layers as rows and heads as columns. map has
