@@ -116,7 +116,7 @@ static void describe_all(struct arrays *arrays) {
 }
 
 /* [first, last] of j - i, null where open: of the place that causal and window are about. */
-static json_t *seen_json(const struct arrays *arrays) {
+static json_t *band_json(const struct arrays *arrays) {
     const qkv_heads_arrays *a = &arrays->desc;
     const bool to = a->causal || a->window_right >= 0;
     const int64_t right = a->causal ? 0 : a->window_right;
@@ -133,7 +133,7 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
     if (!behind) {
         json_set(object, "n_heads:i n_kv_heads:i n_queries:i n_keys:i head_dim:i scale:n seen:o",
                  a->n_heads, a->n_kv_heads, a->n_queries, a->n_keys, a->head_dim,
-                 scale->set ? scale->value : 1 / sqrt((double)a->head_dim), seen_json(arrays));
+                 scale->set ? scale->value : 1 / sqrt((double)a->head_dim), band_json(arrays));
     } else if (tokens) {
         json_t *const list = json_array();
         for (int64_t j = 0; j < a->n_keys; j++) json_array_append_new(list, json_text(tokens[j]));
@@ -236,7 +236,7 @@ static qkv_status make_seen(struct arrays *arrays, qkv_error *error) {
     const qkv_status status = seen_heads(seen, seen->heads, error);
     if (status != QKV_OK) return status;
     for (int64_t h = 0; h < seen->n_heads; h++)
-        seen->names[h] = (struct head_name){ arrays->layer, arrays->heads[h] };
+        seen->names[h] = (struct head_name){ arrays->layer, arrays->places[h] };
     seen->n_file = seen->n_order = seen->n_heads;
     seen->one = seen->n_heads == 1;
     seen->pools = true;

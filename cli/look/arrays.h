@@ -20,9 +20,9 @@ struct arrays {
     bool window;
     struct array_names key_names, query_names; /* queries without any, with self: … */
     bool self; /* … they are the tokens that keys are, as many and without names of their own */
-    int64_t layer;   /* the name of their layer; -1: none */
-    int64_t n_heads; /* heads that are looked at … */
-    int64_t *heads;  /* … and which: places in the array, unless that has one head only */
+    int64_t layer;    /* the name of their layer; -1: none */
+    int64_t n_places; /* heads that are looked at … */
+    int64_t *places;  /* … and which: places in the array, unless that has one head only */
 };
 
 /* Exit codes, having said what is wrong (arrays_read.c). To be freed in any case. */

@@ -35,10 +35,10 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
     if (!options->heads && strchr(text, ','))
         return cli_usage(command, "--head: '%s' is not L.H or H", text);
     int code = heads_parse(command, option, text, &list, &n);
-    if (!code && !(arrays->heads = calloc((size_t)n, sizeof *arrays->heads)))
+    if (!code && !(arrays->places = calloc((size_t)n, sizeof *arrays->places)))
         code = cli_fail("out of memory");
     for (int i = 0; !code && i < n; i++) {
-        arrays->heads[i] = list[i].head;
+        arrays->places[i] = list[i].head;
         if ((i > 0 || common->layer.set) && list[i].layer >= 0 && list[i].layer != arrays->layer)
             code =
                 cli_usage(command, "%s %s names several layers: arrays are of one", option, text);
@@ -46,7 +46,7 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
     }
     free(list);
     arrays->seen.by_name = true;
-    arrays->n_heads = n;
+    arrays->n_places = n;
     return code;
 }
 
@@ -156,15 +156,15 @@ static int check_shapes(const struct arrays *arrays) {
 /* The named ones, of which the only head of an array may have any name; else all. */
 static int choose_heads(struct arrays *arrays) {
     const int64_t n_heads = arrays->desc.n_heads;
-    for (int64_t h = 0; arrays->seen.by_name && h < arrays->n_heads; h++)
-        if (arrays->heads[h] >= n_heads && (n_heads > 1 || arrays->n_heads > 1))
+    for (int64_t h = 0; arrays->seen.by_name && h < arrays->n_places; h++)
+        if (arrays->places[h] >= n_heads && (n_heads > 1 || arrays->n_places > 1))
             return cli_fail("there is no head %" PRId64 ": --q has heads 0 to %" PRId64,
-                            arrays->heads[h], n_heads - 1);
+                            arrays->places[h], n_heads - 1);
     if (arrays->seen.by_name) return EXIT_OK;
-    arrays->n_heads = n_heads;
-    arrays->heads = calloc((size_t)n_heads, sizeof *arrays->heads);
-    if (!arrays->heads) return cli_fail("out of memory");
-    for (int64_t h = 0; h < n_heads; h++) arrays->heads[h] = h;
+    arrays->n_places = n_heads;
+    arrays->places = calloc((size_t)n_heads, sizeof *arrays->places);
+    if (!arrays->places) return cli_fail("out of memory");
+    for (int64_t h = 0; h < n_heads; h++) arrays->places[h] = h;
     return EXIT_OK;
 }
 
@@ -219,8 +219,8 @@ int arrays_read(struct arrays *arrays) {
     if (code) return code;
     a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
     if (a->n_heads > 1 && arrays->seen.by_name) {
-        a->list = arrays->heads;
-        a->n_list = arrays->n_heads;
+        a->list = arrays->places;
+        a->n_list = arrays->n_places;
     }
     const struct array_tokens tokens = {
         options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
@@ -239,7 +239,7 @@ void arrays_free(struct arrays *arrays) {
     qkv_heads_free(arrays->seen.heads);
     seen_free(&arrays->seen);
     rules_free(&arrays->rules);
-    free(arrays->heads);
+    free(arrays->places);
     array_names_free(&arrays->key_names, arrays->desc.n_keys);
     array_names_free(&arrays->query_names, arrays->desc.n_queries);
     qkv_array_free(arrays->q);
