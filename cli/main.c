@@ -1,8 +1,8 @@
 /*
  * qkv: the tool. From the command line to a command (commands.c), and the exit code.
  *
- * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed;
- * 2, the command line is wrong; after a signal, that signal (129, 130, 143 in a shell). A closed pipe
+ * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed; 2,
+ * the command line is wrong; after a signal, that signal (129, 130, 143 in a shell). A closed pipe
  * is a quiet failure. The locale is never set, so numbers have a point.
  */
 #include <errno.h>

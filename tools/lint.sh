@@ -35,6 +35,7 @@ check_headers() { ctest --preset release -R '^header_' --no-tests=error >build/h
 step format check_format
 step layers python3 tools/check_layers.py
 step circles python3 tools/check_circles.py
+step names python3 tools/check_names.py
 step pictures check_pictures
 step structs python3 tools/check_structs.py
 step prose python3 tools/check_prose.py

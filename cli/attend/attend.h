@@ -39,13 +39,18 @@ struct attend_rows {
     int64_t n_q, n_k, first_q, all_q;
 };
 
-/* --x: q, k and v [B,H,L,D] are made of it, and what is behind attention. wo, bo NULL: nothing is. */
+/*
+ * --x: q, k and v [B,H,L,D] are made of it, and what is behind attention. wo, bo NULL: nothing is.
+ */
 struct attend_made {
     qkv_array q, k, v, *wo, *bo;
     int64_t n_joined, n_columns; /* of all heads side by side, and of the output */
 };
 
-/* The whole problem. With --mpi q, k and v say the shapes of whole arrays, but hold this rank's rows. */
+/*
+ * The whole problem. With --mpi q, k and v say the shapes of whole arrays, but hold this rank's
+ * rows.
+ */
 struct attend_problem {
     qkv_attention_desc desc;
     struct attend_rows rows;
@@ -177,8 +182,8 @@ int attend_stats_json(const struct attend_options *options, const struct attend_
 void attend_stats_free(struct attend_stats *stats);
 
 /*
- * Small results are printed, or added to json if it is not NULL (print.c): without -o and --explain, and
- * with --x and --explain, which shows its steps. Are they, and are they few enough?
+ * Small results are printed, or added to json if it is not NULL (print.c): without -o and
+ * --explain, and with --x and --explain, which shows its steps. Are they, and are they few enough?
  */
 bool attend_prints(const struct attend_options *options);
 int attend_print_check(const struct attend_options *options, const struct attend_problem *problem);
@@ -187,13 +192,15 @@ int attend_print(qkv_ctx *ctx, const struct attend_options *options,
                  json_t *json);
 
 /*
- * The scores that softmax takes (scores.c), [B,H,Lq,Lk], -infinity where a key is hidden and NaN in a
- * row whose lse is. *scores stays NULL where there are more keys than the library lists.
+ * The scores that softmax takes (scores.c), [B,H,Lq,Lk], -infinity where a key is hidden and NaN in
+ * a row whose lse is. *scores stays NULL where there are more keys than the library lists.
  */
 int attend_scores(qkv_ctx *ctx, const struct attend_problem *problem, const float *lse,
                   float **scores);
 
-/* Before the computation: can all files be written? What can be known now should not cost an hour. */
+/*
+ * Before the computation: can all files be written? What can be known now should not cost an hour.
+ */
 int attend_outputs_check(const struct attend_options *options);
 /* All files that were asked for, or none. */
 int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,

@@ -10,8 +10,8 @@
 #include "common/rows.h"
 
 /*
- * Numbers, rounded to the type that is computed with. Integers become f32 alone. rows: NULL, or this rank's
- * part is read, and the array's shape is that of the whole.
+ * Numbers, rounded to the type that is computed with. Integers become f32 alone. rows: NULL, or
+ * this rank's part is read, and the array's shape is that of the whole.
  */
 static int read_part(const char *option, const char *path, qkv_dtype dtype, int64_t rows[3],
                      qkv_array **array) {

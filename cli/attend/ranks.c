@@ -1,6 +1,6 @@
 /*
- * `qkv attend --mpi`: each rank reads its rows of q, k and v, has its piece of the whole problem computed,
- * and gives its rows of the results to the first rank, which writes all files.
+ * `qkv attend --mpi`: each rank reads its rows of q, k and v, has its piece of the whole problem
+ * computed, and gives its rows of the results to the first rank, which writes all files.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,12 @@ int attend_ranks_check(const struct cli_command *command, const struct attend_op
     return given_check(command, options, 0, inputs, CLI_COUNT(inputs));
 }
 
-/* ---- The piece --------------------------------------------------------------------------------- */
+/* ---- The piece ------------------------------------------------------------------------------- */
 
-/* The problem of the whole sequence becomes that of this rank's rows, which lie densely in its arrays. */
+/*
+ * The problem of the whole sequence becomes that of this rank's rows, which lie densely in its
+ * arrays.
+ */
 static void take_piece(const struct attend_problem *problem, qkv_attention_desc *desc) {
     const struct attend_rows *const rows = &problem->rows;
     qkv_attention_desc piece;
@@ -58,7 +61,7 @@ static int compute(qkv_ctx *ctx, const struct attend_problem *problem,
     return cli_status(ranks_forward(&call, &error), &error);
 }
 
-/* ---- The results ------------------------------------------------------------------------------- */
+/* ---- The results ----------------------------------------------------------------------------- */
 
 enum { MOST_BYTES = 64 << 20 };
 
@@ -152,7 +155,7 @@ static int gather(const struct attend_problem *problem, const struct attend_resu
     return EXIT_OK;
 }
 
-/* ---- The command ------------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 /* Results of this rank's rows, and on the first rank those of all. */
 static int alloc(const struct attend_options *options, const struct attend_problem *problem,

@@ -1,6 +1,6 @@
 /*
- * The options of `qkv attend` that are numbers or words: all mistakes here are usage errors. Those of
- * visibility are read in common/rules.c.
+ * The options of `qkv attend` that are numbers or words: all mistakes here are usage errors. Those
+ * of visibility are read in common/rules.c.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /*
- * The scores of `qkv attend --x`, as softmax takes them: scaled, capped, with masks and slopes added. The library
- * lists the greatest scores of each row, and here a list holds every key. Where a score is a scaled product alone,
- * lists have the product with the sign of the scale (qkv/stats.h).
+ * The scores of `qkv attend --x`, as softmax takes them: scaled, capped, with masks and slopes
+ * added. The library lists the greatest scores of each row, and here a list holds every key. Where
+ * a score is a scaled product alone, lists have the product with the sign of the scale
+ * (qkv/stats.h).
  */
 #include <math.h>
 #include <stdlib.h>

@@ -75,7 +75,9 @@ bool bench_bools(struct bench *bench);
 bool bench_bits(struct bench *bench);
 bool bench_numbers(struct bench *bench);
 
-/* entropy, largest, effective keys; 8 greatest keys, 8 classes, distance, too; all of qkv/stats.h */
+/*
+ * entropy, largest, effective keys; 8 greatest keys, 8 classes, distance, too; all of qkv/stats.h
+ */
 bool bench_rows_spread(struct bench *bench);
 bool bench_rows_keys(struct bench *bench);
 bool bench_rows_all(struct bench *bench);
@@ -109,20 +111,22 @@ struct bench_result {
 /* From the least to the greatest. */
 void bench_sort(double *values, int n);
 
-/* Seconds of a call by the clock that counts and by the wall, and the peak beside it (0: unknown). */
+/*
+ * Seconds of a call by the clock that counts and by the wall, and the peak beside it (0: unknown).
+ */
 struct bench_round {
     double seconds, wall, peak;
 };
 
 /*
- * Of n rounds, from 1 to BENCH_MOST_ROUNDS: sets seconds, spread, low_peak and busy, and raises peak to
- * the best of them.
+ * Of n rounds, from 1 to BENCH_MOST_ROUNDS: sets seconds, spread, low_peak and busy, and raises
+ * peak to the best of them.
  */
 void bench_summarise(int n, const struct bench_round *rounds, struct bench_result *result);
 
 /*
- * All results of a suite, which know their speed: the peak of each becomes the best of those that are of
- * the same, and gives the share. A case with less than that beside its rounds is busy.
+ * All results of a suite, which know their speed: the peak of each becomes the best of those that
+ * are of the same, and gives the share. A case with less than that beside its rounds is busy.
  */
 void bench_share_peaks(int n, struct bench_result *results);
 
@@ -142,7 +146,9 @@ double bench_operations(const struct bench *bench);
 qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan);
 enum peak_kind bench_peak_of(const qkv_attention_plan *plan);
 
-/* Resident memory of this process in bytes: now, and the most since bench_memory_mark. -1: unknown. */
+/*
+ * Resident memory of this process in bytes: now, and the most since bench_memory_mark. -1: unknown.
+ */
 double bench_memory_mark(void);
 double bench_memory_peak(void);
 

@@ -80,8 +80,8 @@ static int measure_case(const struct run *run, const struct bench_case *c,
 }
 
 /*
- * A row has its share when the suite is done, whose peak it is a part of. Rows of a suite that the user
- * ends are printed, too.
+ * A row has its share when the suite is done, whose peak it is a part of. Rows of a suite that the
+ * user ends are printed, too.
  */
 static void end_suite(const struct run *run, int first) {
     bench_share_peaks(run->n - first, run->results + first);

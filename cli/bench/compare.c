@@ -1,6 +1,7 @@
 /*
  * Two runs of `qkv bench` side by side. What is compared is the share of the peak: clocks of
- * processors drift between runs, and two processors differ. Where a peak is unknown, it is the speed.
+ * processors drift between runs, and two processors differ. Where a peak is unknown, it is the
+ * speed.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * The rounds of `qkv bench`. Each has the peak measured beside it, by the same clock, and a few come
- * before the first round, so that one that is not disturbed is among them.
+ * The rounds of `qkv bench`. Each has the peak measured beside it, by the same clock, and a few
+ * come before the first round, so that one that is not disturbed is among them.
  */
 #include "bench/bench.h"
 
@@ -109,8 +109,8 @@ static qkv_status workspace(const struct bench *bench, double *bytes) {
 }
 
 /*
- * The first call: its context is new, so that all it needs is allocated now. Backward alone and columns
- * then get the o and lse that they want.
+ * The first call: its context is new, so that all it needs is allocated now. Backward alone and
+ * columns then get the o and lse that they want.
  */
 static qkv_status first_call(struct bench *bench, struct bench_result *result) {
     const double before = bench_memory_mark();

@@ -1,6 +1,7 @@
 /*
- * Resident memory of this process, as Linux counts it: VmHWM, the most since it was last set back to
- * what is there now. Memory that was freed is given back first, or a case would seem to need none.
+ * Resident memory of this process, as Linux counts it: VmHWM, the most since it was last set back
+ * to what is there now. Memory that was freed is given back first, or a case would seem to need
+ * none.
  */
 #include <fcntl.h>
 #include <malloc.h>

@@ -1,4 +1,7 @@
-/* See peak.h. Threads run the loops of peak_loops.c side by side, in windows of about a millisecond. */
+/*
+ * See peak.h. Threads run the loops of peak_loops.c side by side, in windows of about a
+ * millisecond.
+ */
 #include "bench/peak.h"
 
 #include <pthread.h>

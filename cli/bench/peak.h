@@ -38,8 +38,8 @@ bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t byt
 void peak_close(struct peak *peak);
 
 /*
- * Seconds by the clock that counts: of one thread its own processor time, so that what else runs on the
- * machine does not; of several, the wall.
+ * Seconds by the clock that counts: of one thread its own processor time, so that what else runs on
+ * the machine does not; of several, the wall.
  */
 double peak_seconds(int n_threads);
 

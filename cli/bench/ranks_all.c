@@ -1,12 +1,12 @@
 /*
- * The clock of `qkv bench --mpi`. A time is that of the slowest rank; what counts is the median of the
- * rounds, each of which times all parts, one after the other.
+ * The clock of `qkv bench --mpi`. A time is that of the slowest rank; what counts is the median of
+ * the rounds, each of which times all parts, one after the other.
  *
  *     overlap = 1 - waiting / transfer
  *
- * waiting: seconds of the call in which a rank only waits for messages. transfer: seconds in which it waits
- * for them or moves them in the same call with nothing to compute. A difference of whole times would be
- * lost in their noise.
+ * waiting: seconds of the call in which a rank only waits for messages. transfer: seconds in which
+ * it waits for them or moves them in the same call with nothing to compute. A difference of whole
+ * times would be lost in their noise.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -33,7 +33,7 @@ struct measuring {
     double *times; /* [n ranks] */
 };
 
-/* ---- Processors -------------------------------------------------------------------------------- */
+/* ---- Processors ------------------------------------------------------------------------------ */
 
 /* mpirun binds ranks to processors; one process has those of all. */
 static void find_processors(struct measuring *m) {
@@ -58,7 +58,7 @@ static int make_all_ctx(const struct measuring *m, struct ranks_bench *b) {
     return code;
 }
 
-/* ---- Times ------------------------------------------------------------------------------------- */
+/* ---- Times ----------------------------------------------------------------------------------- */
 
 /* The greatest of all ranks; QKV_ERR_… if one of them failed, which has said why. */
 static qkv_status slowest(struct measuring *m, double mine, double *seconds) {
@@ -161,7 +161,7 @@ static int measure_case(struct measuring *m, const struct ranks_case *c, int64_t
     return ranks_agree(code);
 }
 
-/* ---- What is said ------------------------------------------------------------------------------ */
+/* ---- What is said ---------------------------------------------------------------------------- */
 
 static void print_head(const struct measuring *m) {
     printf("%d rank%s of %d thread%s; medians of %d rounds\n\n", ranks_size(),
@@ -221,7 +221,7 @@ static int write_json(const struct measuring *m, json_t *list) {
     return cli_status(json_write_file(m->options->json, object, &error), &error);
 }
 
-/* ---- All cases --------------------------------------------------------------------------------- */
+/* ---- All cases ------------------------------------------------------------------------------- */
 
 static bool wanted(const struct ranks_options *options, const struct ranks_case *c, int64_t len) {
     for (int i = 0; i < options->n_words; i++)

@@ -21,7 +21,7 @@ static int64_t kv_heads_of(const struct ranks_case *c) {
     return c->n_kv_heads ? c->n_kv_heads : ranks_size();
 }
 
-/* ---- The table --------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 static const struct ranks_case cases[] = {
     { "ordered", BENCH_FORWARD, false, 1, 1, 64 },  { "ordered", BENCH_FORWARD, true, 1, 1, 64 },
@@ -61,7 +61,7 @@ bool ranks_case_has(const struct ranks_case *c, enum ranks_part part) {
     return part != PART_COMPUTE || !(c->call == BENCH_BACKWARD && c->causal);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------ */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 bool ranks_bench_make(struct ranks_bench *b, const struct ranks_case *c, int64_t len) {
     const bool decodes = c->call == BENCH_DECODE;
@@ -104,12 +104,12 @@ void ranks_bench_free(struct ranks_bench *b) {
     *b = (struct ranks_bench){ .c = NULL };
 }
 
-/* ---- Pieces ------------------------------------------------------------------------------------ */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 /*
- * Where a rank's rows begin. Causal rows see more the later they are: pieces of the same work end at roots
- * of the share, and at seams of 256 rows; for columns, of which early keys are seen more, from the other
- * end. Zigzag does that by itself, ulysses shares heads, and backward has both.
+ * Where a rank's rows begin. Causal rows see more the later they are: pieces of the same work end
+ * at roots of the share, and at seams of 256 rows; for columns, of which early keys are seen more,
+ * from the other end. Zigzag does that by itself, ulysses shares heads, and backward has both.
  */
 static int64_t piece_begin(const struct ranks_bench *b, int rank) {
     enum { SEAM = 256 };
@@ -123,7 +123,7 @@ static int64_t piece_begin(const struct ranks_bench *b, int rank) {
     return (int64_t)(sqrt(share) * len / SEAM + 0.5) * SEAM;
 }
 
-/* ---- Parts ------------------------------------------------------------------------------------- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 static int64_t bytes_to(const struct ranks_bench *b, int64_t row) {
     return row * b->c->head_dim * (int64_t)sizeof(float);
@@ -225,7 +225,10 @@ static qkv_status runs_alone(const struct ranks_bench *b, qkv_error *error) {
     return status;
 }
 
-/* Messages are sums of each split of 1,024 keys but the rank's own: a rank with one split sends as much. */
+/*
+ * Messages are sums of each split of 1,024 keys but the rank's own: a rank with one split sends as
+ * much.
+ */
 static qkv_status decode(const struct ranks_bench *b, enum ranks_part part, qkv_error *error) {
     enum { SPLIT = 1024 };
     const int64_t n = b->len / ranks_size();

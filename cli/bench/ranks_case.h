@@ -1,8 +1,8 @@
 /*
  * `qkv bench --mpi`: a case over ranks, its arrays, and the four things that are timed.
  *
- * Every rank has all of the arrays, of one sequence, and passes its piece. How fast a call is does not
- * depend on the values.
+ * Every rank has all of the arrays, of one sequence, and passes its piece. How fast a call is does
+ * not depend on the values.
  */
 #ifndef QKV_CLI_BENCH_RANKS_CASE_H
 #define QKV_CLI_BENCH_RANKS_CASE_H
@@ -18,8 +18,9 @@ struct ranks_case {
 };
 
 /*
- * BOTH is the call. COMPUTE is the same work by each rank alone, which has all keys already. TRANSFER is the
- * same messages with nothing to compute. ONE is one process with all threads, while the others sleep.
+ * BOTH is the call. COMPUTE is the same work by each rank alone, which has all keys already.
+ * TRANSFER is the same messages with nothing to compute. ONE is one process with all threads, while
+ * the others sleep.
  */
 enum ranks_part { PART_BOTH, PART_COMPUTE, PART_TRANSFER, PART_ONE, N_PARTS };
 
@@ -41,7 +42,10 @@ const struct ranks_case *ranks_case_at(int index);
 void ranks_case_name(const struct ranks_case *c, int64_t len, char name[100]);
 bool ranks_case_is(const struct ranks_case *c, int64_t len, const char *word);
 
-/* Is there such a part? Under a causal mask backward passes have other work on each rank than COMPUTE. */
+/*
+ * Is there such a part? Under a causal mask backward passes have other work on each rank than
+ * COMPUTE.
+ */
 bool ranks_case_has(const struct ranks_case *c, enum ranks_part part);
 
 /* False: no memory, and nothing to free. */

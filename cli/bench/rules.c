@@ -1,4 +1,6 @@
-/* What hides keys from queries in the cases of `qkv bench`. Masks hide one key in ten, at random. */
+/*
+ * What hides keys from queries in the cases of `qkv bench`. Masks hide one key in ten, at random.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

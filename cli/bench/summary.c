@@ -1,9 +1,9 @@
 /*
- * What rounds come to, without a clock or a machine: figures of a case, the peak of a suite, and whether
- * other work was in the way.
+ * What rounds come to, without a clock or a machine: figures of a case, the peak of a suite, and
+ * whether other work was in the way.
  *
- * Other work can only lower a peak. So the peak of a suite is the best of all rounds of all its cases,
- * and one that was disturbed divides nothing.
+ * Other work can only lower a peak. So the peak of a suite is the best of all rounds of all its
+ * cases, and one that was disturbed divides nothing.
  */
 #include <stdlib.h>
 

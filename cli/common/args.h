@@ -85,7 +85,8 @@ struct cli_option {
 /*
  * What a shell suggests for a value, or for the words of a command: "a|b|c", these words; "/",
  * folders; ".npy .csv", files that end so; "/ .npy", both; "*", any file; "@heads", the heads of
- * the model; "@commands"; "@numbers" and "@labels" of heads. NULL: nothing. An ARG_CHOICE needs none.
+ * the model; "@commands"; "@numbers" and "@labels" of heads. NULL: nothing. An ARG_CHOICE needs
+ * none.
  */
 
 /* Options that several commands share; a command's struct of options begins with this one. */

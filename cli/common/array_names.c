@@ -44,7 +44,10 @@ static qkv_status take(const struct names *names, int64_t j, const struct text *
     return names->made->labels[j] && names->made->tokens[j] ? QKV_OK : text_no_memory(names->error);
 }
 
-/* Ends at the first line that is too long, or one too many: a file without an end is not read to it. */
+/*
+ * Ends at the first line that is too long, or one too many: a file without an end is not read to
+ * it.
+ */
 static qkv_status read_lines(const struct names *names, struct lines *lines) {
     qkv_error error;
     qkv_status status = QKV_OK;

@@ -32,7 +32,10 @@ struct cli_command {
 #define COMMAND_OPTIONS(table)                                                                     \
     .options = (table), .n_options = CLI_COUNT(table), .options_bytes = sizeof(OPTIONS)
 
-/* The table, NULL at its end (commands.c): main sets it, so that what is below it can be asked for help. */
+/*
+ * The table, NULL at its end (commands.c): main sets it, so that what is below it can be asked for
+ * help.
+ */
 extern const struct cli_command *const *cli_commands;
 
 /*

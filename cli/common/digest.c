@@ -1,8 +1,8 @@
 /*
- * What makes two opened models the same to a command, as a number: the tokens, what the tokenizer makes of a
- * text, the hidden states and words that the layers make of that, and vectors of words from all over the
- * vocabulary. Weights are bytes of any size and form on disk; what they compute is what answers depend
- * on, and has the same bits wherever answers have.
+ * What makes two opened models the same to a command, as a number: the tokens, what the tokenizer
+ * makes of a text, the hidden states and words that the layers make of that, and vectors of words
+ * from all over the vocabulary. Weights are bytes of any size and form on disk; what they compute
+ * is what answers depend on, and has the same bits wherever answers have.
  */
 #include <stdlib.h>
 #include <string.h>

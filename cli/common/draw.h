@@ -8,8 +8,8 @@
 #define MAP_HIDDEN (-1.0f)
 
 /*
- * weights [n_rows][n_cols], rows are queries, columns keys; labels are escaped. mark_row and mark_col
- * are set in bold; -1: none.
+ * weights [n_rows][n_cols], rows are queries, columns keys; labels are escaped. mark_row and
+ * mark_col are set in bold; -1: none.
  */
 struct map_view {
     int64_t n_rows, n_cols;

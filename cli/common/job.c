@@ -74,7 +74,9 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
     return status;
 }
 
-/* A word of the command line is a text; '-' is standard input, and a file that was named is read. */
+/*
+ * A word of the command line is a text; '-' is standard input, and a file that was named is read.
+ */
 static qkv_status take_text(const struct text_job *job, const char *given, bool named,
                             struct text *owned, struct text *text, qkv_error *error) {
     *text = (struct text){ (char *)(uintptr_t)given, strlen(given) };

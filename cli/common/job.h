@@ -38,8 +38,8 @@ struct text_job {
 };
 
 /*
- * Opens the session of a job, and reads --head against its model. An exit code, having said what is wrong
- * and closed the session again.
+ * Opens the session of a job, and reads --head against its model. An exit code, having said what is
+ * wrong and closed the session again.
  */
 int text_job_open(struct text_job *job, const struct cli_command *command,
                   const struct cli_common *common);

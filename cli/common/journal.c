@@ -34,7 +34,7 @@ static qkv_status fail(const struct journal *j, qkv_error *error, const char *wh
     return text_error(error, QKV_ERR_IO, "%s: %s: %s", j->path, what, strerror(errno));
 }
 
-/* ---- Records ----------------------------------------------------------------------------------- */
+/* ---- Records --------------------------------------------------------------------------------- */
 
 static uint32_t crc_of(uint32_t crc, const void *bytes, size_t n) {
     return n > 0 ? (uint32_t)crc32_z(crc, bytes, n) : crc;
@@ -59,8 +59,8 @@ static qkv_status write_record(struct journal *j, uint32_t mark, const struct te
 }
 
 /*
- * The file ends here, or at a record that is cut short, which the next one overwrites. Between reading and
- * writing a stream there must be a seek (C17, 7.21.5.3).
+ * The file ends here, or at a record that is cut short, which the next one overwrites. Between
+ * reading and writing a stream there must be a seek (C17, 7.21.5.3).
  */
 static qkv_status end_at(struct journal *j, off_t at, qkv_error *error) {
     if (ferror(j->file)) return fail(j, error, "cannot be read");
@@ -93,7 +93,7 @@ static qkv_status read_record(struct journal *j, struct head *head, struct text 
     return damaged(j, at, error);
 }
 
-/* ---- Whose it is ------------------------------------------------------------------------------- */
+/* ---- Whose it is ----------------------------------------------------------------------------- */
 
 /* Words that change no answer; value: they have one. */
 static bool is_left_out(const char *word, bool *value) {
@@ -163,7 +163,10 @@ static qkv_status of_other_work(const struct journal *j, bool is_command, const 
                       j->path, j->also ? " or " : "", j->also ? j->also : "");
 }
 
-/* A record of the beginning: it is there and the same, or is written. is_command: else of the model. */
+/*
+ * A record of the beginning: it is there and the same, or is written. is_command: else of the
+ * model.
+ */
 static qkv_status agree_on(struct journal *j, char *mine, size_t n, bool is_command,
                            qkv_error *error) {
     struct head head;
@@ -197,7 +200,7 @@ static qkv_status begin(struct journal *j, const char *model, qkv_error *error) 
     return agree_on(j, files, n, false, error);
 }
 
-/* ---- Opening and closing ----------------------------------------------------------------------- */
+/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static qkv_status open_file(struct journal *j, qkv_error *error) {
     struct stat about;
@@ -243,7 +246,7 @@ void journal_close(struct journal *j, bool done, bool quiet) {
     free(j);
 }
 
-/* ---- Answers ----------------------------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 qkv_status journal_next(struct journal *j, uint32_t mark, struct text *answer, bool *found,
                         qkv_error *error) {

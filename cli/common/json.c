@@ -1,7 +1,8 @@
 /*
  * JSON as the tool writes it: one line an object, 9 significant digits, null for what JSON cannot
  * say. What a terminal must not have is \uXXXX everywhere, so that the same command writes the same
- * bytes to a terminal and to a file. JSON without it would only have to write controls below U+0020 so.
+ * bytes to a terminal and to a file. JSON without it would only have to write controls below U+0020
+ * so.
  */
 #include "common/json.h"
 

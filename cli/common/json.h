@@ -32,8 +32,8 @@ json_t *json_count(int64_t n);
 json_t *json_set(json_t *object, const char *members, ...);
 
 /*
- * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,
- * taking the reference. False if it cannot be written.
+ * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a
+ * line of it, taking the reference. False if it cannot be written.
  */
 bool json_put(FILE *out, const json_t *value);
 bool json_print(FILE *out, json_t *object);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * Why a descriptor, opened with O_NONBLOCK, is no text; NULL if it is one. A pipe without a writer is at
- * its end; one whose writer has said something gives its first byte, which is else EOF.
+ * Why a descriptor, opened with O_NONBLOCK, is no text; NULL if it is one. A pipe without a writer
+ * is at its end; one whose writer has said something gives its first byte, which is else EOF.
  */
 static const char *refuse(int fd, int *first) {
     struct stat status;

@@ -1,7 +1,7 @@
 /*
- * The one reader of texts, of a file or of standard input: data from anywhere, so a line is bounded.
- * CR LF and LF end a line alike, and a byte order mark at the beginning is left out with a remark, so
- * that a text means the same whichever editor wrote it.
+ * The one reader of texts, of a file or of standard input: data from anywhere, so a line is
+ * bounded. CR LF and LF end a line alike, and a byte order mark at the beginning is left out with a
+ * remark, so that a text means the same whichever editor wrote it.
  */
 #ifndef QKV_CLI_COMMON_LINES_H
 #define QKV_CLI_COMMON_LINES_H
@@ -17,8 +17,8 @@
 enum { TEXT_LIMIT = 64 << 20 }; /* bytes of a line, and of a text on standard input */
 
 /*
- * A text to be read once, from its beginning to its end: a file, or a pipe with a writer. Of anything else, and of a pipe without
- * a writer, it is NULL at once, with the reason in *error.
+ * A text to be read once, from its beginning to its end: a file, or a pipe with a writer. Of
+ * anything else, and of a pipe without a writer, it is NULL at once, with the reason in *error.
  */
 FILE *open_text(const char *path, qkv_error *error);
 
@@ -28,13 +28,22 @@ FILE *open_text(const char *path, qkv_error *error);
  */
 bool text_read(FILE *in, size_t limit, struct text *text);
 
-/* Of a text that the library reads, which knows files alone: "-" is standard input there, too. NULL is allowed. */
+/*
+ * Of a text that the library reads, which knows files alone: "-" is standard input there, too. NULL
+ * is allowed.
+ */
 const char *text_path(const char *path);
 
-/* The remark about a byte order mark, of a file that the library reads; of NULL and of a pipe nothing. */
+/*
+ * The remark about a byte order mark, of a file that the library reads; of NULL and of a pipe
+ * nothing.
+ */
 void text_say_mark(const char *path, bool quiet);
 
-/* Zeros at first but for quiet and most, or in and name set; lines_close at the end, or free line.bytes. */
+/*
+ * Zeros at first but for quiet and most, or in and name set; lines_close at the end, or free
+ * line.bytes.
+ */
 struct lines {
     bool quiet;  /* no remark about a byte order mark */
     size_t most; /* bytes of a line; 0: TEXT_LIMIT */
@@ -59,8 +68,8 @@ void lines_close(struct lines *lines);
 bool lines_next(struct lines *lines, qkv_status *status, qkv_error *error);
 
 /*
- * All lines as one text, a newline between two: the end of the last one is not part of it. text->bytes,
- * NULL at first, are to be freed in any case. The error names the file.
+ * All lines as one text, a newline between two: the end of the last one is not part of it.
+ * text->bytes, NULL at first, are to be freed in any case. The error names the file.
  */
 qkv_status lines_whole(struct lines *lines, struct text *text, qkv_error *error);
 

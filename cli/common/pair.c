@@ -1,10 +1,10 @@
 /*
- * `qkv look SOURCE --cross [--target TEXT]`, and so of `heads` and `map`: what a decoder over an encoder was
- * given, or has written itself. Row i of its attention is the token that it read, and predicts the next one, so
- * a row has both names:
+ * `qkv look SOURCE --cross [--target TEXT]`, and so of `heads` and `map`: what a decoder over an
+ * encoder was given, or has written itself. Row i of its attention is the token that it read, and
+ * predicts the next one, so a row has both names:
  *
- *     next     t_1  t_2  ...  t_n        tokens of the target, with what its tokenizer puts around them
- *     inputs   start  t_1  ...  t_n-1    the token that the model starts from, and next, one place later
+ *     next     t_1  t_2  ...  t_n        tokens of the target, as its tokenizer makes them
+ *     inputs   start  t_1  ...  t_n-1    the token that the model starts from, then next
  */
 #include "common/pair.h"
 

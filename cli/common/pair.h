@@ -1,6 +1,7 @@
 /*
- * What the decoder of an encoder-decoder reads: a target that is given, or what the model itself writes;
- * and the names of the attentions that such a model has. `look`, `heads` and `map` share it.
+ * What the decoder of an encoder-decoder reads: a target that is given, or what the model itself
+ * writes; and the names of the attentions that such a model has. `look`, `heads` and `map` share
+ * it.
  */
 #ifndef QKV_CLI_COMMON_PAIR_H
 #define QKV_CLI_COMMON_PAIR_H
@@ -51,7 +52,9 @@ struct pair {
     char **names, **input_names; /* [n] "input -> next", "input" */
 };
 
-/* target: text, or bytes NULL for what the model writes, by the search of generation_config.json. */
+/*
+ * target: text, or bytes NULL for what the model writes, by the search of generation_config.json.
+ */
 qkv_status pair_make(const struct session *session, const qkv_encoding *source, struct text target,
                      struct pair *pair, qkv_error *error);
 void pair_free(struct pair *pair);
@@ -81,7 +84,9 @@ qkv_status pair_check_causal(const struct what_if *what_if, const struct attenti
 
 /* "encoder", "decoder", "cross" of an encoder-decoder; NULL: the only attention that there is. */
 const char *attention_key(const struct session *session, qkv_which which);
-/* "the encoder, ", "the decoder's attention to the source, ", …; "" for the only one; in captions. */
+/*
+ * "the encoder, ", "the decoder's attention to the source, ", …; "" for the only one; in captions.
+ */
 const char *attention_words(const struct session *session, qkv_which which);
 /* " of the encoder", " of cross-attention", …; "". */
 const char *attention_heads(const struct session *session, qkv_which which);

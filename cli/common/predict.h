@@ -29,20 +29,23 @@ void predictions_free(struct predictions *predictions);
 void predictions_print(const struct session *session, const struct predictions *predictions,
                        struct term *term);
 /*
- * [{position, candidates: [{token, id, probability}]}]; of what follows a token only its candidates.
+ * [{position, candidates: [{token, id, probability}]}]; of what follows a token only its
+ * candidates.
  */
 json_t *predictions_json(const struct session *session, const struct predictions *predictions);
 
 /*
- * What a classifier says of a text: [n_labels] probabilities or values, as the model's labels are, to
- * be freed by free(); NULL for a model without a classifier.
+ * What a classifier says of a text: [n_labels] probabilities or values, as the model's labels are,
+ * to be freed by free(); NULL for a model without a classifier.
  */
 qkv_status labels_make(const struct session *session, const qkv_run *run, double **labels,
                        qkv_error *error);
 /* The largest `top` of them. */
 void labels_print(const struct session *session, const double *labels, int64_t top,
                   struct term *term);
-/* [{label, probability or value}] in the order of the model; a label without a name is its number. */
+/*
+ * [{label, probability or value}] in the order of the model; a label without a name is its number.
+ */
 json_t *labels_json(const struct session *session, const double *labels);
 
 /*

@@ -1,7 +1,7 @@
 /*
- * The processes, or ranks, of a command that mpirun started. The tool is two programs of the same code:
- * qkv knows no MPI, and runs qkv-mpi, beside it, in its place where a command needs it; qkv-mpi, which is
- * there where qkv was built with MPI, has ranks_mpi.c in place of ranks_none.c.
+ * The processes, or ranks, of a command that mpirun started. The tool is two programs of the same
+ * code: qkv knows no MPI, and runs qkv-mpi, beside it, in its place where a command needs it;
+ * qkv-mpi, which is there where qkv was built with MPI, has ranks_mpi.c in place of ranks_none.c.
  *
  * The first rank speaks for all. What others say goes to it by ranks_agree (ranks.c).
  */
@@ -22,8 +22,8 @@ void ranks_hand_over(char **argv);
 bool ranks_wanted(char **argv);
 
 /*
- * Begins MPI where mpirun announced several ranks, or where `always`. From then on messages of all ranks
- * but the first are kept. Says why it cannot, and returns an exit code.
+ * Begins MPI where mpirun announced several ranks, or where `always`. From then on messages of all
+ * ranks but the first are kept. Says why it cannot, and returns an exit code.
  */
 int ranks_begin(bool always);
 /* 0 and 1 before ranks_begin, and without MPI. */
@@ -31,15 +31,15 @@ int ranks_rank(void);
 int ranks_size(void);
 
 /*
- * The exit code of the first rank that failed, on all ranks, so that none waits for one that has left. The
- * first rank says what that one kept. After a failure no further call communicates.
+ * The exit code of the first rank that failed, on all ranks, so that none waits for one that has
+ * left. The first rank says what that one kept. After a failure no further call communicates.
  */
 int ranks_agree(int code);
 
 /*
- * The same, and before a work is shared: all must have the same of something, "command", or it is an error
- * that names the first rank with another, and shows both. hash: of what must be the same. All ranks
- * call it at the same place, or ranks_agree with a failure.
+ * The same, and before a work is shared: all must have the same of something, "command", or it is
+ * an error that names the first rank with another, and shows both. hash: of what must be the same.
+ * All ranks call it at the same place, or ranks_agree with a failure.
  */
 struct ranks_fact {
     const char *what, *shown;
@@ -54,14 +54,14 @@ void ranks_end(void);
 const qkv_ranks *ranks_of_training(void);
 
 /*
- * What heads of arrays take (qkv/heads.h); NULL of one rank. A rank that fails on its own calls ranks_leave:
- * then the exchanges of the others fail, too. All call it at the end; it returns the code for ranks_agree,
- * which of those who were only left alone is none.
+ * What heads of arrays take (qkv/heads.h); NULL of one rank. A rank that fails on its own calls
+ * ranks_leave: then the exchanges of the others fail, too. All call it at the end; it returns the
+ * code for ranks_agree, which of those who were only left alone is none.
  */
 const qkv_ranks *ranks_of_heads(void);
 int ranks_leave(int code);
 
-/* ---- Between ranks, after ranks_begin ----------------------------------------------------------- */
+/* ---- Between ranks, after ranks_begin -------------------------------------------------------- */
 
 /* n bytes of each rank to all, in the order of ranks. */
 void ranks_gather(const void *mine, int n, void *all);
@@ -77,11 +77,11 @@ bool ranks_receive(bool wait, int *from, char **bytes, size_t *n);
 /* Waits until all that was sent has left. */
 void ranks_sent(void);
 
-/* ---- Attention of qkv/mpi.h --------------------------------------------------------------------- */
+/* ---- Attention of qkv/mpi.h ------------------------------------------------------------------ */
 
 /*
- * Calls of qkv/mpi.h. alone: this rank is all there is, so that the same work is done without others.
- * QKV_ERR_UNSUPPORTED without MPI.
+ * Calls of qkv/mpi.h. alone: this rank is all there is, so that the same work is done without
+ * others. QKV_ERR_UNSUPPORTED without MPI.
  */
 struct ranks_call {
     qkv_ctx *ctx;

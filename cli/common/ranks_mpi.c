@@ -17,7 +17,7 @@ static MPI_Comm comm = MPI_COMM_NULL; /* of the tool's own messages */
 
 void ranks_hand_over(char **argv) { (void)argv; }
 
-/* ---- Beginning and end -------------------------------------------------------------------------- */
+/* ---- Beginning and end ----------------------------------------------------------------------- */
 
 /* mpirun may start ranks with different words. */
 static int agree_on_command(void) {
@@ -52,7 +52,7 @@ const qkv_ranks *ranks_of_training(void) {
     return is_training ? &training : NULL;
 }
 
-/* ---- Heads that ranks share -------------------------------------------------------------------- */
+/* ---- Heads that ranks share ------------------------------------------------------------------ */
 
 static bool has_left; /* some rank has left, and no exchange goes on */
 
@@ -108,7 +108,7 @@ void ranks_end(void) {
     MPI_Finalize();
 }
 
-/* ---- Between ranks ------------------------------------------------------------------------------ */
+/* ---- Between ranks --------------------------------------------------------------------------- */
 
 void ranks_gather(const void *mine, int n, void *all) {
     MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, comm);
@@ -182,7 +182,7 @@ bool ranks_receive(bool wait, int *from, char **bytes, size_t *n) {
     return true;
 }
 
-/* ---- Attention ---------------------------------------------------------------------------------- */
+/* ---- Attention ------------------------------------------------------------------------------- */
 
 static qkv_status told(qkv_status status, const qkvmpi_group *of, qkv_error *error) {
     error->status = status;
@@ -241,7 +241,7 @@ qkv_status ranks_decode(const struct ranks_call *c, qkv_error *error) {
                 of, error);
 }
 
-/* ---- What is sent, and waited for --------------------------------------------------------------- */
+/* ---- What is sent, and waited for ------------------------------------------------------------ */
 
 static int64_t bytes_sent;
 static double seconds_waited, seconds_moved;

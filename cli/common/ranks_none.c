@@ -31,7 +31,7 @@ const qkv_ranks *ranks_of_training(void) { return NULL; }
 const qkv_ranks *ranks_of_heads(void) { return NULL; }
 int ranks_leave(int code) { return code; }
 
-/* ---- Without other ranks ------------------------------------------------------------------------- */
+/* ---- Without other ranks --------------------------------------------------------------------- */
 
 void ranks_gather(const void *mine, int n, void *all) { memcpy(all, mine, (size_t)n); }
 

@@ -1,4 +1,7 @@
-/* Making a report: see report.h. Memory that runs out is kept in `failed`, and told once at the end. */
+/*
+ * Making a report: see report.h. Memory that runs out is kept in `failed`, and told once at the
+ * end.
+ */
 #include "common/report.h"
 
 #include <math.h>

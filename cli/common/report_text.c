@@ -1,8 +1,8 @@
 /*
  * A report on the terminal. Signs that ASCII lacks are spelt out where the terminal has no others;
  * tables have columns as wide as their widest cell, bars take what is left. Where a table is wider
- * than the terminal its words are cut, with an ellipsis; if it is still wider, the columns that have
- * no room stand below it, beside the same keys. No column is left out.
+ * than the terminal its words are cut, with an ellipsis; if it is still wider, the columns that
+ * have no room stand below it, beside the same keys. No column is left out.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -14,8 +14,9 @@ qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array
 enum rows_vector { VECTOR_IS_WRONG, VECTOR_IS_ROW, VECTOR_IS_COLUMN };
 
 /*
- * Reads an array of floats or integers of [n][channels], with dimensions of 1 before it at most: n and
- * channels into shape. channels: what an error calls them. *array is to be freed after an error, too.
+ * Reads an array of floats or integers of [n][channels], with dimensions of 1 before it at most: n
+ * and channels into shape. channels: what an error calls them. *array is to be freed after an
+ * error, too.
  */
 qkv_status rows_read(const char *path, const char *channels, enum rows_vector vector,
                      qkv_array **array, int64_t shape[2], qkv_error *error);

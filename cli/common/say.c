@@ -88,8 +88,8 @@ static void on_signal(int number) {
 }
 
 /*
- * Reset on the first signal, so that the second one ends the process. A SIGHUP comes when a terminal
- * is closed; nohup has it ignored.
+ * Reset on the first signal, so that the second one ends the process. A SIGHUP comes when a
+ * terminal is closed; nohup has it ignored.
  */
 void cli_catch_interrupts(void) {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;

@@ -20,7 +20,10 @@ int cli_usage(const struct cli_command *command, const char *format, ...)
 /* A remark on standard error, unless quiet. */
 void cli_note(bool quiet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Once it is set the first message is kept, not said: another rank says it (ranks.c). Remarks are dropped. */
+/*
+ * Once it is set the first message is kept, not said: another rank says it (ranks.c). Remarks are
+ * dropped.
+ */
 enum { CLI_MOST_MESSAGE = 1200 };
 extern char cli_kept[CLI_MOST_MESSAGE];
 extern bool cli_keeps;

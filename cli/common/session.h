@@ -49,15 +49,20 @@ bool session_names_embedded(const char *name);
  */
 void session_warn(const qkv_model *model, const struct cli_common *common);
 
-/* A token as it is shown (qkv_tokenizer_show); as a label it is escaped for printing, too. malloc. */
+/*
+ * A token as it is shown (qkv_tokenizer_show); as a label it is escaped for printing, too. malloc.
+ */
 char *token_shown(const qkv_tokenizer *tokenizer, int32_t id);
 char *token_label(const qkv_tokenizer *tokenizer, int32_t id);
 char *session_token(const struct session *session, int32_t id);
-/* Does a user who writes `word` mean this label? It may be without the sign of a space before it, or with a space. */
+/*
+ * Does a user who writes `word` mean this label? It may be without the sign of a space before it,
+ * or with a space.
+ */
 bool label_is(const char *label, const char *word);
 /*
- * The one token that has the text, -1 if none has, which is no error. If it stands several times, that
- * is an error which names the option and the places.
+ * The one token that has the text, -1 if none has, which is no error. If it stands several times,
+ * that is an error which names the option and the places.
  */
 qkv_status label_find(char *const *labels, int64_t n, const char *option, const char *word,
                       int64_t *place, qkv_error *error);
@@ -72,7 +77,10 @@ void session_labels_free(char **labels, int64_t n); /* NULL is allowed */
 /* "L.H": false if it is no such name. */
 bool session_place(const char *text, int64_t *layer, int64_t *head);
 
-/* EXIT_USAGE, having said so, if a model without a decoder over an encoder is asked for its `option`; NULL: it is not. */
+/*
+ * EXIT_USAGE, having said so, if a model without a decoder over an encoder is asked for its
+ * `option`; NULL: it is not.
+ */
 int session_pair(const struct session *session, const char *option);
 
 /* How many layers and heads there are of an attention of the model. */
@@ -80,8 +88,8 @@ void session_sizes(const struct session *session, qkv_which which, int64_t *n_la
                    int64_t *n_heads);
 
 /*
- * The head of an attention that --head and --layer name: *given tells whether one was named. Returns an exit
- * code, having said what is wrong.
+ * The head of an attention that --head and --layer name: *given tells whether one was named.
+ * Returns an exit code, having said what is wrong.
  */
 int session_head(const struct session *session, qkv_which which, bool *given, int64_t *layer,
                  int64_t *head);
@@ -101,8 +109,9 @@ qkv_status text_fit(const struct session *session, const char *longer, qkv_encod
                     qkv_error *error);
 
 /*
- * Cuts an encoding to `most` tokens, with --truncate; otherwise it is an error to be longer: `what` has
- * so many tokens, the model `does` so many. longer: what else can be done, as in text_job; nullable.
+ * Cuts an encoding to `most` tokens, with --truncate; otherwise it is an error to be longer: `what`
+ * has so many tokens, the model `does` so many. longer: what else can be done, as in text_job;
+ * nullable.
  */
 qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
                         const char *what, const char *does, const char *longer,

@@ -1,7 +1,7 @@
 /*
- * The first rank reads pieces, hands them out, and has a share of the work itself. Each other rank has up to
- * two pieces: while it works on one, the next one is there already. Between two of its own pieces the first
- * rank sees to the others.
+ * The first rank reads pieces, hands them out, and has a share of the work itself. Each other rank
+ * has up to two pieces: while it works on one, the next one is there already. Between two of its
+ * own pieces the first rank sees to the others.
  *
  *     to a rank:    head { piece, 0 }, the piece       head { -1, status }, the message: the end
  *     to the first: head { piece, 0 }, the answer      head { piece, status }, the message
@@ -44,7 +44,7 @@ struct sharing {
     qkv_error at_end; /* of the input */
 };
 
-/* ---- Messages ---------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 static void tell(int to, int64_t piece, qkv_status status, const struct text *text) {
     const struct head head = { piece, status };
@@ -85,7 +85,7 @@ static qkv_status make(const struct share *share, const struct text *piece, stru
     return status;
 }
 
-/* ---- The other ranks --------------------------------------------------------------------------- */
+/* ---- The other ranks ------------------------------------------------------------------------- */
 
 static qkv_status work(const struct share *share, qkv_error *error) {
     for (;;) {
@@ -106,7 +106,7 @@ static qkv_status work(const struct share *share, qkv_error *error) {
     }
 }
 
-/* ---- The first rank ---------------------------------------------------------------------------- */
+/* ---- The first rank -------------------------------------------------------------------------- */
 
 static struct slot *slot_of(const struct sharing *s, int64_t piece) {
     return &s->slots[piece % s->window];
@@ -155,7 +155,10 @@ static bool next_piece(struct sharing *s, struct text *piece) {
     return !s->is_over;
 }
 
-/* Is the answer to the newest piece in the journal? Then it is taken at once, as all before it were. */
+/*
+ * Is the answer to the newest piece in the journal? Then it is taken at once, as all before it
+ * were.
+ */
 static bool is_answered(struct sharing *s, const struct text *piece) {
     struct slot *const slot = slot_of(s, s->given - 1);
     struct text answer;

@@ -27,8 +27,8 @@ bool shared_is_ours(const char *name) {
 }
 
 /*
- * Up from the tool: beside PREFIX/bin/qkv; or in the source, which has the headers, where a tool that was
- * built and not installed lies within it.
+ * Up from the tool: beside PREFIX/bin/qkv; or in the source, which has the headers, where a tool
+ * that was built and not installed lies within it.
  */
 static int is_above(char *tool, const char *name, char room[SHARED_ROOM]) {
     char *slash;

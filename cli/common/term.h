@@ -58,7 +58,10 @@ int term_columns(const char *text);
 /* A text, escaped, in exactly `width` columns: clipped with an ellipsis, or padded. */
 void term_put(struct term *term, const char *text, int width, bool right_aligned);
 
-/* Words, escaped and wrapped to the terminal's width; a word that is wider goes on in the next line. */
+/*
+ * Words, escaped and wrapped to the terminal's width; a word that is wider goes on in the next
+ * line.
+ */
 void term_wrap(struct term *term, const char *text);
 /* The same, each line after so many spaces; words that are wider are not broken, unless it is 0. */
 void term_wrap_at(struct term *term, const char *text, int indent);

@@ -1,7 +1,7 @@
 /*
- * Texts from outside, as a terminal may have them. What could steer it, turn the direction of a line or begin
- * another one is written out: a character as \u{9b}, a byte that is not UTF-8 as \x9b. A backslash stays, so a
- * text that is escaped twice is as if it were escaped once.
+ * Texts from outside, as a terminal may have them. What could steer it, turn the direction of a
+ * line or begin another one is written out: a character as \u{9b}, a byte that is not UTF-8 as
+ * \x9b. A backslash stays, so a text that is escaped twice is as if it were escaped once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,10 @@ bool term_shows(int32_t point) {
     }
 }
 
-/* The escape of what the n bytes begin with, or "" where that can be shown; returns its bytes, at least 1. */
+/*
+ * The escape of what the n bytes begin with, or "" where that can be shown; returns its bytes, at
+ * least 1.
+ */
 static size_t escape_first(const char *bytes, size_t n, char escape[ESCAPE + 1]) {
     utf8proc_int32_t point;
     const utf8proc_ssize_t length =

@@ -39,7 +39,7 @@ static int64_t chunk_from(const struct embed *e, int64_t first) {
     return n;
 }
 
-/* ---- Pieces ------------------------------------------------------------------------------------ */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 static bool next(void *user, struct text *piece, qkv_status *status, qkv_error *error) {
     struct computing *const x = user;
@@ -125,7 +125,7 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
     return QKV_OK;
 }
 
-/* ---- All --------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------- */
 
 qkv_status embed_begin(struct embed *e, qkv_error *error) {
     const struct embed_options *const o = e->options;

@@ -1,6 +1,6 @@
 /*
- * The texts of `qkv embed`: words of the command line, or a text a line. A line has a vector even if it is
- * empty, so that vectors and lines stay together.
+ * The texts of `qkv embed`: words of the command line, or a text a line. A line has a vector even
+ * if it is empty, so that vectors and lines stay together.
  */
 #include <inttypes.h>
 #include <stdlib.h>

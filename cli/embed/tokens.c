@@ -1,6 +1,6 @@
 /*
- * `qkv embed TEXT... --tokens`: the hidden states of tokens, not pooled. --word W keeps the places of
- * one token, over all texts, and compares them layer by layer: the vector of a word is the same
+ * `qkv embed TEXT... --tokens`: the hidden states of tokens, not pooled. --word W keeps the places
+ * of one token, over all texts, and compares them layer by layer: the vector of a word is the same
  * wherever it stands, and its context makes the difference.
  */
 #include "embed/embed.h"

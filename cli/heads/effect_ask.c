@@ -1,4 +1,6 @@
-/* What --effect asks of the library: which words, which sets of heads, and what ablated ones give. */
+/*
+ * What --effect asks of the library: which words, which sets of heads, and what ablated ones give.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

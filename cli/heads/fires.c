@@ -1,6 +1,7 @@
 /*
- * The texts of a file on which a head fires most: of each text the largest weight of a query on another
- * token, special tokens aside. Only the best of them are kept, so memory does not depend on the file.
+ * The texts of a file on which a head fires most: of each text the largest weight of a query on
+ * another token, special tokens aside. Only the best of them are kept, so memory does not depend on
+ * the file.
  */
 #include "heads/fires.h"
 
@@ -36,7 +37,7 @@ static void fire_free(struct fire *fire) {
     free(fire->queries);
 }
 
-/* ---- The list, best first --------------------------------------------------------------------- */
+/* ---- The list, best first -------------------------------------------------------------------- */
 
 /* Is a behind b: a smaller weight, or the same in a later line? */
 static bool is_behind(const struct fire *a, const struct fire *b) {
@@ -117,7 +118,10 @@ static int32_t *copy_ids(const char *from, int64_t n) {
     return ids;
 }
 
-/* Is the record a fire and the ids of its tokens, and its pair among these? *two: queries have ids of their own. */
+/*
+ * Is the record a fire and the ids of its tokens, and its pair among these? *two: queries have ids
+ * of their own.
+ */
 static bool is_fire(const struct fires *fires, const struct text *record, struct fire *fire,
                     bool *two) {
     if (record->n < sizeof *fire) return false;

@@ -10,8 +10,8 @@
 #include "common/share.h"
 
 /*
- * Lines of a piece, texts and tokens of a run. A piece has about as many bytes as a run has tokens' bytes;
- * and fewer lines, if their records are large.
+ * Lines of a piece, texts and tokens of a run. A piece has about as many bytes as a run has tokens'
+ * bytes; and fewer lines, if their records are large.
  */
 enum { BATCH = 256, BATCH_TOKENS = 4096, PIECE_BYTES = 1 << 14, RECORD_BYTES = 8 << 20 };
 

@@ -1,7 +1,7 @@
 /*
- * Texts of a file through the model: a text, or two separated by a tab, a line. Lines are run some at a
- * time, and ranks share them (common/share.h). What comes of a line does not depend on the others, and
- * memory not on their number.
+ * Texts of a file through the model: a text, or two separated by a tab, a line. Lines are run some
+ * at a time, and ranks share them (common/share.h). What comes of a line does not depend on the
+ * others, and memory not on their number.
  */
 #ifndef QKV_CLI_HEADS_TEXTS_H
 #define QKV_CLI_HEADS_TEXTS_H
@@ -30,8 +30,8 @@ struct texts {
                        qkv_error *error);
     size_t record_bytes;
     /*
-     * On the first rank, in the order of lines; NULL: of one rank, where make does it all. The bytes begin at a multiple of
-     * 8. With a journal they come from outside.
+     * On the first rank, in the order of lines; NULL: of one rank, where make does it all. The
+     * bytes begin at a multiple of 8. With a journal they come from outside.
      */
     qkv_status (*take)(void *user, const struct text *record, qkv_error *error);
     void *user;
@@ -39,7 +39,10 @@ struct texts {
     int64_t n_texts, n_cut, n_tokens, n_targets;
 };
 
-/* All ranks call it, and get the same status and message; but that there is no text only the first rank says. */
+/*
+ * All ranks call it, and get the same status and message; but that there is no text only the first
+ * rank says.
+ */
 qkv_status texts_read(struct texts *texts, qkv_error *error);
 
 #endif

@@ -13,7 +13,9 @@
 const char *help_details(const struct cli_command *command);
 const char *help_of(const struct cli_command *command, const struct cli_option *option);
 
-/* The option's first clause, for one line beside it: where its help has " (", "; ", ": " or ". ". */
+/*
+ * The option's first clause, for one line beside it: where its help has " (", "; ", ": " or ". ".
+ */
 int help_brief_length(const char *help);
 
 /* What may stand for an option's value, in the language of common/args.h; NULL: nothing known. */

@@ -23,7 +23,10 @@ static const char *next_line(const char *line) {
     return *line ? line + 1 : line;
 }
 
-/* What stands below the line "# name" (or "## name", before the next "# "); NULL if it is not there. */
+/*
+ * What stands below the line "# name" (or "## name", before the next "# "); NULL if it is not
+ * there.
+ */
 static const char *below(const char *text, const char *sign, const char *name) {
     const size_t n_sign = strlen(sign), n_name = strlen(name);
     for (; *text; text = next_line(text)) {

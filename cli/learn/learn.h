@@ -23,7 +23,10 @@ struct learn_part {
     char text[2000];
 };
 
-/* Where a step begins in the page, behind its heading; title is a copy. NULL: there is no such step. */
+/*
+ * Where a step begins in the page, behind its heading; title is a copy. NULL: there is no such
+ * step.
+ */
 const char *learn_step(int step, char title[100]);
 /* The next part at *at; false: the step ends. */
 bool learn_next(const char **at, struct learn_part *part);

@@ -1,4 +1,6 @@
-/* Commands of steps: split as a shell does with words and double quotes, and run by this program. */
+/*
+ * Commands of steps: split as a shell does with words and double quotes, and run by this program.
+ */
 #include "learn/learn.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ struct look_options {
     const char *against;     /* against.c */
     bool effect;             /* of a page … */
     struct arg_texts groups; /* … and of groups (effects.c) */
-    bool serve;              /* serve.c */
+    bool serve;              /* text_site.c */
     bool mpi;                /* of arrays */
     struct arg_int port;
     struct sink_options sink;

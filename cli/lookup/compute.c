@@ -1,7 +1,8 @@
 /*
- * A lookup is attention: queries that are compared with keys, weights that sum to 1, values that are
- * mixed. One call of the library answers all queries; values have a size of their own, and the keys
- * with the largest weights come from its statistics, so nothing is as large as queries times keys.
+ * A lookup is attention: queries that are compared with keys, weights that sum to 1, values that
+ * are mixed. One call of the library answers all queries; values have a size of their own, and the
+ * keys with the largest weights come from its statistics, so nothing is as large as queries times
+ * keys.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,8 @@ int64_t lookup_equal(const struct lookup *l, int64_t query) {
 }
 
 /*
- * 0.1 for cosines; for products 0.1 times the mean square of the keys' lengths: the two are the same if
- * all vectors have one length, and otherwise length is all they differ by.
+ * 0.1 for cosines; for products 0.1 times the mean square of the keys' lengths: the two are the
+ * same if all vectors have one length, and otherwise length is all they differ by.
  */
 static double default_temperature(const struct lookup *l) {
     const int64_t n = l->table->n_rows;

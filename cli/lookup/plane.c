@@ -1,7 +1,7 @@
 /*
- * The vectors of a lookup in a plane: queries as discs, keys as triangles, lines from the first query
- * to the keys with the largest weights. Vectors of two numbers are drawn as they are, longer ones by
- * their first two principal components.
+ * The vectors of a lookup in a plane: queries as discs, keys as triangles, lines from the first
+ * query to the keys with the largest weights. Vectors of two numbers are drawn as they are, longer
+ * ones by their first two principal components.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* What `qkv lookup` found: for each query the nearest keys, their weights, and the value they make. */
+/*
+ * What `qkv lookup` found: for each query the nearest keys, their weights, and the value they make.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +13,8 @@ static const char *metric_name(const struct lookup *l) {
 }
 
 /*
- * Digits after the point in which all values of the table can be written, at least 2, at most 4; -1 if
- * some are too large or too small for that.
+ * Digits after the point in which all values of the table can be written, at least 2, at most 4; -1
+ * if some are too large or too small for that.
  */
 static int decimals_of(const qkv_table *t) {
     int decimals = 2;

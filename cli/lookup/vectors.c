@@ -4,8 +4,8 @@
  *     word      mean over its pieces of the model's word vectors, minus the mean of the vocabulary
  *     sentence  mean over its tokens of the last hidden states of the model
  *
- * All word vectors of a model share a large part that says nothing about meaning; without it, words that
- * have nothing in common are at right angles (Mu and Viswanath 2018, "All-but-the-top").
+ * All word vectors of a model share a large part that says nothing about meaning; without it, words
+ * that have nothing in common are at right angles (Mu and Viswanath 2018, "All-but-the-top").
  */
 #include <inttypes.h>
 #include <math.h>
@@ -117,7 +117,9 @@ static qkv_status word(const struct session *session, const qkv_encoding *input,
     return status;
 }
 
-/* The mean of the last hidden states, [CLS] and [SEP] among them, as sentence models are trained. */
+/*
+ * The mean of the last hidden states, [CLS] and [SEP] among them, as sentence models are trained.
+ */
 static qkv_status sentence(const struct session *session, const qkv_encoding *input, float *vector,
                            qkv_error *error) {
     qkv_embed_options options = qkv_embed_options_init();

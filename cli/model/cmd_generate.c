@@ -28,7 +28,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     return status;
 }
 
-/* ---- Turns ------------------------------------------------------------------------------------ */
+/* ---- Turns ----------------------------------------------------------------------------------- */
 
 static const char turn_begin[] = "<|im_start|>", turn_end[] = "<|im_end|>";
 enum { MAX_EOS = 64 };

@@ -74,7 +74,7 @@ int info_tensors(const char *path, const struct cli_common *common) {
     return EXIT_OK;
 }
 
-/* ---- A GGUF file ------------------------------------------------------------------------------ */
+/* ---- A GGUF file ----------------------------------------------------------------------------- */
 
 /* user: a list of JSON; NULL: print. */
 static void tell_key(void *user, const qkv_key_entry *entry) {

@@ -49,7 +49,10 @@ bool info_has_prompts(const qkv_model *model) {
     return has;
 }
 
-/* {"prompts": {"query": "query: ", …}, "default_prompt": "query" or null}, of models that have some. */
+/*
+ * {"prompts": {"query": "query: ", …}, "default_prompt": "query" or null}, of models that have
+ * some.
+ */
 static void add_prompts(json_t *object, const qkv_model *model) {
     json_t *const prompts = json_object(), *name = json_null();
     const qkv_prompt *prompt;

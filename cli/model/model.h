@@ -30,9 +30,9 @@ struct writing {
 };
 
 /*
- * Opens the model and makes options of its files and of the command line. wants_source: a command for
- * encoder-decoders only. Returns an exit code, having said what is wrong and closed the session, which
- * its job closes otherwise.
+ * Opens the model and makes options of its files and of the command line. wants_source: a command
+ * for encoder-decoders only. Returns an exit code, having said what is wrong and closed the
+ * session, which its job closes otherwise.
  */
 int writing_open(struct writing *w, const struct cli_command *command,
                  const struct writing_options *options, bool wants_source);
@@ -42,8 +42,8 @@ qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream
                        qkv_generation **made, qkv_error *error);
 
 /*
- * --file (writing_file.c): is it possible with what else is given, and are ranks there? Then an answer for each
- * line, "12 lines" and then `told`; closes the session. Exit codes.
+ * --file (writing_file.c): is it possible with what else is given, and are ranks there? Then an
+ * answer for each line, "12 lines" and then `told`; closes the session. Exit codes.
  */
 int writing_begin_file(const struct cli_command *command, const struct writing_options *options,
                        int n_words);

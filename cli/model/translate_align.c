@@ -1,7 +1,7 @@
 /*
- * Which source token each token of a translation looks at most: the weights of cross-attention, mean
- * over all heads of all layers. Row i of the decoder is the one that predicts token i. Special tokens
- * are left out: they draw attention whenever there is nothing to look at.
+ * Which source token each token of a translation looks at most: the weights of cross-attention,
+ * mean over all heads of all layers. Row i of the decoder is the one that predicts token i. Special
+ * tokens are left out: they draw attention whenever there is nothing to look at.
  */
 #include "model/model.h"
 

@@ -1,7 +1,7 @@
 /*
  * A server of HTTP/1.1 for one person: on 127.0.0.1 only, and only for who knows its address, which
- * has a random word in it. What is there is answered at once; what must be computed waits for a thread
- * that does one after the other, and is dropped if the other side ends before its turn.
+ * has a random word in it. What is there is answered at once; what must be computed waits for a
+ * thread that does one after the other, and is dropped if the other side ends before its turn.
  *
  * A request is refused before its body is read unless its Host is this server (a name elsewhere may
  * lead here), its path has the word, and, of a POST, its Origin is a page of this server.
@@ -26,8 +26,8 @@ struct serve_site {
     int port; /* 0: any that is free */
     bool quiet;
     /*
-     * Answers a request, whose path goes on with `name` behind the word: "", "page". false: `compute`
-     * must.
+     * Answers a request, whose path goes on with `name` behind the word: "", "page". false:
+     * `compute` must.
      */
     bool (*answer)(void *user, const struct http_request *request, struct http_text name,
                    struct serve_answer *answer);
@@ -79,8 +79,8 @@ void connection_begin(struct connection *connection, int fd);
 /* Reads or writes what can be without waiting, and answers a request that is whole. */
 void connection_step(struct connection *connection, struct server *server);
 /*
- * Does it wait to be computed? Nothing more is read of it then; if the other side has ended, be it in
- * one direction, it is closed.
+ * Does it wait to be computed? Nothing more is read of it then; if the other side has ended, be it
+ * in one direction, it is closed.
  */
 bool connection_waits(struct connection *connection);
 /* Takes the bytes of the answer. */

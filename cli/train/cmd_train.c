@@ -145,7 +145,10 @@ static int evaluate(qkv_ctx *ctx, const struct train_options *options,
     return code;
 }
 
-/* A text to measure on that is not there is told before the model is trained. Opening a pipe would take what it holds. */
+/*
+ * A text to measure on that is not there is told before the model is trained. Opening a pipe would
+ * take what it holds.
+ */
 static int check_eval(const char *path) {
     struct stat status;
     if (!path) return EXIT_OK;

@@ -19,12 +19,15 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
 
 void eval_print(const qkv_eval_report *report, const struct cli_common *common);
 
-/* The same of a text that ranks share, by a model that fills blanks; journal is nullable (eval_pieces.c). */
+/*
+ * The same of a text that ranks share, by a model that fills blanks; journal is nullable
+ * (eval_pieces.c).
+ */
 int eval_pieces(const struct session *session, const char *text, const char *journal);
 
 /*
- * Perplexity of a model that predicts the next token, on the lines of a file; of a model with two stacks
- * they are source TAB target. stride as qkv_perplexity has it (eval_perplexity.c).
+ * Perplexity of a model that predicts the next token, on the lines of a file; of a model with two
+ * stacks they are source TAB target. stride as qkv_perplexity has it (eval_perplexity.c).
  */
 int eval_perplexity(const struct session *session, const char *path, const char *journal,
                     int64_t stride);
