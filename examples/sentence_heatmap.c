@@ -56,7 +56,7 @@ static qkv_status draw(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
                               .row_labels = labels,
                               .col_labels = labels,
                               .title = title };
-    return qkv_view_heatmap_write(&map, path, &error);
+    return qkv_picture_heatmap_write(&map, path, &error);
 }
 
 int main(int argc, char **argv) {

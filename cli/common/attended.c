@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-qkv_status attended_open(struct attended *of, qkv_which which, const char *target,
+qkv_status attended_open(struct attended *of, qkv_attention_kind which, const char *target,
                          const struct what_if *parsed, qkv_error *error) {
     const struct text given = { (char *)(uintptr_t)target, target ? strlen(target) : 0 };
     qkv_status status = session_labels(of->session, of->input, &of->labels, error);

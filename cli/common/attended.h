@@ -20,7 +20,7 @@ struct attended {
  * NULL for what the model writes; parsed: NULL without a question. attended_free is for after a
  * failure, too.
  */
-qkv_status attended_open(struct attended *of, qkv_which which, const char *target,
+qkv_status attended_open(struct attended *of, qkv_attention_kind which, const char *target,
                          const struct what_if *parsed, qkv_error *error);
 /* Runs the model with capture, and measures the heads. */
 qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error);

@@ -19,7 +19,7 @@ struct text_job {
     const char *file;            /* of --file, in place of the first word; nullable */
     const char *before, *behind; /* what stands around each text; nullable */
     bool needs_pair;             /* the words are A and B */
-    qkv_which which;             /* what --head is of: QKV_SELF if it is not set */
+    qkv_attention_kind which;    /* what --head is of: QKV_SELF if it is not set */
     bool any_length;             /* answers texts that are longer than the model takes */
     const char
         *longer; /* what else can be done about a longer text, "--slide 60 looks …"; nullable */

@@ -14,7 +14,7 @@
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-qkv_which pair_which(const struct pair_options *options) {
+qkv_attention_kind pair_which(const struct pair_options *options) {
     return options->decoder ? QKV_DECODER : options->cross ? QKV_CROSS : QKV_SELF;
 }
 
@@ -124,7 +124,7 @@ void pair_free(struct pair *pair) {
 /* ---- Running --------------------------------------------------------------------------------- */
 
 struct attention_view pair_view(const struct session *session, const qkv_encoding *source,
-                                const struct pair *pair, qkv_which which) {
+                                const struct pair *pair, qkv_attention_kind which) {
     const qkv_token_list inputs = { session->target, pair ? &pair->inputs : NULL },
                          list = { session->tokenizer, source };
     struct attention_view view = { .which = which,
@@ -186,24 +186,25 @@ static const struct attention_name {
 };
 static const struct attention_name the_only = { NULL, "", "", "L" };
 
-static const struct attention_name *name_of(const struct session *session, qkv_which which) {
+static const struct attention_name *name_of(const struct session *session,
+                                            qkv_attention_kind which) {
     return session->info->kind == QKV_MODEL_PAIR ? &names[which] : &the_only;
 }
 
-const char *attention_key(const struct session *session, qkv_which which) {
+const char *attention_key(const struct session *session, qkv_attention_kind which) {
     return name_of(session, which)->key;
 }
 
-const char *attention_words(const struct session *session, qkv_which which) {
+const char *attention_words(const struct session *session, qkv_attention_kind which) {
     return name_of(session, which)->words;
 }
 
-const char *attention_heads(const struct session *session, qkv_which which) {
+const char *attention_heads(const struct session *session, qkv_attention_kind which) {
     return name_of(session, which)->heads;
 }
 
-void attention_head(const struct session *session, qkv_which which, int64_t layer, int64_t head,
-                    char name[HEAD_NAME]) {
+void attention_head(const struct session *session, qkv_attention_kind which, int64_t layer,
+                    int64_t head, char name[HEAD_NAME]) {
     snprintf(name, HEAD_NAME, "%sayer %" PRId64 ", head %" PRId64, name_of(session, which)->title,
              layer, head);
 }

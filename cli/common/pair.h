@@ -15,7 +15,7 @@
 
 /* Which attention of a run is looked at: its queries look, its keys are looked at. */
 struct attention_view {
-    qkv_which which;
+    qkv_attention_kind which;
     int64_t n_layers, n_heads;
     qkv_token_list queries, keys;
     bool causal; /* queries see keys up to their own place */
@@ -39,7 +39,7 @@ struct pair_options {
         .these = "--cross", .with = "--decoder"                                                    \
     }
 
-qkv_which pair_which(const struct pair_options *options);
+qkv_attention_kind pair_which(const struct pair_options *options);
 
 /* ---- Targets --------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ void encoding_copy(qkv_encoding *to, int64_t i, const qkv_encoding *from, int64_
 
 /* Of a text (pair may be NULL), or of a pair's: which attention, its sizes, its tokens. */
 struct attention_view pair_view(const struct session *session, const qkv_encoding *source,
-                                const struct pair *pair, qkv_which which);
+                                const struct pair *pair, qkv_attention_kind which);
 /* Its heads on input b of a run, with their numbers. */
 qkv_status pair_heads(const struct session *session, const struct attention_view *view,
                       const qkv_run *run, int64_t b, qkv_heads **heads, qkv_error *error);
@@ -83,20 +83,20 @@ qkv_status pair_check_causal(const struct what_if *what_if, const struct attenti
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 /* "encoder", "decoder", "cross" of an encoder-decoder; NULL: the only attention that there is. */
-const char *attention_key(const struct session *session, qkv_which which);
+const char *attention_key(const struct session *session, qkv_attention_kind which);
 /*
  * "the encoder, ", "the decoder's attention to the source, ", …; "" for the only one; in captions.
  */
-const char *attention_words(const struct session *session, qkv_which which);
+const char *attention_words(const struct session *session, qkv_attention_kind which);
 /* " of the encoder", " of cross-attention", …; "". */
-const char *attention_heads(const struct session *session, qkv_which which);
+const char *attention_heads(const struct session *session, qkv_attention_kind which);
 
 /* Adds what the decoder read, and what it predicts from each token of it. */
 void pair_json(const struct session *session, const struct pair *pair, json_t *object);
 
 enum { HEAD_NAME = 80 };
 /* "Layer 1, head 2", "Cross-attention, layer 1, head 2" … */
-void attention_head(const struct session *session, qkv_which which, int64_t layer, int64_t head,
-                    char name[HEAD_NAME]);
+void attention_head(const struct session *session, qkv_attention_kind which, int64_t layer,
+                    int64_t head, char name[HEAD_NAME]);
 
 #endif

@@ -54,7 +54,7 @@ qkv_status picture_heatmap(const struct picture_options *picture, qkv_heatmap ma
     map.size = picture->size.value;
     map.min = picture->min.value;
     map.max = picture->max.value;
-    return named(qkv_view_heatmap_write(&map, path, error), error);
+    return named(qkv_picture_heatmap_write(&map, path, error), error);
 }
 
 qkv_status picture_grid(const struct picture_options *picture, qkv_head_grid grid, const char *path,
@@ -65,5 +65,5 @@ qkv_status picture_grid(const struct picture_options *picture, qkv_head_grid gri
     grid.size = picture->size.value;
     grid.min = picture->min.value;
     grid.max = picture->max.value;
-    return named(qkv_view_grid_write(&grid, path, error), error);
+    return named(qkv_picture_grid_write(&grid, path, error), error);
 }

@@ -266,14 +266,14 @@ int session_pair(const struct session *session, const char *option) {
                      session->info->source);
 }
 
-void session_sizes(const struct session *session, qkv_which which, int64_t *n_layers,
+void session_sizes(const struct session *session, qkv_attention_kind which, int64_t *n_layers,
                    int64_t *n_heads) {
     const qkv_model_info *info = session->info;
     *n_layers = which == QKV_SELF ? info->n_layers : info->n_decoder_layers;
     *n_heads = which == QKV_SELF ? info->n_heads : info->n_decoder_heads;
 }
 
-int session_check_head(const struct session *session, qkv_which which, const char *option,
+int session_check_head(const struct session *session, qkv_attention_kind which, const char *option,
                        const char *text, int64_t layer, int64_t head, const char *model) {
     int64_t n_layers, n_heads;
     session_sizes(session, which, &n_layers, &n_heads);
@@ -283,8 +283,8 @@ int session_check_head(const struct session *session, qkv_which which, const cha
                      option, text, model, n_layers - 1, n_heads - 1);
 }
 
-int session_head(const struct session *session, qkv_which which, bool *given, int64_t *layer,
-                 int64_t *head) {
+int session_head(const struct session *session, qkv_attention_kind which, bool *given,
+                 int64_t *layer, int64_t *head) {
     const struct cli_common *common = session->common;
     const struct cli_command *command = session->command;
     *given = common->head != NULL;

@@ -84,21 +84,21 @@ bool session_place(const char *text, int64_t *layer, int64_t *head);
 int session_pair(const struct session *session, const char *option);
 
 /* How many layers and heads there are of an attention of the model. */
-void session_sizes(const struct session *session, qkv_which which, int64_t *n_layers,
+void session_sizes(const struct session *session, qkv_attention_kind which, int64_t *n_layers,
                    int64_t *n_heads);
 
 /*
  * The head of an attention that --head and --layer name: *given tells whether one was named.
  * Returns an exit code, having said what is wrong.
  */
-int session_head(const struct session *session, qkv_which which, bool *given, int64_t *layer,
-                 int64_t *head);
+int session_head(const struct session *session, qkv_attention_kind which, bool *given,
+                 int64_t *layer, int64_t *head);
 
 /*
  * EXIT_USAGE, having said so, if an attention of the model has no such head; `option` named it by
  * `text`, and calls what has the attention `model`.
  */
-int session_check_head(const struct session *session, qkv_which which, const char *option,
+int session_check_head(const struct session *session, qkv_attention_kind which, const char *option,
                        const char *text, int64_t layer, int64_t head, const char *model);
 
 /*

@@ -99,7 +99,7 @@ static int nearest_16(double t, qkv_theme theme) {
 static int32_t code_of(const struct term *term, double t) {
     uint8_t rgb[3];
     if (term->depth == TERM_16) return nearest_16(t, term->theme);
-    qkv_view_color(t, term->theme, rgb);
+    qkv_picture_color(t, term->theme, rgb);
     if (term->depth == TERM_256) return nearest_256(rgb);
     return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
 }
@@ -127,7 +127,7 @@ void term_weight_fg(struct term *term, double t) {
 
 void term_readable_on(struct term *term, double t) {
     uint8_t rgb[3];
-    qkv_view_color(t, term->theme, rgb);
+    qkv_picture_color(t, term->theme, rgb);
     const double light = 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2];
     bool black = light > 128;
     if (term->depth == TERM_16) black = (nearest_16(t, term->theme) & ~8) >= 6;

@@ -156,7 +156,7 @@ static qkv_status draw_picture(const struct explain *e, const struct sinusoids *
                               .high = 1,
                               .row_axis = "position",
                               .col_axis = "channel" };
-    return qkv_view_heatmap_write(&map, e->options->out, error);
+    return qkv_picture_heatmap_write(&map, e->options->out, error);
 }
 
 qkv_status explain_positions_picture(const struct explain *e, qkv_error *error) {

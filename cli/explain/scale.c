@@ -147,5 +147,5 @@ qkv_status explain_scale_picture(const struct explain *e, qkv_error *error) {
                               .title = "Why scores are divided by √d",
                               .caption = caption,
                               .theme = (qkv_theme)e->options->common.theme.value };
-    return qkv_view_chart_write(&chart, e->options->out, error);
+    return qkv_picture_chart_write(&chart, e->options->out, error);
 }

@@ -19,7 +19,7 @@ struct effect {
     const struct session *session;
     const qkv_encoding *input;
     const struct text *said[2]; /* as in text_job */
-    qkv_which which;
+    qkv_attention_kind which;
     int64_t n_layers, n_heads, n_all; /* n_all: of the sets of one head */
     struct pair pair;                 /* what a decoder over an encoder reads */
     const qkv_tokenizer *words_of;

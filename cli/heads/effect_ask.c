@@ -152,7 +152,7 @@ qkv_status effect_sets(struct effect *effect, qkv_error *error) {
 struct means {
     double *sums;
     int64_t n;
-    qkv_which which;
+    qkv_attention_kind which;
 };
 
 /* Nothing is kept of a text: sums go over tokens, one after the other. */

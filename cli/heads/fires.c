@@ -25,7 +25,7 @@ struct fire {
 struct fires {
     const struct heads_options *options;
     const struct session *session;
-    qkv_which which;
+    qkv_attention_kind which;
     int64_t layer, head, n, most;
     int64_t n_silent; /* texts without a pair of tokens that counts */
     struct fire *list;

@@ -58,7 +58,7 @@ struct heads_options {
 struct heads {
     const struct heads_options *options;
     struct attended text; /* of many texts without input, its heads are the means */
-    qkv_which which;
+    qkv_attention_kind which;
     int64_t n_targets; /* tokens of targets */
     int64_t n_texts, n_cut, n_queries, n_tokens;
     const qkv_probe_report *probes; /* NULL without */
@@ -69,7 +69,7 @@ struct heads {
 };
 
 /* Does a column say something about these heads? */
-static inline bool heads_have(qkv_which which, const qkv_head_number *column) {
+static inline bool heads_have(qkv_attention_kind which, const qkv_head_number *column) {
     return which != QKV_CROSS || !(column->needs & QKV_NEEDS_ONE_TEXT);
 }
 

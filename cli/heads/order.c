@@ -98,7 +98,7 @@ int heads_check_options(const struct cli_command *command, const struct heads_op
 }
 
 int heads_like(const struct session *session, const struct heads_options *options, int64_t *index) {
-    const qkv_which which = pair_which(&options->which);
+    const qkv_attention_kind which = pair_which(&options->which);
     const char *const like = options->like;
     int64_t n_layers, n_heads, layer, head;
     *index = -1;

@@ -20,8 +20,9 @@ struct texts_one {
 struct texts {
     const struct session *session;
     const char *path;
-    qkv_which which; /* QKV_SELF: the second text of a line is a sentence B, else a target */
-    uint32_t flags;  /* QKV_RUN_… */
+    qkv_attention_kind
+        which;      /* QKV_SELF: the second text of a line is a sentence B, else a target */
+    uint32_t flags; /* QKV_RUN_… */
     const qkv_run_options *asked;
     const char *journal; /* share.h; NULL: none */
     const char *also;

@@ -39,7 +39,8 @@ static const char *source_of(const struct against *a, int m) {
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static qkv_status check_shapes(const struct against *a, qkv_which which, qkv_error *error) {
+static qkv_status check_shapes(const struct against *a, qkv_attention_kind which,
+                               qkv_error *error) {
     const qkv_model_info *const x = a->of[0].text.session->info, *const y =
                                                                      a->of[1].text.session->info;
     int64_t n_layers, n_heads;
@@ -426,7 +427,7 @@ static qkv_status take_heads(const struct against *a, struct page *page, qkv_err
         qkv_page_head *const head = &heads[i]; /* as place_of has it */
         status =
             page_head(&a->of[i % 2].seen, a->order[i / 2].index, page->desc.scale, head, error);
-        head->run = i % 2;
+        head->text = i % 2;
     }
     return status;
 }
@@ -436,18 +437,18 @@ static qkv_status add_runs(const struct against *a, struct page *page, qkv_error
     enum { BYTES = 120 };
     const qkv_token_list *const keys = &a->of[0].text.view.keys;
     struct page_tokens tokens;
-    qkv_page_run *const runs = page_room(page, 2, sizeof *runs);
+    qkv_page_text *const runs = page_room(page, 2, sizeof *runs);
     char *const names = page_room(page, 2, BYTES);
     if (!runs || !names) return text_no_memory(error);
     const qkv_status status = page_tokens(page, keys, &tokens, error);
     for (int m = 0; m < 2 && status == QKV_OK; m++) {
         char *const name = names + m * BYTES;
         text_append(name, BYTES, "%s: %.100s", m ? "B" : "A", source_of(a, m));
-        runs[m] = (qkv_page_run){ name, (const char *const *)tokens.texts, keys->tokens->special,
-                                  keys->tokens->types, tokens.words };
+        runs[m] = (qkv_page_text){ name, (const char *const *)tokens.texts, keys->tokens->special,
+                                   keys->tokens->types, tokens.words };
     }
-    page->desc.n_runs = 2;
-    page->desc.runs = runs;
+    page->desc.n_texts = 2;
+    page->desc.texts = runs;
     return status;
 }
 

@@ -197,7 +197,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     const struct array_names *keys = &arrays->key_names, *queries = &arrays->query_names;
     const int64_t n_long = are_long(arrays) ? long_heads(seen) : 0;
     qkv_page *const p = &page->desc;
-    qkv_page_run *const run = page_room(page, 1, sizeof *run);
+    qkv_page_text *const run = page_room(page, 1, sizeof *run);
     if (!run) return text_no_memory(error);
     run->tokens = (const char *const *)(queries->tokens ? queries->tokens : queries->labels);
     p->rules = &arrays->mask;

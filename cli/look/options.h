@@ -27,7 +27,7 @@ struct look_options {
     struct sink_options sink;
 };
 
-static inline qkv_which look_which(const struct look_options *options) {
+static inline qkv_attention_kind look_which(const struct look_options *options) {
     return options->align ? QKV_CROSS : pair_which(&options->which);
 }
 static inline int64_t look_top(const struct look_options *options) {

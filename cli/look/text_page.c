@@ -112,7 +112,7 @@ static qkv_status add_tokens(const struct text_seen *t, struct page *page, qkv_e
     const struct attention_view *view = &t->text.view;
     qkv_page *const p = &page->desc;
     struct page_tokens keys;
-    qkv_page_run *const queries = page_room(page, 1, sizeof *queries);
+    qkv_page_text *const queries = page_room(page, 1, sizeof *queries);
     const qkv_status status =
         queries ? page_tokens(page, &view->keys, &keys, error) : text_no_memory(error);
     if (status != QKV_OK) return status;

@@ -69,7 +69,7 @@ static void place_heads(struct text_seen *t) {
 void text_describe(struct text_seen *t, const char *means) {
     struct seen *const seen = &t->seen;
     const struct session *const session = t->text.session;
-    const qkv_which which = t->text.view.which;
+    const qkv_attention_kind which = t->text.view.which;
     place_heads(t);
     attention_head(session, which, seen->choice.layer, seen->choice.head, seen->name);
     seen->of_heads = attention_heads(session, which);

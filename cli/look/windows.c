@@ -318,7 +318,7 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
 
 /* The heads of one window, as a look at it alone would have them. */
 static qkv_status add_run(const struct windows *windows, int64_t w, struct page *page,
-                          qkv_page_run *run, qkv_error *error) {
+                          qkv_page_text *run, qkv_error *error) {
     enum { BYTES = 120 };
     const struct window *const window = &windows->list[w];
     struct page_tokens tokens;
@@ -329,8 +329,8 @@ static qkv_status add_run(const struct windows *windows, int64_t w, struct page 
         status = page_heads(page, &window->of->seen, windows->mean.seen.head, w, error);
     if (status != QKV_OK) return status;
     text_append(name, BYTES, "%" PRId64 ": %.90s", window->first, window->begins);
-    *run = (qkv_page_run){ name, (const char *const *)tokens.texts, window->encoding.special, NULL,
-                           tokens.words };
+    *run = (qkv_page_text){ name, (const char *const *)tokens.texts, window->encoding.special, NULL,
+                            tokens.words };
     return QKV_OK;
 }
 
@@ -352,13 +352,13 @@ static void add_caption(const struct windows *windows, int64_t n, struct page *p
 static qkv_status make_page(const struct seen *seen, struct page *page, qkv_error *error) {
     const struct windows *const windows = windows_of(seen);
     const int64_t n = windows->n_windows < windows->n_kept ? windows->n_windows : windows->n_kept;
-    qkv_page_run *const runs = page_room(page, n, sizeof *runs);
+    qkv_page_text *const runs = page_room(page, n, sizeof *runs);
     qkv_status status = runs ? QKV_OK : text_no_memory(error);
     for (int64_t w = 0; status == QKV_OK && w < n; w++)
         status = add_run(windows, w, page, &runs[w], error);
     page->desc.head_dim = windows->mean.text.session->info->head_dim;
-    page->desc.n_runs = n;
-    page->desc.runs = runs;
+    page->desc.n_texts = n;
+    page->desc.texts = runs;
     text_append(page->title.text, PAGE_TITLE, "%s \u2026", windows->list[0].begins);
     add_caption(windows, n, page);
     text_page_rules(&windows->mean, page);

@@ -78,7 +78,7 @@ static qkv_status draw(const struct lookup *l, const double *xy, const char **la
                                 .caption = caption.text,
                                 .theme = (qkv_theme)l->options->common.theme.value,
                                 .size = l->options->picture.size.value };
-    return qkv_view_points_write(&map, l->options->out, error);
+    return qkv_picture_points_write(&map, l->options->out, error);
 }
 
 qkv_status lookup_plane(const struct lookup *l, qkv_error *error) {

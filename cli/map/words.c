@@ -176,5 +176,5 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
         .key_name = map_point_name(map, true),
         .size = map->options->picture.size.value,
     };
-    return qkv_view_points_write(&picture, path, error);
+    return qkv_picture_points_write(&picture, path, error);
 }

@@ -51,7 +51,7 @@ void page_begin(struct page *page, const struct seen *seen) {
                              .head_dim = seen->info->head_dim,
                              .query = seen->choice.query,
                              .head_bytes = sizeof(qkv_page_head),
-                             .run_bytes = sizeof(qkv_page_run),
+                             .text_bytes = sizeof(qkv_page_text),
                              .title = page->title.text,
                              .caption = page->caption.text,
                              .limit_bytes = PAGE_BYTES,
@@ -137,7 +137,7 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         status =
             page_head(seen, seen->order ? seen->order[i] : i, page->desc.scale, &heads[i], error);
-        heads[i].run = run;
+        heads[i].text = run;
     }
     if (status == QKV_OK && !seen->order) sort_heads(seen, first, heads);
     page->desc.n_heads -= n - seen->n_order;

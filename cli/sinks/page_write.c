@@ -147,7 +147,7 @@ qkv_status seen_page(const struct seen *seen, const char *path, qkv_error *error
     qkv_status status = seen->make_page(seen, &page, error);
     if (status == QKV_OK && is_first_rank()) {
         status = page_tables(&page, error);
-        if (status == QKV_OK && page.desc.n_runs == 0) status = make_maps(&page, error);
+        if (status == QKV_OK && page.desc.n_texts == 0) status = make_maps(&page, error);
         if (status == QKV_OK) status = put(&page, path, error);
     }
     page_free(&page);

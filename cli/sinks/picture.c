@@ -103,9 +103,9 @@ static const struct plot {
     const char *title;
     qkv_status (*write)(const qkv_head_profile *profile, const char *path, qkv_error *error);
 } plots[] = {
-    [PLOT_QUERIES] = { "entropy and largest weight of each query", qkv_view_queries_write },
-    [PLOT_RECEIVED] = { "attention that each key receives", qkv_view_received_write },
-    [PLOT_OFFSETS] = { "mean weight by distance", qkv_view_offsets_write },
+    [PLOT_QUERIES] = { "entropy and largest weight of each query", qkv_picture_queries_write },
+    [PLOT_RECEIVED] = { "attention that each key receives", qkv_picture_received_write },
+    [PLOT_OFFSETS] = { "mean weight by distance", qkv_picture_offsets_write },
 };
 
 /* Where the numbers are from, and queries that take no part. */

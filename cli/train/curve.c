@@ -66,7 +66,7 @@ int train_curve_write(const qkv_train_options *train, const struct cli_common *c
         .theme = common->theme.set ? (qkv_theme)common->theme.value : QKV_THEME_LIGHT,
     };
     qkv_error error;
-    const qkv_status status = curve.n > 1 ? qkv_view_curve_write(&curve, path, &error) : QKV_OK;
+    const qkv_status status = curve.n > 1 ? qkv_picture_curve_write(&curve, path, &error) : QKV_OK;
     free(steps);
     free(losses);
     return cli_status(status, &error);

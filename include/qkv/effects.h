@@ -30,7 +30,7 @@ extern "C" {
 typedef struct qkv_effects {
     size_t struct_size;
     /* Whose heads are ablated. */
-    qkv_which which;
+    qkv_attention_kind which;
     /* What the decoder over an encoder reads, as `targets` of qkv_run_options; NULL otherwise. */
     const qkv_encoding *target;
     /* The head that tells words, and the words that are looked at. */
@@ -106,8 +106,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_mod
  * @param sums  [n_layers][n_heads][head_dim].
  * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, or a run without such outputs.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_run_add_outputs(const qkv_run *run, qkv_which which, int64_t b,
-                                                     double *sums, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_run_add_outputs(const qkv_run *run, qkv_attention_kind which,
+                                                     int64_t b, double *sums, qkv_error *error);
 
 /* ---- The lens -------------------------------------------------------------------------------- */
 

@@ -159,7 +159,7 @@ typedef struct qkv_heads_info {
  *         QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_open_run(qkv_ctx *ctx, const qkv_run *run,
-                                                    qkv_which which, int64_t b,
+                                                    qkv_attention_kind which, int64_t b,
                                                     const qkv_token_list *queries,
                                                     const qkv_token_list *keys, qkv_heads **heads,
                                                     qkv_error *error);

@@ -423,28 +423,30 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *mo
 QKV_API void qkv_run_free(qkv_run *run);
 
 /** Which attention of a model. */
-typedef enum qkv_which {
+typedef enum qkv_attention_kind {
     /** Of the only stack, or of the encoder, to itself. */
     QKV_SELF,
     /** Of a decoder over an encoder, to itself: causal. */
     QKV_DECODER,
     /** Of the decoder to the encoder: queries are target tokens, keys are source tokens. */
     QKV_CROSS
-} qkv_which;
+} qkv_attention_kind;
 
 /**
  * Returns hidden states [n][hidden] after a layer, of the stack whose attention is QKV_SELF or
  * QKV_DECODER. Layer 0 is the embeddings, and n_layers the last one, with a norm that follows it.
  * NULL if they were not kept.
  */
-QKV_API const float *qkv_run_hidden(const qkv_run *run, qkv_which which, int64_t b, int64_t layer);
+QKV_API const float *qkv_run_hidden(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                                    int64_t layer);
 
 /**
  * Returns what the heads of an attention give, [n][n_heads][head_dim]: o = softmax(scale q k^T) v,
  * before the output projection. NULL if it was not kept (QKV_RUN_OUTPUTS). It lives as long as the
  * run.
  */
-QKV_API const float *qkv_run_outputs(const qkv_run *run, qkv_which which, int64_t b, int64_t layer);
+QKV_API const float *qkv_run_outputs(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                                     int64_t layer);
 
 /** What attention had in a layer. The arrays live as long as the run. */
 typedef struct qkv_capture {
@@ -480,8 +482,8 @@ QKV_DEFINE_INIT(qkv_capture)
  * @return QKV_OK; QKV_ERR_ARGUMENT for an attention that the run does not have, or did not keep;
  *         QKV_ERR_VERSION.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_which which, int64_t b,
-                                                 int64_t layer, qkv_capture *capture,
+QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which,
+                                                 int64_t b, int64_t layer, qkv_capture *capture,
                                                  qkv_error *error);
 
 /**
@@ -493,17 +495,17 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_which w
  * @param k  NULL, or [n_kv_heads][n_keys][head_dim].
  * @return QKV_OK; the errors of qkv_run_capture.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_run_unturned(const qkv_run *run, qkv_which which, int64_t b,
-                                                  int64_t layer, float *q, float *k,
+QKV_API QKV_NODISCARD qkv_status qkv_run_unturned(const qkv_run *run, qkv_attention_kind which,
+                                                  int64_t b, int64_t layer, float *q, float *k,
                                                   qkv_error *error);
 
 /**
  * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) - lse). Rows are queries
  * and sum to 1. Keys that are not seen have 0.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_which which, int64_t b,
-                                                 int64_t layer, int64_t head, float *weights,
-                                                 qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_attention_kind which,
+                                                 int64_t b, int64_t layer, int64_t head,
+                                                 float *weights, qkv_error *error);
 
 /* ---- Heads on top ---------------------------------------------------------------------------- */
 

@@ -36,7 +36,7 @@ typedef struct qkv_page_head {
     /* How the map was made and what it is worth, or why there is none. */
     const char *map_note;
     /* Which of the page's texts, from 0. */
-    int64_t run;
+    int64_t text;
 
     /* For long texts, where the page looks at some queries only. Each pointer may be NULL. */
 
@@ -80,14 +80,14 @@ typedef struct qkv_page_head {
 /**
  * One of several texts. Arrays are those of qkv_page, and may be NULL where they may be NULL there.
  */
-typedef struct qkv_page_run {
+typedef struct qkv_page_text {
     /* The name by which a reader chooses it. */
     const char *name;
     /* [n] each, as in qkv_page. */
     const char *const *tokens;
     const uint8_t *special, *segments;
     const int32_t *words;
-} qkv_page_run;
+} qkv_page_text;
 
 /**
  * A table of numbers about the text, beside its heads: a view of its own shows it with its caption.
@@ -188,18 +188,18 @@ typedef struct qkv_page {
      * 0 to 2^16: the number of texts, of n tokens each, of which a reader chooses one. 0: there is
      * one text, that of tokens, special, segments and words.
      */
-    int64_t n_runs;
-    /* [n_runs]: in place of tokens, special, segments and words. */
-    const qkv_page_run *runs;
-    /* sizeof(qkv_page_run), if there are runs or queries. */
-    size_t run_bytes;
+    int64_t n_texts;
+    /* [n_texts]: in place of tokens, special, segments and words. */
+    const qkv_page_text *texts;
+    /* sizeof(qkv_page_text), if there are texts or queries. */
+    size_t text_bytes;
 
     /* Cross-attention. The fields above are then those of the keys. */
 
     /* 0: n. */
     int64_t n_queries;
     /* NULL: the queries are the keys. Otherwise [1]: the n_queries tokens of the queries. */
-    const qkv_page_run *queries;
+    const qkv_page_text *queries;
     /* 0: none. */
     double softcap;
 
@@ -251,7 +251,7 @@ QKV_DEFINE_INIT(qkv_page_result)
  * @param result  NULL, or receives what was written, after a success only.
  * @return QKV_OK; QKV_ERR_ARGUMENT for a NULL that is not allowed, another ending, a struct_size
  *         that is too small, or a rule that is not right; QKV_ERR_VERSION; QKV_ERR_SHAPE;
- *         QKV_ERR_UNSUPPORTED for `queries` together with runs, and for flags that are no rules of
+ *         QKV_ERR_UNSUPPORTED for `queries` together with texts, and for flags that are no rules of
  *         a page; QKV_ERR_IO; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_page_write(const qkv_page *page, const char *path,

@@ -43,11 +43,11 @@ typedef enum qkv_theme { QKV_THEME_LIGHT, QKV_THEME_DARK } qkv_theme;
  *
  * @param rgb  receives 0 to 255 each.
  */
-QKV_API void qkv_view_color(double t, qkv_theme theme, uint8_t rgb[3]);
+QKV_API void qkv_picture_color(double t, qkv_theme theme, uint8_t rgb[3]);
 
 /** The colours of a map. Lightness is monotone in each, also without red or without green. */
 typedef enum qkv_palette {
-    /* Those of qkv_view_color, which begin near the colour of the page. */
+    /* Those of qkv_picture_color, which begin near the colour of the page. */
     QKV_PALETTE_QKV = 0,
     /* From violet over green to yellow (van der Walt and Smith, 2015), in both themes. */
     QKV_PALETTE_VIRIDIS = 1,
@@ -122,8 +122,8 @@ typedef struct qkv_heatmap {
 } qkv_heatmap;
 
 /** Draws one head to `path`. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_write(const qkv_heatmap *map, const char *path,
-                                                        qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_heatmap_write(const qkv_heatmap *map, const char *path,
+                                                           qkv_error *error);
 
 /** All heads at once, layers down and heads across, with one scale. */
 typedef struct qkv_head_grid {
@@ -149,8 +149,8 @@ typedef struct qkv_head_grid {
 } qkv_head_grid;
 
 /** Draws all heads to `path`. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_grid_write(const qkv_head_grid *grid, const char *path,
-                                                     qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_grid_write(const qkv_head_grid *grid, const char *path,
+                                                        qkv_error *error);
 
 /** A curve, such as the loss of a training run. A point that is not finite leaves a gap. */
 typedef struct qkv_curve {
@@ -163,8 +163,8 @@ typedef struct qkv_curve {
 } qkv_curve;
 
 /** Draws a curve to `path`. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_curve_write(const qkv_curve *curve, const char *path,
-                                                      qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_curve_write(const qkv_curve *curve, const char *path,
+                                                         qkv_error *error);
 
 /** How a series of a chart is drawn. */
 typedef enum qkv_series_style {
@@ -231,8 +231,8 @@ typedef struct qkv_chart {
 } qkv_chart;
 
 /** Draws a chart to `path`. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_chart_write(const qkv_chart *chart, const char *path,
-                                                      qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_chart_write(const qkv_chart *chart, const char *path,
+                                                         qkv_error *error);
 
 /**
  * What one head does, position by position (qkv_heads_position), for three charts. Each function
@@ -262,19 +262,19 @@ typedef struct qkv_head_profile {
 } qkv_head_profile;
 
 /** Draws entropy and largest weight over the queries, in two panels. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_queries_write(const qkv_head_profile *profile,
-                                                        const char *path, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_queries_write(const qkv_head_profile *profile,
+                                                           const char *path, qkv_error *error);
 
 /** Draws `received`, with a bar for each key. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_received_write(const qkv_head_profile *profile,
-                                                         const char *path, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_received_write(const qkv_head_profile *profile,
+                                                            const char *path, qkv_error *error);
 
 /**
  * Draws by_offset, the diagonal profile, on a logarithmic axis. A picture leaves out zeros at both
  * ends. The first column of a table is called offset.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_view_offsets_write(const qkv_head_profile *profile,
-                                                        const char *path, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_offsets_write(const qkv_head_profile *profile,
+                                                           const char *path, qkv_error *error);
 
 /** Of a map of points: lines of a smaller weight are not drawn. */
 #define QKV_LEAST_LINE 0.01
@@ -313,8 +313,8 @@ typedef struct qkv_point_map {
 } qkv_point_map;
 
 /** Draws a map of points to `path`. */
-QKV_API QKV_NODISCARD qkv_status qkv_view_points_write(const qkv_point_map *map, const char *path,
-                                                       qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_picture_points_write(const qkv_point_map *map,
+                                                          const char *path, qkv_error *error);
 
 #ifdef __cplusplus
 }

@@ -203,8 +203,8 @@ qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_model *model, const qkv_e
     return status;
 }
 
-qkv_status qkv_run_add_outputs(const qkv_run *run, qkv_which which, int64_t b, double *sums,
-                               qkv_error *error) {
+qkv_status qkv_run_add_outputs(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                               double *sums, qkv_error *error) {
     QKV_TRY(qkvi_need(run, "run", error));
     QKV_TRY(qkvi_need(sums, "sums", error));
     const float *o = qkv_run_outputs(run, which, b, 0);

@@ -48,7 +48,7 @@ static void change(void *of, int64_t layer, bool cross, float *o) {
 static bool give(void *of, int64_t layer, bool cross, float *o) {
     const qkvi_effects *const e = of;
     if (layer != e->first || (cross && !e->cross)) return false;
-    const qkv_which which = cross ? QKV_CROSS : e->stack ? QKV_DECODER : QKV_SELF;
+    const qkv_attention_kind which = cross ? QKV_CROSS : e->stack ? QKV_DECODER : QKV_SELF;
     const float *const base = qkv_run_outputs(e->base, which, 0, layer);
     const int64_t elems = e->len * e->n_heads * e->head_dim;
     for (int64_t c = 0; c < e->n_copies; c++)
@@ -146,7 +146,7 @@ static qkv_status copies_make(int64_t n, const qkv_encoding *of, copies *c, qkv_
 
 static qkv_status run(const qkvi_effects *e, const copies *source, const copies *target,
                       qkvi_net_pass *pass, qkv_error *error) {
-    const qkv_which which = e->stack ? QKV_DECODER : QKV_SELF;
+    const qkv_attention_kind which = e->stack ? QKV_DECODER : QKV_SELF;
     const qkvi_net_start start = {
         .stack = e->stack,
         .layer = e->first,

@@ -24,7 +24,7 @@ static qkv_status check_next(const int32_t *next, int64_t n, int64_t n_words, qk
 
 qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                                 const int32_t *next, double *log_p, qkv_error *error) {
-    qkv_which which;
+    qkv_attention_kind which;
     int64_t n;
     QKV_TRY(qkvi_need(ctx, "ctx", error));
     QKV_TRY(qkvi_need(model, "model", error));

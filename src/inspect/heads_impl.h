@@ -37,7 +37,7 @@ struct qkv_heads {
     int32_t *ids;                     /* [n] of queries and keys; NULL: they do not compare */
     uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
     qkv_token_list queries, keys;     /* of a run */
-    qkv_which which;
+    qkv_attention_kind which;
     int decodes;                 /* queries are causal as the model is */
     double *numbers;             /* [n_all][n_numbers]; NULL: not measured */
     int64_t *empty, *nan;        /* [n_all] with numbers */

@@ -55,7 +55,7 @@ static qkv_status take_layers(const qkv_run *run, int64_t b, qkv_heads *heads, q
 }
 
 /* Whether a layer has a window. */
-static bool has_windows(const qkv_run *run, qkv_which which, int64_t b, int64_t n_layers) {
+static bool has_windows(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t n_layers) {
     qkv_capture c = qkv_capture_init();
     for (int64_t layer = 0; layer < n_layers; layer++)
         if (qkv_run_capture(run, which, b, layer, &c, NULL) == QKV_OK &&
@@ -65,7 +65,7 @@ static bool has_windows(const qkv_run *run, qkv_which which, int64_t b, int64_t 
 }
 
 /* As many as the run captured. */
-static int64_t count_layers(const qkv_run *run, qkv_which which, int64_t b) {
+static int64_t count_layers(const qkv_run *run, qkv_attention_kind which, int64_t b) {
     qkv_capture c = qkv_capture_init();
     int64_t n = 1;
     while (qkv_run_capture(run, which, b, n, &c, NULL) == QKV_OK) n++;
@@ -102,7 +102,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     return take_tokens(h, error);
 }
 
-qkv_status qkv_heads_open_run(qkv_ctx *ctx, const qkv_run *run, qkv_which which, int64_t b,
+qkv_status qkv_heads_open_run(qkv_ctx *ctx, const qkv_run *run, qkv_attention_kind which, int64_t b,
                               const qkv_token_list *queries, const qkv_token_list *keys,
                               qkv_heads **heads, qkv_error *error) {
     qkv_capture c = qkv_capture_init();

@@ -18,7 +18,7 @@
 static qkv_status find_state(const qkv_model *model, const qkv_run *run, qkv_word_head head,
                              int64_t b, int64_t position, int64_t layer, const float **state,
                              qkv_error *error) {
-    qkv_which which;
+    qkv_attention_kind which;
     int64_t n;
     QKV_TRY(qkvi_word_states(model, run, head, b, &which, &n, error));
     QKV_TRY(qkvi_check_index("position", position, n, error));

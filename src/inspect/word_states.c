@@ -7,7 +7,7 @@
 #include "model/run_impl.h"
 
 qkv_status qkvi_word_states(const qkv_model *model, const qkv_run *run, qkv_word_head head,
-                            int64_t b, qkv_which *which, int64_t *n, qkv_error *error) {
+                            int64_t b, qkv_attention_kind *which, int64_t *n, qkv_error *error) {
     const bool masked = head == QKV_HEAD_MASKED, pairs = model->net->n_stacks > 1;
     if (run->model != model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");

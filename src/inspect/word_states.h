@@ -9,7 +9,7 @@
  * another model, or of an encoder alone; UNSUPPORTED without such a head.
  */
 qkv_status qkvi_word_states(const qkv_model *model, const qkv_run *run, qkv_word_head head,
-                            int64_t b, qkv_which *which, int64_t *n, qkv_error *error);
+                            int64_t b, qkv_attention_kind *which, int64_t *n, qkv_error *error);
 
 float qkvi_largest_logit(const float *logits, int64_t n);
 

@@ -190,7 +190,8 @@ static const float *hidden_of(const qkv_run *run, int stack, int64_t b, int64_t 
     return hidden ? hidden + qkvi_stack_row(pass, b) * run->hidden : NULL;
 }
 
-const float *qkv_run_hidden(const qkv_run *run, qkv_which which, int64_t b, int64_t layer) {
+const float *qkv_run_hidden(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                            int64_t layer) {
     const bool is_there = which == QKV_SELF || (which == QKV_DECODER && run && run->is_pair);
     if (!run || !is_there || b < 0 || b >= run->n_batch) return NULL;
     return hidden_of(run, which == QKV_DECODER, b, layer);

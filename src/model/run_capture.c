@@ -14,10 +14,10 @@
 
 /* Queries are tokens of the second stack in all but the first kind; keys are in the last one those
  * of the first stack. */
-static const qkvi_stack_pass *queries_of(const qkv_run *run, qkv_which which) {
+static const qkvi_stack_pass *queries_of(const qkv_run *run, qkv_attention_kind which) {
     return qkvi_net_stack(run->pass, which == QKV_SELF ? 0 : 1);
 }
-static const qkvi_stack_pass *keys_of(const qkv_run *run, qkv_which which) {
+static const qkvi_stack_pass *keys_of(const qkv_run *run, qkv_attention_kind which) {
     return qkvi_net_stack(run->pass, which == QKV_DECODER ? 1 : 0);
 }
 
@@ -67,7 +67,7 @@ static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
 typedef struct copying {
     const qkvi_stack_pass *queries, *keys;
     qkvi_run_part *part;
-    qkv_which which;
+    qkv_attention_kind which;
 } copying;
 
 static void copy_one(void *argument, int index) {
@@ -80,8 +80,8 @@ static void copy_one(void *argument, int index) {
                part->k + index * part->n_keys * part->n_kv_heads * part->head_dim);
 }
 
-static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run, qkv_which which,
-                          qkv_error *error) {
+static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run,
+                          qkv_attention_kind which, qkv_error *error) {
     const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
                                                                        keys_of(run, which);
     qkvi_run_part *const part = &run->parts[which];
@@ -117,7 +117,7 @@ static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run
     return QKV_OK;
 }
 
-bool qkvi_run_decodes(const qkv_run *run, qkv_which which) {
+bool qkvi_run_decodes(const qkv_run *run, qkv_attention_kind which) {
     return run->parts[which].causal && !queries_of(run, which)->change.causal;
 }
 
@@ -132,7 +132,7 @@ qkv_status qkvi_run_capture(const qkvi_net *net, qkvi_pool *pool, qkv_run *run, 
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static qkv_status check(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+static qkv_status check(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t layer,
                         qkv_error *error) {
     static const char *const names[] = { "self-attention", "a decoder's self-attention",
                                          "cross-attention" };
@@ -149,7 +149,7 @@ static qkv_status check(const qkv_run *run, qkv_which which, int64_t b, int64_t 
     return qkvi_check_index("layer", layer, run->parts[which].n_layers, error);
 }
 
-qkv_status qkv_run_capture(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t layer,
                            qkv_capture *capture, qkv_error *error) {
     if (!run || !capture)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", run ? "capture" : "run");
@@ -194,8 +194,8 @@ static void unturn(const qkv_run *run, const qkvi_run_layer *layer, int64_t row,
     for (int64_t i = 0; divisor != 1 && i < n_heads * n * head_dim; i++) to[i] /= divisor;
 }
 
-qkv_status qkv_run_unturned(const qkv_run *run, qkv_which which, int64_t b, int64_t layer, float *q,
-                            float *k, qkv_error *error) {
+qkv_status qkv_run_unturned(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t layer,
+                            float *q, float *k, qkv_error *error) {
     qkv_capture c = qkv_capture_init();
     QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
     const qkvi_run_layer *const scores = &run->parts[which].layers[layer];
@@ -229,9 +229,9 @@ static void weigh(const qkvi_kernels *kernels, const qkv_capture *c, float lse, 
     kernels->layer.weights(c->n_keys, 1, lse, row);
 }
 
-qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
-                                int64_t head, int64_t first, int64_t n_rows, float *weights,
-                                qkv_error *error) {
+qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
+                                float *weights, qkv_error *error) {
     qkv_capture c = qkv_capture_init();
     QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
     QKV_TRY(qkvi_check_index("head", head, c.n_heads, error));
@@ -254,14 +254,15 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, 
     return QKV_OK;
 }
 
-qkv_status qkv_run_weights(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+qkv_status qkv_run_weights(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t layer,
                            int64_t head, float *weights, qkv_error *error) {
     qkv_capture c = qkv_capture_init();
     QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
     return qkvi_run_weight_rows(run, which, b, layer, head, 0, c.n, weights, error);
 }
 
-const float *qkv_run_outputs(const qkv_run *run, qkv_which which, int64_t b, int64_t layer) {
+const float *qkv_run_outputs(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                             int64_t layer) {
     if (!run || (int)which < QKV_SELF || which > QKV_CROSS) return NULL;
     if ((which != QKV_SELF && !run->is_pair) || b < 0 || b >= run->n_batch) return NULL;
     const qkvi_stack_pass *const pass = queries_of(run, which);

@@ -29,7 +29,7 @@ struct qkv_run {
     int64_t n_batch, hidden, n_layers; /* n_layers: of the first stack */
     bool is_pair;
     int64_t *lengths, *decoder_lengths; /* [n_batch]; the latter of pairs */
-    qkvi_run_part parts[QKV_CROSS + 1]; /* by qkv_which */
+    qkvi_run_part parts[QKV_CROSS + 1]; /* by qkv_attention_kind */
 };
 
 /* index in [0, n), or an error that names it */
@@ -44,11 +44,11 @@ static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64
 qkv_status qkvi_run_capture(const qkvi_net *net, qkvi_pool *pool, qkv_run *run, qkv_error *error);
 
 /* Are queries causal as the model is, not because the caller asked (qkv_run_options)? */
-bool qkvi_run_decodes(const qkv_run *run, qkv_which which);
+bool qkvi_run_decodes(const qkv_run *run, qkv_attention_kind which);
 
 /* n_rows rows of qkv_run_weights from row `first` on, with its bits: weights [n_rows][n_keys]. */
-qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
-                                int64_t head, int64_t first, int64_t n_rows, float *weights,
-                                qkv_error *error);
+qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, int64_t b,
+                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
+                                float *weights, qkv_error *error);
 
 #endif

@@ -63,10 +63,10 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld] is layer %lld, head %lld: both count from 0",
                                   (long long)i, (long long)head->layer, (long long)head->head);
-        if (head->run < 0 || head->run >= (page->n_runs > 0 ? page->n_runs : 1))
+        if (head->text < 0 || head->text >= (page->n_texts > 0 ? page->n_texts : 1))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                                  "heads[%lld].run = %lld is not one of n_runs = %lld",
-                                  (long long)i, (long long)head->run, (long long)page->n_runs);
+                                  "heads[%lld].text = %lld is not one of n_texts = %lld",
+                                  (long long)i, (long long)head->text, (long long)page->n_texts);
         if (head->peaks) QKV_TRY(check_peaks(page, i, error));
         if (!isfinite(head->scale))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].scale is not finite",

@@ -5,7 +5,7 @@
 #include "files/base.h"
 #include "page/head.h"
 
-enum { MOST = 1 << 16 /* qkv/page.h says so of heads and runs */ };
+enum { MOST = 1 << 16 /* qkv/page.h says so of heads and texts */ };
 
 typedef struct list {
     const void *given;
@@ -26,11 +26,11 @@ static qkv_status copy(const list *l, void **own, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status copy_runs(const qkv_page *page, const qkv_page_run *given, int64_t n,
-                            const char *name, qkv_page_run **own, qkv_error *error) {
-    const list runs = { given, n, page->run_bytes, sizeof *given, name, "run_bytes" };
+static qkv_status copy_texts(const qkv_page *page, const qkv_page_text *given, int64_t n,
+                             const char *name, qkv_page_text **own, qkv_error *error) {
+    const list texts = { given, n, page->text_bytes, sizeof *given, name, "text_bytes" };
     void *copied;
-    const qkv_status status = copy(&runs, &copied, error);
+    const qkv_status status = copy(&texts, &copied, error);
     *own = copied;
     return status;
 }
@@ -52,11 +52,11 @@ qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_erro
     const qkv_status status = copy(&heads, &copied, error);
     lists->heads = copied;
     QKV_TRY(status);
-    QKV_TRY(copy_runs(page, page->runs, page->n_runs, "runs", &lists->runs, error));
-    QKV_TRY(copy_runs(page, page->queries, 1, "queries", &lists->queries, error));
+    QKV_TRY(copy_texts(page, page->texts, page->n_texts, "runs", &lists->texts, error));
+    QKV_TRY(copy_texts(page, page->queries, 1, "queries", &lists->queries, error));
     QKV_TRY(copy_tables(page, &lists->tables, error));
     if (lists->heads) page->heads = lists->heads;
-    if (lists->runs) page->runs = lists->runs;
+    if (lists->texts) page->texts = lists->texts;
     if (lists->queries) page->queries = lists->queries;
     if (lists->tables) page->tables = lists->tables;
     return QKV_OK;
@@ -64,7 +64,7 @@ qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_erro
 
 void qkvi_page_lists_free(qkvi_page_lists *lists) {
     free(lists->heads);
-    free(lists->runs);
+    free(lists->texts);
     free(lists->queries);
     free(lists->tables);
 }

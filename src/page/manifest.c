@@ -48,31 +48,31 @@ static void add_array(qkvi_bytes *file, const char *key, const uint8_t *small, c
     qkvi_bytes_text(file, "],");
 }
 
-static void add_tokens(qkvi_bytes *file, const qkv_page_run *run, int64_t n) {
+static void add_tokens(qkvi_bytes *file, const qkv_page_text *text, int64_t n) {
     add_key(file, "tokens");
     for (int64_t i = 0; i < n; i++) {
         qkvi_bytes_text(file, i ? "," : "[");
-        qkvi_json_text(file, run->tokens[i]);
+        qkvi_json_text(file, text->tokens[i]);
     }
     qkvi_bytes_text(file, "],");
-    add_array(file, "special", run->special, NULL, n);
-    add_array(file, "segment", run->segments, NULL, n);
-    add_array(file, "word", NULL, run->words, n);
+    add_array(file, "special", text->special, NULL, n);
+    add_array(file, "segment", text->segments, NULL, n);
+    add_array(file, "word", NULL, text->words, n);
 }
 
 /* The text, and all of several with their names. */
 static void add_texts(qkvi_bytes *file, const qkv_page *page) {
-    const qkv_page_run only = { NULL, page->tokens, page->special, page->segments, page->words };
+    const qkv_page_text only = { NULL, page->tokens, page->special, page->segments, page->words };
     add_tokens(file, &only, page->n);
-    if (page->n_runs > 0) add_key(file, "runs");
-    for (int64_t r = 0; r < page->n_runs; r++) {
+    if (page->n_texts > 0) add_key(file, "runs");
+    for (int64_t r = 0; r < page->n_texts; r++) {
         qkvi_bytes_text(file, r ? ",{" : "[{");
-        add_tokens(file, &page->runs[r], page->n);
+        add_tokens(file, &page->texts[r], page->n);
         add_key(file, "name");
-        qkvi_json_text(file, page->runs[r].name);
+        qkvi_json_text(file, page->texts[r].name);
         qkvi_bytes_text(file, "}");
     }
-    if (page->n_runs > 0) qkvi_bytes_text(file, "],");
+    if (page->n_texts > 0) qkvi_bytes_text(file, "],");
     if (page->queries) {
         add_key(file, "queries");
         qkvi_bytes_text(file, "{");
@@ -235,7 +235,7 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     qkvi_bytes_text(file, "\n{");
     add_int(file, "layer", head->layer);
     add_int(file, "head", head->head);
-    if (page->n_runs > 0) add_int(file, "run", head->run);
+    if (page->n_texts > 0) add_int(file, "run", head->text);
     add_text(file, "type", measure->half ? "f16" : "f32");
     add_real(file, "error", measure->half ? measure->error : 0);
     if (head->numbers) add_stats(file, head->numbers, head->label);
@@ -286,10 +286,10 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
 
 enum { A_TOKEN = 32, ESCAPED = 6 };
 
-static size_t run_bytes(const qkv_page_run *run, int64_t n) {
-    size_t used = (size_t)n * A_TOKEN + (run->name ? ESCAPED * strlen(run->name) : 0);
+static size_t text_bytes(const qkv_page_text *text, int64_t n) {
+    size_t used = (size_t)n * A_TOKEN + (text->name ? ESCAPED * strlen(text->name) : 0);
     for (int64_t i = 0; i < n; i++)
-        if (run->tokens[i]) used += ESCAPED * strlen(run->tokens[i]);
+        if (text->tokens[i]) used += ESCAPED * strlen(text->tokens[i]);
     return used;
 }
 
@@ -299,11 +299,11 @@ size_t qkvi_page_fixed_bytes(const qkv_page *page) {
     for (int64_t i = 0; i < page->n; i++)
         if (page->tokens[i])
             used += ESCAPED * strlen(page->tokens[i]) * (i < QKVI_PAGE_SIDE ? 3 : 1);
-    for (int64_t r = 0; r < page->n_runs; r++) used += run_bytes(&page->runs[r], page->n);
+    for (int64_t r = 0; r < page->n_texts; r++) used += text_bytes(&page->texts[r], page->n);
     if (page->hint) used += ESCAPED * strlen(page->hint);
     if (page->made_by) used += ESCAPED * strlen(page->made_by);
     if (page->effect_of) used += ESCAPED * strlen(page->effect_of);
     if (page->effect_word) used += ESCAPED * strlen(page->effect_word);
     used += qkvi_page_tables_bytes(page);
-    return used + (page->queries ? 3 * run_bytes(page->queries, page->n_queries) : 0);
+    return used + (page->queries ? 3 * text_bytes(page->queries, page->n_queries) : 0);
 }

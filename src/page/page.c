@@ -19,16 +19,16 @@ enum { MAX_RUNS = 1 << 16 };
 
 /* The first text is also that of readers without scripts. */
 static qkv_status take_runs(qkv_page *page, qkv_error *error) {
-    if (page->n_runs < 0 || page->n_runs > MAX_RUNS)
-        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_runs = %lld must be 0 to %d",
-                              (long long)page->n_runs, MAX_RUNS);
-    if (page->n_runs == 0) return QKV_OK;
-    if (page->runs == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "runs is NULL");
-    for (int64_t r = 0; r < page->n_runs; r++)
-        if (page->runs[r].tokens == NULL)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "runs[%lld].tokens is NULL",
+    if (page->n_texts < 0 || page->n_texts > MAX_RUNS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_texts = %lld must be 0 to %d",
+                              (long long)page->n_texts, MAX_RUNS);
+    if (page->n_texts == 0) return QKV_OK;
+    if (page->texts == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "texts is NULL");
+    for (int64_t r = 0; r < page->n_texts; r++)
+        if (page->texts[r].tokens == NULL)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "texts[%lld].tokens is NULL",
                                   (long long)r);
-    const qkv_page_run *const first = &page->runs[0];
+    const qkv_page_text *const first = &page->texts[0];
     page->tokens = first->tokens;
     page->special = first->special;
     page->segments = first->segments;
@@ -44,9 +44,9 @@ static qkv_status take_queries(qkv_page *page, qkv_error *error) {
                               (long long)page->n_queries, (long long)page->n);
     if (page->queries && page->queries->tokens == NULL)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "queries->tokens is NULL");
-    if (page->queries && page->n_runs > 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "queries together with n_runs = %lld",
-                              (long long)page->n_runs);
+    if (page->queries && page->n_texts > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "queries together with n_texts = %lld",
+                              (long long)page->n_texts);
     if (page->n_queries == 0) page->n_queries = page->n;
     return QKV_OK;
 }

@@ -41,12 +41,12 @@ size_t qkvi_page_add_script(qkvi_bytes *script, const qkv_page *page);
 
 typedef struct qkvi_page_lists {
     qkv_page_head *heads;
-    qkv_page_run *runs, *queries;
+    qkv_page_text *texts, *queries;
     qkv_page_table *tables;
 } qkvi_page_lists;
 
 /**
- * Copies heads, runs, queries and tables, and lets page point to the copies. A list of a length
+ * Copies heads, texts, queries and tables, and lets page point to the copies. A list of a length
  * that is not allowed stays: it is refused by the checks that follow. MEMORY, ARGUMENT, VERSION;
  * free in any case.
  */

@@ -66,7 +66,7 @@ static void add_label(qkvi_bytes *file, const char *token) {
 }
 
 static void add_labels(qkvi_bytes *file, const qkv_page *page) {
-    const qkv_page_run queries = qkvi_page_queries(page);
+    const qkv_page_text queries = qkvi_page_queries(page);
     for (int j = 0; j < (int)page->n; j++) {
         add_format(file, "<text transform=\"translate(%d %d)rotate(-45)\">", j * CELL + 12, -4);
         add_label(file, page->tokens[j]);

@@ -153,7 +153,7 @@ int qkvi_chart_is_table(const char *path) {
     return dot && strcmp(dot, ".csv") == 0;
 }
 
-qkv_status qkv_view_chart_write(const qkv_chart *given, const char *path, qkv_error *error) {
+qkv_status qkv_picture_chart_write(const qkv_chart *given, const char *path, qkv_error *error) {
     qkv_chart chart = { 0 };
     copies own = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "chart is NULL");

@@ -136,7 +136,7 @@ static qkv_status check(const qkv_curve *curve, const char *path, qkv_error *err
     return QKV_OK;
 }
 
-qkv_status qkv_view_curve_write(const qkv_curve *given, const char *path, qkv_error *error) {
+qkv_status qkv_picture_curve_write(const qkv_curve *given, const char *path, qkv_error *error) {
     qkv_curve curve = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "curve is NULL");
     QKV_TRY(qkvi_options_read(&curve, sizeof curve, given, "qkv_curve", error));

@@ -151,7 +151,7 @@ static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *
     return qkvi_asked_check(&asked, 0, error);
 }
 
-qkv_status qkv_view_grid_write(const qkv_head_grid *given, const char *path, qkv_error *error) {
+qkv_status qkv_picture_grid_write(const qkv_head_grid *given, const char *path, qkv_error *error) {
     qkv_head_grid grid = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grid is NULL");
     QKV_TRY(qkvi_options_read(&grid, sizeof grid, given, "qkv_head_grid", error));

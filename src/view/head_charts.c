@@ -45,13 +45,13 @@ static qkv_status draw(const qkv_head_profile *profile, qkv_chart *chart, const 
     chart->title = profile->title;
     chart->caption = caption;
     chart->theme = profile->theme;
-    const qkv_status status = qkv_view_chart_write(chart, path, error);
+    const qkv_status status = qkv_picture_chart_write(chart, path, error);
     free(caption);
     return status;
 }
 
-qkv_status qkv_view_queries_write(const qkv_head_profile *given, const char *path,
-                                  qkv_error *error) {
+qkv_status qkv_picture_queries_write(const qkv_head_profile *given, const char *path,
+                                     qkv_error *error) {
     qkv_head_profile profile;
     QKV_TRY(read_profile(given, &profile, error));
     if (!profile.entropy || !profile.largest)
@@ -75,8 +75,8 @@ qkv_status qkv_view_queries_write(const qkv_head_profile *given, const char *pat
     return draw(&profile, &chart, words, path, error);
 }
 
-qkv_status qkv_view_received_write(const qkv_head_profile *given, const char *path,
-                                   qkv_error *error) {
+qkv_status qkv_picture_received_write(const qkv_head_profile *given, const char *path,
+                                      qkv_error *error) {
     qkv_head_profile profile;
     QKV_TRY(read_profile(given, &profile, error));
     if (!profile.received) return missing("received", error);
@@ -111,8 +111,8 @@ static void crop(const double *mean, const char *path, int64_t *first, int64_t *
     *end = n;
 }
 
-qkv_status qkv_view_offsets_write(const qkv_head_profile *given, const char *path,
-                                  qkv_error *error) {
+qkv_status qkv_picture_offsets_write(const qkv_head_profile *given, const char *path,
+                                     qkv_error *error) {
     qkv_head_profile profile;
     QKV_TRY(read_profile(given, &profile, error));
     if (!profile.by_offset) return missing("by_offset", error);

@@ -230,7 +230,7 @@ static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *err
     return qkvi_asked_check(&asked, map->is_signed ? 1 : holds_values(map) ? 2 : 0, error);
 }
 
-qkv_status qkv_view_heatmap_write(const qkv_heatmap *given, const char *path, qkv_error *error) {
+qkv_status qkv_picture_heatmap_write(const qkv_heatmap *given, const char *path, qkv_error *error) {
     qkv_heatmap map = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
     QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_heatmap", error));

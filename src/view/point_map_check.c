@@ -47,7 +47,8 @@ static qkv_status check(const qkv_point_map *map, const char *path, qkv_error *e
     return check_lines(map, error);
 }
 
-qkv_status qkv_view_points_write(const qkv_point_map *given, const char *path, qkv_error *error) {
+qkv_status qkv_picture_points_write(const qkv_point_map *given, const char *path,
+                                    qkv_error *error) {
     qkv_point_map map = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
     QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_point_map", error));

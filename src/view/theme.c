@@ -22,7 +22,7 @@ static int index_of(qkv_theme theme) { return theme == QKV_THEME_DARK; }
 
 const qkvi_palette *qkvi_palette_of(qkv_theme theme) { return &palettes[index_of(theme)]; }
 
-void qkv_view_color(double t, qkv_theme theme, uint8_t rgb[3]) {
+void qkv_picture_color(double t, qkv_theme theme, uint8_t rgb[3]) {
     if (!rgb) return;
     const qkvi_rgb color = qkvi_weight_color(t, index_of(theme));
     rgb[0] = color.r;

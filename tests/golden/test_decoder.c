@@ -63,7 +63,8 @@ static void check_hidden(golden *g, const qkv_run *run, const char *kind, bool d
     free(x);
 }
 
-static void check_weights(golden *g, const qkv_run *run, const char *kind, qkv_which which) {
+static void check_weights(golden *g, const qkv_run *run, const char *kind,
+                          qkv_attention_kind which) {
     const qkv_model_info *info = qkv_model_get_info(g->model);
     const int64_t n_layers = which == QKV_SELF ? info->n_layers : info->n_decoder_layers;
     for (int64_t layer = 0; layer < n_layers; layer++) {
@@ -130,7 +131,8 @@ static void test_wrong_calls_are_refused(void **state) {
                      QKV_ERR_UNSUPPORTED);
     assert_int_equal(qkv_model_logits(g.ctx, g.model, run, QKV_HEAD_NEXT, 0, 99, logits, &error),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_run_capture(run, (qkv_which)3, 0, 0, &capture, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_run_capture(run, (qkv_attention_kind)3, 0, 0, &capture, &error),
+                     QKV_ERR_ARGUMENT);
     assert_int_equal(
         qkv_model_run(g.ctx, g.model, 1, inputs, QKV_RUN_CAPTURE, NULL, &encoder, &error), QKV_OK);
     assert_int_equal(qkv_run_capture(encoder, QKV_CROSS, 0, 0, &capture, &error), QKV_ERR_ARGUMENT);

@@ -9,7 +9,7 @@
 
 static const struct kind {
     const char *name, *folder;
-    qkv_which which;
+    qkv_attention_kind which;
 } cases[] = { { "bert", "models/default", QKV_SELF },
               { "gpt2", "tests/golden/decoder/gpt2_2/mild", QKV_SELF },
               { "bart_encoder", "tests/golden/decoder/bart_1/mild", QKV_SELF },
@@ -288,7 +288,7 @@ static void test_mistakes(void **state) {
     const int64_t falling[] = { 2, 1 };
     float mean = 0;
     qkv_run *const run = run_text(&f, &f.source, &f.source_target);
-    REFUSED(which, (qkv_which)3, QKV_ERR_ARGUMENT, "which = 3");
+    REFUSED(which, (qkv_attention_kind)3, QKV_ERR_ARGUMENT, "which = 3");
     REFUSED(head, (qkv_word_head)7, QKV_ERR_ARGUMENT, "head = 7");
     REFUSED(head, f.asked.head == QKV_HEAD_NEXT ? QKV_HEAD_MASKED : QKV_HEAD_NEXT,
             QKV_ERR_UNSUPPORTED, "head");

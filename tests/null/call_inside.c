@@ -225,19 +225,19 @@ static qkv_status heatmap(void) {
     const qkv_heatmap map = {
         .struct_size = sizeof map, .n_rows = N, .n_cols = N, .weights = P(0, x)
     };
-    return qkv_view_heatmap_write(&map, PICTURE, &null_error);
+    return qkv_picture_heatmap_write(&map, PICTURE, &null_error);
 }
 static qkv_status grid(void) {
     const qkv_head_grid heads = {
         .struct_size = sizeof heads, .n_layers = 1, .n_heads = 1, .n = N, .weights = P(0, x)
     };
-    return qkv_view_grid_write(&heads, PICTURE, &null_error);
+    return qkv_picture_grid_write(&heads, PICTURE, &null_error);
 }
 static qkv_status curve(void) {
     const qkv_curve loss = {
         .struct_size = sizeof loss, .n = N, .x = P(0, numbers), .y = P(1, numbers)
     };
-    return qkv_view_curve_write(&loss, PICTURE, &null_error);
+    return qkv_picture_curve_write(&loss, PICTURE, &null_error);
 }
 static qkv_status chart(void) {
     const qkv_series series = { .y = P(0, numbers) };
@@ -248,7 +248,7 @@ static qkv_status chart(void) {
                             .panels = P(2, &panel),
                             .panel_bytes = sizeof panel,
                             .series_bytes = sizeof series };
-    return qkv_view_chart_write(&one, PICTURE, &null_error);
+    return qkv_picture_chart_write(&one, PICTURE, &null_error);
 }
 static qkv_head_profile profile(void) {
     return (qkv_head_profile){ .struct_size = sizeof(qkv_head_profile),
@@ -261,15 +261,15 @@ static qkv_head_profile profile(void) {
 }
 static qkv_status queries(void) {
     const qkv_head_profile one = profile();
-    return qkv_view_queries_write(&one, PICTURE, &null_error);
+    return qkv_picture_queries_write(&one, PICTURE, &null_error);
 }
 static qkv_status received(void) {
     const qkv_head_profile one = profile();
-    return qkv_view_received_write(&one, PICTURE, &null_error);
+    return qkv_picture_received_write(&one, PICTURE, &null_error);
 }
 static qkv_status offsets(void) {
     const qkv_head_profile one = profile();
-    return qkv_view_offsets_write(&one, PICTURE, &null_error);
+    return qkv_picture_offsets_write(&one, PICTURE, &null_error);
 }
 static qkv_status page(void) {
     const char *const names[] = { "a", P(0, "b"), "c" };
@@ -289,7 +289,7 @@ static qkv_status points(void) {
     const qkv_point_map map = {
         .struct_size = sizeof map, .n_queries = N, .n_keys = N, .xy = P(0, numbers)
     };
-    return qkv_view_points_write(&map, PICTURE, &null_error);
+    return qkv_picture_points_write(&map, PICTURE, &null_error);
 }
 
 const null_call null_inside[] = {
@@ -313,14 +313,14 @@ const null_call null_inside[] = {
     { "qkv_inspect_divergence: desc, q, k, lse", head_view, "rrrr" },
     { "qkv_arrays_write: data, arrays[0], paths[0]", arrays_write, "rrr" },
     { "qkv_train: text, out", train, "-r" },
-    { "qkv_view_heatmap_write: weights", heatmap, "r" },
-    { "qkv_view_grid_write: weights", grid, "r" },
-    { "qkv_view_curve_write: x, y", curve, "rr" },
-    { "qkv_view_chart_write: y, series, panels", chart, "rrr" },
-    { "qkv_view_queries_write: entropy, largest", queries, "rr" },
-    { "qkv_view_received_write: received", received, "rn" },
-    { "qkv_view_offsets_write: by_offset", offsets, "rn" },
+    { "qkv_picture_heatmap_write: weights", heatmap, "r" },
+    { "qkv_picture_grid_write: weights", grid, "r" },
+    { "qkv_picture_curve_write: x, y", curve, "rr" },
+    { "qkv_picture_chart_write: y, series, panels", chart, "rrr" },
+    { "qkv_picture_queries_write: entropy, largest", queries, "rr" },
+    { "qkv_picture_received_write: received", received, "rn" },
+    { "qkv_picture_offsets_write: by_offset", offsets, "rn" },
     { "qkv_page_write: tokens[1], q, k, lse, tokens, heads", page, "nrrrrr" },
-    { "qkv_view_points_write: xy", points, "r" },
+    { "qkv_picture_points_write: xy", points, "r" },
     { 0 },
 };

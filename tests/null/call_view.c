@@ -12,24 +12,24 @@ static const char *const tokens[] = { "a", "b", "c" };
 
 static qkv_status color(void) {
     uint8_t rgb[3];
-    qkv_view_color(0.5, QKV_THEME_LIGHT, P(0, rgb));
+    qkv_picture_color(0.5, QKV_THEME_LIGHT, P(0, rgb));
     return QKV_OK;
 }
 static qkv_status heatmap(void) {
     const qkv_heatmap map = {
         .struct_size = sizeof map, .n_rows = N, .n_cols = N, .weights = weights
     };
-    return qkv_view_heatmap_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_heatmap_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 static qkv_status grid(void) {
     const qkv_head_grid heads = {
         .struct_size = sizeof heads, .n_layers = 1, .n_heads = 1, .n = N, .weights = weights
     };
-    return qkv_view_grid_write(P(0, &heads), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_grid_write(P(0, &heads), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 static qkv_status curve(void) {
     const qkv_curve loss = { .struct_size = sizeof loss, .n = N, .x = numbers, .y = numbers };
-    return qkv_view_curve_write(P(0, &loss), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_curve_write(P(0, &loss), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 static qkv_status chart(void) {
     const qkv_series series = { .y = numbers };
@@ -40,7 +40,7 @@ static qkv_status chart(void) {
                             .panels = &panel,
                             .panel_bytes = sizeof panel,
                             .series_bytes = sizeof series };
-    return qkv_view_chart_write(P(0, &one), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_chart_write(P(0, &one), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 static const qkv_head_profile profile = { .struct_size = sizeof profile,
                                           .n_queries = N,
@@ -50,13 +50,14 @@ static const qkv_head_profile profile = { .struct_size = sizeof profile,
                                           .received = numbers,
                                           .by_offset = numbers };
 static qkv_status queries(void) {
-    return qkv_view_queries_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_queries_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 static qkv_status received(void) {
-    return qkv_view_received_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_received_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"),
+                                      P(2, &null_error));
 }
 static qkv_status offsets(void) {
-    return qkv_view_offsets_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_offsets_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 /* `made`: in memory, else to a file. */
 static qkv_status page_by(bool made) {
@@ -86,20 +87,20 @@ static qkv_status points(void) {
     const qkv_point_map map = {
         .struct_size = sizeof map, .n_queries = N, .n_keys = N, .xy = numbers
     };
-    return qkv_view_points_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+    return qkv_picture_points_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
 
 const null_call null_view[] = {
-    { "qkv_view_color", color, "n" },
-    { "qkv_view_heatmap_write", heatmap, "rrn" },
-    { "qkv_view_grid_write", grid, "rrn" },
-    { "qkv_view_curve_write", curve, "rrn" },
-    { "qkv_view_chart_write", chart, "rrn" },
-    { "qkv_view_queries_write", queries, "rrn" },
-    { "qkv_view_received_write", received, "rrn" },
-    { "qkv_view_offsets_write", offsets, "rrn" },
+    { "qkv_picture_color", color, "n" },
+    { "qkv_picture_heatmap_write", heatmap, "rrn" },
+    { "qkv_picture_grid_write", grid, "rrn" },
+    { "qkv_picture_curve_write", curve, "rrn" },
+    { "qkv_picture_chart_write", chart, "rrn" },
+    { "qkv_picture_queries_write", queries, "rrn" },
+    { "qkv_picture_received_write", received, "rrn" },
+    { "qkv_picture_offsets_write", offsets, "rrn" },
     { "qkv_page_write", page, "rrnn" },
     { "qkv_page_make", page_made, "rrnn" },
-    { "qkv_view_points_write", points, "rrn" },
+    { "qkv_picture_points_write", points, "rrn" },
     { 0 },
 };

@@ -49,14 +49,14 @@ static qkv_status heatmap(qkv_error *error) {
                               .caption = caption,
                               .theme = QKV_THEME_DARK,
                               .quantity = "mass" };
-    return qkv_view_heatmap_write(&map, path, error);
+    return qkv_picture_heatmap_write(&map, path, error);
 }
 
 static qkv_status bare_heatmap(qkv_error *error) {
     const qkv_heatmap map = {
         .struct_size = sizeof map, .n_rows = N, .n_cols = N, .weights = weights
     };
-    return qkv_view_heatmap_write(&map, path, error);
+    return qkv_picture_heatmap_write(&map, path, error);
 }
 
 static qkv_status grid(qkv_error *error) {
@@ -69,13 +69,13 @@ static qkv_status grid(qkv_error *error) {
                                   .title = title,
                                   .caption = caption,
                                   .theme = QKV_THEME_LIGHT };
-    return qkv_view_grid_write(&given, path, error);
+    return qkv_picture_grid_write(&given, path, error);
 }
 
 static qkv_status curve(qkv_error *error) {
     const qkv_curve given = { sizeof given, POINTS,         x, y, "step", "loss", title,
                               caption,      QKV_THEME_LIGHT };
-    return qkv_view_curve_write(&given, path, error);
+    return qkv_picture_curve_write(&given, path, error);
 }
 
 static qkv_status chart(qkv_error *error) {
@@ -92,7 +92,7 @@ static qkv_status chart(qkv_error *error) {
                               .series_bytes = sizeof(qkv_series),
                               .title = title,
                               .caption = caption };
-    return qkv_view_chart_write(&given, path, error);
+    return qkv_picture_chart_write(&given, path, error);
 }
 
 static const qkv_head_profile *profile(void) {
@@ -111,13 +111,13 @@ static const qkv_head_profile *profile(void) {
 }
 
 static qkv_status queries(qkv_error *error) {
-    return qkv_view_queries_write(profile(), path, error);
+    return qkv_picture_queries_write(profile(), path, error);
 }
 static qkv_status received(qkv_error *error) {
-    return qkv_view_received_write(profile(), path, error);
+    return qkv_picture_received_write(profile(), path, error);
 }
 static qkv_status offsets(qkv_error *error) {
-    return qkv_view_offsets_write(profile(), path, error);
+    return qkv_picture_offsets_write(profile(), path, error);
 }
 
 /* made: in memory, else to the path. */
@@ -135,11 +135,11 @@ static qkv_status page_by(bool made, qkv_error *error) {
           .received = weights,
           .peaks = weights,
           .side = 2 },
-        { .head = 1, .q = weights + 30, .k = weights + 40, .lse = weights + 50, .run = 1 },
+        { .head = 1, .q = weights + 30, .k = weights + 40, .lse = weights + 50, .text = 1 },
     };
     static const uint8_t dropped[N] = { 1 };
-    const qkv_page_run runs[] = { { .name = title, .tokens = labels },
-                                  { .name = caption, .tokens = labels } };
+    const qkv_page_text runs[] = { { .name = title, .tokens = labels },
+                                   { .name = caption, .tokens = labels } };
     static const double values[N] = { 0, 0.5, 1 };
     const qkv_page_table table = { .name = title,
                                    .n_rows = 1,
@@ -153,9 +153,9 @@ static qkv_status page_by(bool made, qkv_error *error) {
                                   .head_dim = 2,
                                   .scale = 0.5f,
                                   .query = -1,
-                                  .n_runs = 2,
-                                  .runs = runs,
-                                  .run_bytes = sizeof *runs,
+                                  .n_texts = 2,
+                                  .texts = runs,
+                                  .text_bytes = sizeof *runs,
                                   .dropped = dropped,
                                   .modified = caption,
                                   .n_heads = 2,
@@ -200,7 +200,7 @@ static qkv_status points(qkv_error *error) {
                                 .theme = QKV_THEME_LIGHT,
                                 .query_name = "asks",
                                 .key_name = "answers" };
-    return qkv_view_points_write(&map, path, error);
+    return qkv_picture_points_write(&map, path, error);
 }
 
 static void set_up(void) {
@@ -215,28 +215,28 @@ enum { PNG = OOM_IO | OOM_SLOW | OOM_CACHES, OTHER = OOM_IO | OOM_SLOW | OOM_LEA
 
 static const oom_call calls[] = {
     /* before any picture: pango ends a thread after it, and blocks with it, when it likes */
-    { "qkv_view_chart_write", "csv", put_csv, chart, take_picture, drop, OOM_IO, 0 },
-    { "qkv_view_queries_write", "csv", put_csv, queries, take_picture, drop, OOM_IO, 0 },
-    { "qkv_view_offsets_write", "csv", put_csv, offsets, take_picture, drop, OOM_IO, 0 },
-    { "qkv_view_heatmap_write", "png", put_png, heatmap, take_picture, drop, PNG, 0 },
-    { "qkv_view_heatmap_write", "svg", put_svg, heatmap, take_picture, drop, OTHER, MANY },
-    { "qkv_view_heatmap_write", "pdf", put_pdf, heatmap, take_picture, drop, OTHER, MANY },
-    { "qkv_view_heatmap_write", "weights only", put_none, bare_heatmap, take_picture, drop, PNG,
+    { "qkv_picture_chart_write", "csv", put_csv, chart, take_picture, drop, OOM_IO, 0 },
+    { "qkv_picture_queries_write", "csv", put_csv, queries, take_picture, drop, OOM_IO, 0 },
+    { "qkv_picture_offsets_write", "csv", put_csv, offsets, take_picture, drop, OOM_IO, 0 },
+    { "qkv_picture_heatmap_write", "png", put_png, heatmap, take_picture, drop, PNG, 0 },
+    { "qkv_picture_heatmap_write", "svg", put_svg, heatmap, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_heatmap_write", "pdf", put_pdf, heatmap, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_heatmap_write", "weights only", put_none, bare_heatmap, take_picture, drop, PNG,
       0 },
-    { "qkv_view_grid_write", "png", put_png, grid, take_picture, drop, PNG, 0 },
-    { "qkv_view_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
-    { "qkv_view_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_grid_write", "png", put_png, grid, take_picture, drop, PNG, 0 },
+    { "qkv_picture_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
     { "qkv_page_write", "html", put_html, page, take_picture, drop, OOM_IO, 0 },
     { "qkv_page_make", "html", NULL, page_made, take_html, drop_html, 0, 0 },
-    { "qkv_view_points_write", "png", put_png, points, take_picture, drop, PNG, MANY },
-    { "qkv_view_points_write", "svg", put_svg, points, take_picture, drop, OTHER, MANY },
-    { "qkv_view_points_write", "pdf", put_pdf, points, take_picture, drop, OTHER, MANY },
-    { "qkv_view_chart_write", "png", put_png, chart, take_picture, drop, PNG, MANY },
-    { "qkv_view_chart_write", "svg", put_svg, chart, take_picture, drop, OTHER, MANY },
-    { "qkv_view_received_write", "pdf", put_pdf, received, take_picture, drop, OTHER, MANY },
-    { "qkv_view_curve_write", "png", put_png, curve, take_picture, drop, PNG, 0 },
-    { "qkv_view_curve_write", "svg", put_svg, curve, take_picture, drop, OTHER, MANY },
-    { "qkv_view_curve_write", "pdf", put_pdf, curve, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_points_write", "png", put_png, points, take_picture, drop, PNG, MANY },
+    { "qkv_picture_points_write", "svg", put_svg, points, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_points_write", "pdf", put_pdf, points, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_chart_write", "png", put_png, chart, take_picture, drop, PNG, MANY },
+    { "qkv_picture_chart_write", "svg", put_svg, chart, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_received_write", "pdf", put_pdf, received, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_curve_write", "png", put_png, curve, take_picture, drop, PNG, 0 },
+    { "qkv_picture_curve_write", "svg", put_svg, curve, take_picture, drop, OTHER, MANY },
+    { "qkv_picture_curve_write", "pdf", put_pdf, curve, take_picture, drop, OTHER, MANY },
 };
 
 const oom_group oom_view = { "view", calls, sizeof calls / sizeof *calls, set_up, NULL };

@@ -31,9 +31,9 @@ struct qkv_run {
     const uint8_t *seen;
 };
 
-qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_which which, int64_t b, int64_t layer,
-                                int64_t head, int64_t first, int64_t n_rows, float *weights,
-                                qkv_error *error);
+qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_attention_kind which, int64_t b,
+                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
+                                float *weights, qkv_error *error);
 
 static struct qkv_run run;
 static struct qkv_model model = { .info = { .n_layers = N_LAYERS, .n_heads = N_HEADS } };
@@ -43,7 +43,7 @@ const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *m, qkv_side side) {
     return side == QKV_SOURCE ? m->tokenizer : NULL;
 }
 
-qkv_status qkv_run_capture(const qkv_run *r, qkv_which which, int64_t b, int64_t layer,
+qkv_status qkv_run_capture(const qkv_run *r, qkv_attention_kind which, int64_t b, int64_t layer,
                            qkv_capture *capture, qkv_error *error) {
     (void)which;
     (void)error;
@@ -65,8 +65,8 @@ qkv_status qkv_run_capture(const qkv_run *r, qkv_which which, int64_t b, int64_t
     return QKV_OK;
 }
 
-bool qkvi_run_decodes(const qkv_run *r, qkv_which which);
-bool qkvi_run_decodes(const qkv_run *r, qkv_which which) {
+bool qkvi_run_decodes(const qkv_run *r, qkv_attention_kind which);
+bool qkvi_run_decodes(const qkv_run *r, qkv_attention_kind which) {
     (void)which;
     return r->causal;
 }
@@ -75,9 +75,9 @@ static inline float *log_weight(int64_t layer, int64_t head, int64_t i, int64_t 
     return &run.q[layer][(head * run.n + i) * run.n + j];
 }
 
-qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_which which, int64_t b, int64_t layer,
-                                int64_t head, int64_t first, int64_t n_rows, float *weights,
-                                qkv_error *error) {
+qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_attention_kind which, int64_t b,
+                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
+                                float *weights, qkv_error *error) {
     (void)which;
     (void)b;
     (void)error;

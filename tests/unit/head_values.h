@@ -45,8 +45,8 @@ static inline head_values head_values_of(const qkv_heads *heads, int64_t index) 
 }
 
 /* Opens, measures and closes: values is [heads of the attention]. */
-static inline qkv_status head_values_of_run(qkv_ctx *context, const qkv_run *of, qkv_which which,
-                                            const qkv_token_list *queries,
+static inline qkv_status head_values_of_run(qkv_ctx *context, const qkv_run *of,
+                                            qkv_attention_kind which, const qkv_token_list *queries,
                                             const qkv_token_list *keys, head_values *values,
                                             qkv_error *error) {
     qkv_heads *heads;

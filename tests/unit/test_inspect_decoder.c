@@ -83,7 +83,7 @@ static void close_model(fixture *f) {
     free(f->p);
 }
 
-static int64_t n_layers_of(const fixture *f, qkv_which which) {
+static int64_t n_layers_of(const fixture *f, qkv_attention_kind which) {
     return which == QKV_SELF ? f->info->n_layers : f->info->n_decoder_layers;
 }
 
@@ -92,7 +92,7 @@ static void near(double value, double wanted, double bound) {
 }
 
 /* Weights of a head by the textbook, and what the capture says of them. */
-static qkv_capture weights_of(fixture *f, qkv_which which, int64_t layer, int64_t head) {
+static qkv_capture weights_of(fixture *f, qkv_attention_kind which, int64_t layer, int64_t head) {
     qkv_capture c = qkv_capture_init();
     assert_int_equal(qkv_run_capture(f->run, which, 0, layer, &c, NULL), QKV_OK);
     const int is_causal =
@@ -168,7 +168,7 @@ static void compare_received(const head_values *stats, const qkv_capture *c, con
     near(stats->received_early, early, 2e-6);
 }
 
-static void compare_head(fixture *f, qkv_which which, const head_values *stats) {
+static void compare_head(fixture *f, qkv_attention_kind which, const head_values *stats) {
     const qkv_capture c = weights_of(f, which, stats->layer, stats->head);
     const int32_t *const ids = which == QKV_SELF ? f->ids : f->target_ids;
     const double bound = 4e-6;
@@ -198,7 +198,7 @@ static void compare_head(fixture *f, qkv_which which, const head_values *stats) 
     if (s.n_induction > 0) near(stats->mass_induction, s.induction / s.n_induction, bound);
 }
 
-static void check_signatures(const char *name, qkv_which which) {
+static void check_signatures(const char *name, qkv_attention_kind which) {
     fixture f = open_model(name);
     static head_values stats[MOST_HEADS];
     qkv_error error;
@@ -219,7 +219,7 @@ static void test_signatures(void **state) {
     for (int m = 0; m < COUNT(decoders); m++) check_signatures(decoders[m], QKV_SELF);
     for (int m = 0; m < COUNT(pairs); m++)
         for (int which = QKV_SELF; which <= QKV_CROSS; which++)
-            check_signatures(pairs[m], (qkv_which)which);
+            check_signatures(pairs[m], (qkv_attention_kind)which);
 }
 
 /* ---- Rollout, the sharpest look -------------------------------------------------------------- */
@@ -256,7 +256,7 @@ static void test_rollout(void **state) {
         }
 }
 
-static void check_sharpest(const char *name, qkv_which which) {
+static void check_sharpest(const char *name, qkv_attention_kind which) {
     fixture f = open_model(name);
     qkv_sharpest found = qkv_sharpest_init(), none = qkv_sharpest_init();
     double best = -1;
@@ -298,7 +298,7 @@ static void test_sharpest(void **state) {
     for (int m = 0; m < COUNT(decoders); m++) check_sharpest(decoders[m], QKV_SELF);
     for (int m = 0; m < COUNT(pairs); m++)
         for (int which = QKV_SELF; which <= QKV_CROSS; which++)
-            check_sharpest(pairs[m], (qkv_which)which);
+            check_sharpest(pairs[m], (qkv_attention_kind)which);
 }
 
 /* ---- What comes next ------------------------------------------------------------------------- */
@@ -544,7 +544,7 @@ static void test_refusals(void **state) {
     const qkv_token_list shorter = { qkv_model_tokenizer(f.model, QKV_SOURCE), &f.target };
     f.target.n = M;
     for (int which = QKV_DECODER; which <= QKV_CROSS; which++) {
-        const qkv_which of = (qkv_which)which;
+        const qkv_attention_kind of = (qkv_attention_kind)which;
         assert_int_equal(head_values_of_run(ctx, f.run, of, &list, &list, stats, &error),
                          QKV_ERR_ARGUMENT);
     }

@@ -85,7 +85,7 @@ static qkv_page make_page(int64_t n, int64_t dim, int64_t n_heads, float reach, 
                       .n_heads = n_heads,
                       .heads = heads,
                       .head_bytes = sizeof *heads,
-                      .run_bytes = sizeof(qkv_page_run),
+                      .text_bytes = sizeof(qkv_page_text),
                       .title = "A <title>",
                       .caption = "A & caption" };
     qkv_attention_desc_contiguous(&rules, 1, 1, 1, n, n, 1, 1);
@@ -736,7 +736,7 @@ static void test_queries(void **state) {
     static const uint8_t special[QUERIES] = { 1, 0, 0, 0, 0 };
     static unsigned char bytes[4096];
     static double places[2 * (KEYS + QUERIES)];
-    const qkv_page_run queries = { NULL, names, special, NULL, NULL };
+    const qkv_page_text queries = { NULL, names, special, NULL, NULL };
     qkv_page page = make_page(KEYS, DIM, 1, 1, 0);
     page.n_queries = QUERIES;
     page.queries = &queries;
@@ -857,12 +857,12 @@ static void test_runs(void **state) {
     static const char *const other[5] = { "</script>", "b", NULL, "d", "e" };
     static const uint8_t special[5] = { 1, 0, 0, 0, 1 };
     qkv_page page = make_page(5, 4, 3, 1, 0);
-    const qkv_page_run runs[2] = { { "first", page.tokens, NULL, NULL, NULL },
-                                   { "<second>", other, special, NULL, NULL } };
+    const qkv_page_text runs[2] = { { "first", page.tokens, NULL, NULL, NULL },
+                                    { "<second>", other, special, NULL, NULL } };
     page.tokens = NULL;
-    page.n_runs = 2;
-    page.runs = runs;
-    heads[1].run = heads[2].run = 1;
+    page.n_texts = 2;
+    page.texts = runs;
+    heads[1].text = heads[2].text = 1;
     struct file file = write_page(&page);
     json_t *const manifest = manifest_of(&file), *const list = json_object_get(manifest, "runs");
     assert_int_equal(json_array_size(list), 2);
@@ -1068,16 +1068,16 @@ static void test_refusals(void **state) {
            "kv_len[0] = 6 is not in [0, 5]");
     REFUSE(page.query = 5, QKV_ERR_ARGUMENT, "query = 5");
     static const float some[9] = { 0 };
-    static const qkv_page_run nameless[1] = { { 0 } };
-    REFUSE(heads[1].run = 1, QKV_ERR_ARGUMENT, "heads[1].run = 1 is not one of n_runs = 0");
-    REFUSE(heads[1].run = -1, QKV_ERR_ARGUMENT, "heads[1].run = -1");
+    static const qkv_page_text nameless[1] = { { 0 } };
+    REFUSE(heads[1].text = 1, QKV_ERR_ARGUMENT, "heads[1].text = 1 is not one of n_texts = 0");
+    REFUSE(heads[1].text = -1, QKV_ERR_ARGUMENT, "heads[1].text = -1");
     REFUSE((heads[0].peaks = some, heads[0].side = 0), QKV_ERR_SHAPE, "heads[0].side = 0 must be");
     REFUSE((heads[0].peaks = some, heads[0].side = 1025), QKV_ERR_SHAPE, "side = 1025 must be");
-    REFUSE(page.n_runs = -1, QKV_ERR_SHAPE, "n_runs = -1");
-    REFUSE(page.n_runs = 1 << 17, QKV_ERR_SHAPE, "n_runs = 131072");
-    REFUSE(page.n_runs = 1, QKV_ERR_ARGUMENT, "runs is NULL");
-    REFUSE((page.n_runs = 1, page.runs = nameless), QKV_ERR_ARGUMENT, "runs[0].tokens is NULL");
-    static const qkv_page_run three = { NULL, tokens, NULL, NULL, NULL };
+    REFUSE(page.n_texts = -1, QKV_ERR_SHAPE, "n_texts = -1");
+    REFUSE(page.n_texts = 1 << 17, QKV_ERR_SHAPE, "n_texts = 131072");
+    REFUSE(page.n_texts = 1, QKV_ERR_ARGUMENT, "texts is NULL");
+    REFUSE((page.n_texts = 1, page.texts = nameless), QKV_ERR_ARGUMENT, "texts[0].tokens is NULL");
+    static const qkv_page_text three = { NULL, tokens, NULL, NULL, NULL };
     static const float endless[1] = { INFINITY };
     REFUSE(page.n_queries = 3, QKV_ERR_ARGUMENT, "n_queries = 3 is not n = 5: queries is NULL");
     REFUSE(page.two_texts = 1, QKV_ERR_ARGUMENT, "queries of another text");
@@ -1088,8 +1088,8 @@ static void test_refusals(void **state) {
     REFUSE((page.queries = &three, page.n_queries = -1), QKV_ERR_SHAPE, "n_queries = -1");
     REFUSE((page.queries = &three, page.n_queries = 3, page.query = 3), QKV_ERR_ARGUMENT,
            "query = 3 is neither -1 nor below n_queries = 3");
-    REFUSE((page.queries = &three, page.n_runs = 1, page.runs = &three), QKV_ERR_UNSUPPORTED,
-           "queries together with n_runs = 1");
+    REFUSE((page.queries = &three, page.n_texts = 1, page.texts = &three), QKV_ERR_UNSUPPORTED,
+           "queries together with n_texts = 1");
     REFUSE((rules.flags = QKV_SET_Q_OFFSET, rules.q_offset = (int64_t)1 << 49), QKV_ERR_SHAPE,
            "q_offset = 562949953421312");
     REFUSE(page.softcap = -1, QKV_ERR_ARGUMENT, "softcap = -1");
@@ -1099,8 +1099,8 @@ static void test_refusals(void **state) {
     REFUSE((heads[0].peaks = some, heads[0].side = 2, heads[0].tile = 2), QKV_ERR_SHAPE,
            "heads[0].tile = 2");
     REFUSE(page.head_bytes = 0, QKV_ERR_ARGUMENT, "head_bytes = 0 is less than 4");
-    REFUSE((page.queries = &three, page.n_queries = 3, page.run_bytes = 0), QKV_ERR_ARGUMENT,
-           "run_bytes = 0 is less than 4");
+    REFUSE((page.queries = &three, page.n_queries = 3, page.text_bytes = 0), QKV_ERR_ARGUMENT,
+           "text_bytes = 0 is less than 4");
     REFUSE(page.struct_size = 8, QKV_ERR_ARGUMENT, "struct_size");
     qkv_page page = make_page(5, 4, 2, 1, 0);
     refuse(&page, NULL, QKV_ERR_ARGUMENT, "path is NULL");

@@ -185,16 +185,16 @@ static void bars_are_as_high_as_their_numbers(void **state) {
     const qkv_panel panel = { "y", 0, 0, 1, &series };
     const qkv_chart chart = chart_of(4, &panel, 1);
     filling(color);
-    must(qkv_view_chart_write(&chart, PNG_A, &error));
+    must(qkv_picture_chart_write(&chart, PNG_A, &error));
     const double whole = (double)count_pixels(PNG_A, color, 2);
     y[1] = 1;
     y[2] = 2;
-    must(qkv_view_chart_write(&chart, PNG_A, &error));
+    must(qkv_picture_chart_write(&chart, PNG_A, &error));
     const double part = (double)count_pixels(PNG_A, color, 2) / whole;
     if (!(fabs(part - 11.0 / 16) < 0.01)) fail_msg("%.4f of the pixels, not %.4f", part, 11.0 / 16);
     y[0] = NAN;
     y[3] = -INFINITY; /* two gaps, and then the axis ends at 2 */
-    must(qkv_view_chart_write(&chart, PNG_A, &error));
+    must(qkv_picture_chart_write(&chart, PNG_A, &error));
     const double left = (double)count_pixels(PNG_A, color, 2) / whole;
     if (!(fabs(left - 1.5 / 4) < 0.01)) fail_msg("%.4f of the pixels, not %.4f", left, 1.5 / 4);
 }
@@ -208,10 +208,10 @@ static void gaps(void **state) {
     const qkvi_rgb own = qkvi_series_color(0, QKV_THEME_LIGHT);
     color[0] = own.r, color[1] = own.g, color[2] = own.b;
     for (int i = 0; i < 200; i++) y[i] = 1;
-    must(qkv_view_chart_write(&chart, PNG_A, &error));
+    must(qkv_picture_chart_write(&chart, PNG_A, &error));
     const double whole = (double)count_pixels(PNG_A, color, 2);
     for (int i = 50; i < 150; i++) y[i] = i % 2 ? NAN : 1e300;
-    must(qkv_view_chart_write(&chart, PNG_A, &error));
+    must(qkv_picture_chart_write(&chart, PNG_A, &error));
     const double part = (double)count_pixels(PNG_A, color, 2) / whole;
     if (!(fabs(part - 0.5) < 0.02)) fail_msg("%.4f of the pixels", part);
 }
@@ -233,7 +233,7 @@ static void dense_lines(void **state) {
     for (int part = 1; part <= 3;
          part++) { /* of a field of 1280 x 560, from 0 to 1: bands of 0.2 ... 0.6 */
         for (int i = 0; i < 7680; i++) y[i] = i % 2 ? 1 : 1 - 0.2 * part;
-        must(qkv_view_chart_write(&chart, PNG_A, &error));
+        must(qkv_picture_chart_write(&chart, PNG_A, &error));
         first[part - 1] = (double)count_pixels(PNG_A, band, 2);
         const double line = (double)count_pixels(PNG_A, own, 2);
         if (!(line > 1280 && line < 4 * 1280)) fail_msg("%.0f pixels of a line of 2.5", line);
@@ -242,10 +242,10 @@ static void dense_lines(void **state) {
         const double more = (first[part] - first[part - 1]) / (1280 * 560);
         if (!(fabs(more - 0.2) < 0.02)) fail_msg("a band higher by %.4f, not 0.2", more);
     }
-    must(qkv_view_chart_write(&chart, SVG, &error));
+    must(qkv_picture_chart_write(&chart, SVG, &error));
     assert_words(SVG, "Points share pixels: a line is their mean");
     for (int i = 0; i < 7680; i++) y[i] = i < 3840 ? (double)NAN : (double)(i % 2);
-    must(qkv_view_chart_write(&chart, PNG_A, &error));
+    must(qkv_picture_chart_write(&chart, PNG_A, &error));
     const double half = (double)count_pixels(PNG_A, band, 2) / (1280 * 560);
     if (!(fabs(half - 0.5) < 0.03)) fail_msg("a band of %.4f of the field, not of half", half);
 }
@@ -275,12 +275,12 @@ static void all_kinds(void **state) {
         if (n == 4) chart.labels = tokens;
         if (n == 70 && round % 4 == 0) chart.x = y[3] + 300; /* falls somewhere: refused */
         if (chart.x) {
-            assert_int_equal(qkv_view_chart_write(&chart, PNG_A, &error), QKV_ERR_ARGUMENT);
+            assert_int_equal(qkv_picture_chart_write(&chart, PNG_A, &error), QKV_ERR_ARGUMENT);
             continue;
         }
-        must(qkv_view_chart_write(&chart, PNG_A, &error));
+        must(qkv_picture_chart_write(&chart, PNG_A, &error));
         if (round > 20) continue;
-        must(qkv_view_chart_write(&chart, PNG_B, &error));
+        must(qkv_picture_chart_write(&chart, PNG_B, &error));
         size_t n_a, n_b;
         char *const a = load(PNG_A, &n_a), *const b = load(PNG_B, &n_b);
         assert_int_equal(n_a, n_b);
@@ -298,7 +298,7 @@ static void words(void **state) {
     const qkv_panel panel = { "log of it", 1, 0, 2, series };
     qkv_chart chart = chart_of(4, &panel, 1);
     chart.labels = tokens;
-    must(qkv_view_chart_write(&chart, SVG, &error));
+    must(qkv_picture_chart_write(&chart, SVG, &error));
     static const char *const said[] = {
         "<title>Title</title>", ">log of it</text>",
         ">first</text>",        ">second</text>",
@@ -316,7 +316,7 @@ static void table(void **state) {
     qkv_chart chart = chart_of(4, panels, 2);
     size_t n;
     chart.labels = tokens;
-    must(qkv_view_chart_write(&chart, CSV, &error));
+    must(qkv_picture_chart_write(&chart, CSV, &error));
     char *bytes = load(CSV, &n);
     static const char wanted[] =
         "position,label,\"a, b\",panel\n0,[CLS],0.1,1\n1,\"a \"\"b\"\"\",,2\n"
@@ -327,7 +327,7 @@ static void table(void **state) {
     chart.labels = NULL;
     chart.x = z;
     chart.x_label = NULL;
-    must(qkv_view_chart_write(&chart, CSV, &error));
+    must(qkv_picture_chart_write(&chart, CSV, &error));
     bytes = load(CSV, &n);
     static const char begins[] = "x,\"a, b\",panel\n1,0.1,1\n2,,2\n";
     assert_true(n > strlen(begins) && memcmp(bytes, begins, strlen(begins)) == 0);
@@ -351,7 +351,7 @@ static void refusals(void **state) {
     do {                                                                                           \
         const __typeof__(field) was = field;                                                       \
         field = value;                                                                             \
-        refused(qkv_view_chart_write(&chart, PNG_A, &error), status, reason);                      \
+        refused(qkv_picture_chart_write(&chart, PNG_A, &error), status, reason);                   \
         field = was;                                                                               \
     } while (0)
     REFUSED(chart.n, 0, QKV_ERR_SHAPE, "n = 0 is not in 1 ... 1048576");
@@ -370,14 +370,14 @@ static void refusals(void **state) {
     REFUSED(chart.struct_size, 4, QKV_ERR_ARGUMENT, "qkv_chart.struct_size = 4");
     chart.labels = tokens;
     REFUSED(chart.x, y, QKV_ERR_ARGUMENT, "labels together with x");
-    refused(qkv_view_chart_write(NULL, PNG_A, &error), QKV_ERR_ARGUMENT, "chart is NULL");
-    refused(qkv_view_chart_write(&chart, NULL, &error), QKV_ERR_ARGUMENT, "path is NULL");
-    refused(qkv_view_chart_write(&chart, FOLDER "/x.gif", &error), QKV_ERR_ARGUMENT, "x.gif");
-    refused(qkv_view_chart_write(&chart, FOLDER "/none/x.csv", &error), QKV_ERR_IO, "x.csv");
+    refused(qkv_picture_chart_write(NULL, PNG_A, &error), QKV_ERR_ARGUMENT, "chart is NULL");
+    refused(qkv_picture_chart_write(&chart, NULL, &error), QKV_ERR_ARGUMENT, "path is NULL");
+    refused(qkv_picture_chart_write(&chart, FOLDER "/x.gif", &error), QKV_ERR_ARGUMENT, "x.gif");
+    refused(qkv_picture_chart_write(&chart, FOLDER "/none/x.csv", &error), QKV_ERR_IO, "x.csv");
     const qkv_series many[4] = { series, series, series, series };
     const qkv_panel panels[2] = { { "y", 0, 0, 4, many }, { "y", 0, 0, 1, many } };
     chart = chart_of(1 << 20, panels, 2);
-    refused(qkv_view_chart_write(&chart, PNG_A, &error), QKV_ERR_LIMIT, "5 series of 1048576");
+    refused(qkv_picture_chart_write(&chart, PNG_A, &error), QKV_ERR_LIMIT, "5 series of 1048576");
 }
 
 /* ---- A head ---------------------------------------------------------------------------------- */
@@ -389,40 +389,42 @@ static void head_charts(void **state) {
         sizeof profile, 4,    4,      numbers,         numbers,        numbers, numbers,
         tokens,         NULL, "Head", "Model of mine", QKV_THEME_DARK, 0
     };
-    must(qkv_view_queries_write(&profile, SVG, &error));
+    must(qkv_picture_queries_write(&profile, SVG, &error));
     assert_words(SVG, "Model of mine");
     assert_words(SVG, "ln 4 = 1.39 for");
     assert_words(SVG, ">[CLS]</text>");
-    must(qkv_view_received_write(&profile, SVG, &error));
+    must(qkv_picture_received_write(&profile, SVG, &error));
     assert_words(SVG, "summed over 4 queries");
     lacks_words(SVG, "early keys");
     profile.causal = 1;
-    must(qkv_view_received_write(&profile, SVG, &error));
+    must(qkv_picture_received_write(&profile, SVG, &error));
     assert_words(SVG, "so early keys are seen by more");
-    must(qkv_view_offsets_write(&profile, SVG, &error));
+    must(qkv_picture_offsets_write(&profile, SVG, &error));
     assert_words(SVG, "The diagonal profile");
     assert_words(SVG, "1 values that are not above 0");
-    must(qkv_view_offsets_write(&profile, CSV, &error));
+    must(qkv_picture_offsets_write(&profile, CSV, &error));
     assert_words(CSV, "offset,mean weight\n-3,1\n-2,0.5\n-1,0.25\n0,0.125\n1,0\n2,1\n3,2\n");
     static const double band[8] = { 0, 0, 0.25, 0, 0.5, 0, 0 }, nothing[8] = { 0 };
     profile.by_offset = band; /* zeros at the ends are left out of a picture, and of no table */
-    must(qkv_view_offsets_write(&profile, SVG, &error));
+    must(qkv_picture_offsets_write(&profile, SVG, &error));
     assert_words(SVG, "Shown from -1 to 1; at all other distances it is 0.");
     assert_words(SVG, "1 values that are not above 0");
-    must(qkv_view_offsets_write(&profile, CSV, &error));
+    must(qkv_picture_offsets_write(&profile, CSV, &error));
     assert_words(CSV, "\n-3,0\n-2,0\n-1,0.25\n0,0\n1,0.5\n2,0\n3,0\n");
     profile.by_offset = nothing;
-    must(qkv_view_offsets_write(&profile, SVG, &error));
+    must(qkv_picture_offsets_write(&profile, SVG, &error));
     assert_words(SVG, "7 values that are not above 0");
     profile.caption = NULL;
-    must(qkv_view_received_write(&profile, PNG_A, &error));
+    must(qkv_picture_received_write(&profile, PNG_A, &error));
     profile.entropy = profile.received = profile.by_offset = NULL;
-    refused(qkv_view_queries_write(&profile, SVG, &error), QKV_ERR_ARGUMENT, "entropy is NULL");
-    refused(qkv_view_received_write(&profile, SVG, &error), QKV_ERR_ARGUMENT, "received is NULL");
-    refused(qkv_view_offsets_write(&profile, SVG, &error), QKV_ERR_ARGUMENT, "by_offset is NULL");
-    refused(qkv_view_offsets_write(NULL, SVG, &error), QKV_ERR_ARGUMENT, "profile is NULL");
+    refused(qkv_picture_queries_write(&profile, SVG, &error), QKV_ERR_ARGUMENT, "entropy is NULL");
+    refused(qkv_picture_received_write(&profile, SVG, &error), QKV_ERR_ARGUMENT,
+            "received is NULL");
+    refused(qkv_picture_offsets_write(&profile, SVG, &error), QKV_ERR_ARGUMENT,
+            "by_offset is NULL");
+    refused(qkv_picture_offsets_write(NULL, SVG, &error), QKV_ERR_ARGUMENT, "profile is NULL");
     profile.n_keys = 0;
-    refused(qkv_view_offsets_write(&profile, SVG, &error), QKV_ERR_SHAPE, "n_keys = 0");
+    refused(qkv_picture_offsets_write(&profile, SVG, &error), QKV_ERR_SHAPE, "n_keys = 0");
 }
 
 /*
@@ -448,7 +450,7 @@ static void elements_of_other_sizes(void **state) {
     const qkv_panel plain[2] = { panels[0].known, panels[1].known };
     qkv_chart chart = chart_of(4, plain, 2);
     size_t n, n_expected;
-    must(qkv_view_chart_write(&chart, CSV, &error));
+    must(qkv_picture_chart_write(&chart, CSV, &error));
     char *const expected = load(CSV, &n_expected);
     const struct {
         const void *series;
@@ -459,14 +461,14 @@ static void elements_of_other_sizes(void **state) {
         chart.panels = &panels[0].known;
         chart.panel_bytes = sizeof *panels;
         chart.series_bytes = cases[c].bytes;
-        must(qkv_view_chart_write(&chart, CSV, &error));
+        must(qkv_picture_chart_write(&chart, CSV, &error));
         char *const got = load(CSV, &n);
         assert_int_equal(n, n_expected);
         assert_memory_equal(got, expected, n);
         free(got);
     }
     panels[1].more[23] = 1;
-    refused(qkv_view_chart_write(&chart, CSV, &error), QKV_ERR_VERSION, "panels[1]: byte");
+    refused(qkv_picture_chart_write(&chart, CSV, &error), QKV_ERR_VERSION, "panels[1]: byte");
     free(expected);
 }
 

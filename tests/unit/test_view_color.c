@@ -81,7 +81,7 @@ static void test_public(void **state) {
     for (int i = 0; i <= 10; i++) {
         const qkvi_rgb color = qkvi_weight_color(i / 10.0, QKV_THEME_DARK);
         uint8_t rgb[3];
-        qkv_view_color(i / 10.0, QKV_THEME_DARK, rgb);
+        qkv_picture_color(i / 10.0, QKV_THEME_DARK, rgb);
         assert_true(rgb[0] == color.r && rgb[1] == color.g && rgb[2] == color.b);
     }
 }

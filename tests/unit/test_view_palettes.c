@@ -124,7 +124,7 @@ static qkv_heatmap make(void) {
 }
 
 static void draw(const qkv_heatmap *map, const char *path) {
-    if (qkv_view_heatmap_write(map, path, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(map, path, &error)) fail_msg("%s", error.message);
 }
 
 static void assert_cells(qkvi_rgb color, int64_t wanted) {
@@ -215,7 +215,7 @@ static void test_figures(void **state) {
                            .weights = weights,
                            .figures = QKV_FIGURES_ON,
                            .palette = QKV_PALETTE_CIVIDIS };
-    if (qkv_view_grid_write(&grid, SVG, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_grid_write(&grid, SVG, &error)) fail_msg("%s", error.message);
     assert_int_equal(count_words(SVG, ">0.20<"), 6 * 5);
 }
 
@@ -246,7 +246,7 @@ static void test_size(void **state) {
 }
 
 static void refused(const qkv_heatmap *map, qkv_status status, const char *words) {
-    assert_int_equal(qkv_view_heatmap_write(map, PNG, &error), status);
+    assert_int_equal(qkv_picture_heatmap_write(map, PNG, &error), status);
     if (!strstr(error.message, words)) fail_msg("\"%s\" lacks \"%s\"", error.message, words);
 }
 

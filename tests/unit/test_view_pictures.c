@@ -115,7 +115,7 @@ static void test_cells(void **state) {
     for (int theme = 0; theme < 2; theme++) {
         const qkv_heatmap map = make_map((qkv_theme)theme);
         qkv_error error;
-        if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+        if (qkv_picture_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
         for (int k = 1; k < 7; k++) { /* the scale shares colours: a few pixels more */
             const qkvi_rgb color = qkvi_weight_color((float)k / 10 / 0.6, (qkv_theme)theme);
             int64_t cells = 0;
@@ -149,12 +149,12 @@ static void test_hidden(void **state) {
                         .weights = causal,
                         .hidden = hidden };
     qkv_error error;
-    if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
     const int64_t cells = n_seen * SIDE * SIDE, found = count_rgb(FILE_A, zero);
     assert_true(found >= cells && found < cells + 20 * 20);
     assert_int_equal(count_rgb(FILE_A, grey), 0);
     map.hidden = NULL;
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, &error), QKV_OK);
     assert_true(count_rgb(FILE_A, grey) >= (ROWS * COLS - n_seen) * SIDE * SIDE);
     qkv_head_grid grid = { .struct_size = sizeof grid,
                            .n_layers = 1,
@@ -166,20 +166,20 @@ static void test_hidden(void **state) {
     memset(causal, 0, sizeof causal);
     memset(hidden, 0, sizeof hidden);
     hidden[1] = hidden[14] = 1;
-    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
     assert_true(count_rgb(FILE_A, zero) >= 13 * 38 * 38);
     assert_true(count_rgb(FILE_A, zero) < 14 * 38 * 38);
     grid.n_queries = -1;
-    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_picture_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
 }
 
 static void test_same_bytes(void **state) {
     (void)state;
     const qkv_heatmap map = make_map(QKV_THEME_LIGHT);
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     setenv("LANG", "ja_JP.UTF-8", 1);
     setenv("PANGO_LANGUAGE", "ja", 1);
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_B, NULL), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_B, NULL), QKV_OK);
     assert_same_files(FILE_A, FILE_B);
     assert_int_equal(n_files(FOLDER), 2);
 }
@@ -187,7 +187,7 @@ static void test_same_bytes(void **state) {
 static void test_words(void **state) {
     (void)state;
     const qkv_heatmap map = make_map(QKV_THEME_DARK);
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     assert_words(FILE_A, "Title \\xe2\\x80\\xae words");
     assert_words(FILE_A, "First line\nsecond line\nColours run from 0 to 0.6; the largest weight "
                          "is 0.600. Weights show mixing, not reasons.");
@@ -198,10 +198,10 @@ static void test_any_text(void **state) {
     qkv_heatmap map = make_map(QKV_THEME_LIGHT);
     make_odd(&map);
     qkv_error error;
-    if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
     map.row_labels = map.col_labels = NULL;
     map.title = map.caption = NULL;
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, &error), QKV_OK);
     assert_true(count_rgb(FILE_A, qkvi_weight_color(NAN, QKV_THEME_LIGHT)) > 0);
 }
 
@@ -215,7 +215,7 @@ static void test_huge(void **state) {
     map.weights = row;
     map.row_labels = map.col_labels = NULL;
     row[4000] = 1;
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     assert_words(FILE_A, "A cell shows the largest of 3 \xC3\x97 3 weights.");
     assert_true(count_rgb(FILE_A, qkvi_weight_color(1, QKV_THEME_LIGHT)) >= 4);
     free(row);
@@ -225,7 +225,7 @@ static void assert_map_refused(const qkv_heatmap *map, const char *path, qkv_sta
                                const char *words) {
     qkv_error error = { 0 };
     const int before = n_files(FOLDER);
-    assert_int_equal(qkv_view_heatmap_write(map, path, &error), status);
+    assert_int_equal(qkv_picture_heatmap_write(map, path, &error), status);
     if (!strstr(error.message, words)) fail_msg("\"%s\" lacks \"%s\"", error.message, words);
     assert_int_equal(n_files(FOLDER), before);
 }
@@ -276,8 +276,8 @@ static void test_grid(void **state) {
                            .title = "Grid",
                            .theme = QKV_THEME_DARK };
     qkv_error error;
-    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
-    if (qkv_view_grid_write(&grid, FILE_B, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_grid_write(&grid, FILE_B, &error)) fail_msg("%s", error.message);
     assert_same_files(FILE_A, FILE_B);
     for (int h = 0; h < LAYERS * HEADS; h++) {
         const qkvi_rgb color = qkvi_weight_color((float)(h + 1) / 10 / 0.6, QKV_THEME_DARK);
@@ -289,22 +289,22 @@ static void test_grid(void **state) {
                    none = qkvi_weight_color(0, QKV_THEME_DARK);
     hidden[0] = 1;
     grid.hidden = hidden;
-    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
     const int64_t n_none = count_rgb(FILE_A, none);
     assert_true(count_rgb(FILE_A, first) < 38 * 38);
     grid.hidden_of_heads = 1;
-    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
     assert_true(count_rgb(FILE_A, first) < 38 * 38);
     assert_true(count_rgb(FILE_A, none) >= n_none + (LAYERS * HEADS - 1) * 38 * 38);
     grid.hidden = NULL;
     grid.labels = NULL;
-    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_picture_grid_write(&grid, FILE_A, &error), QKV_OK);
     grid.n = 0;
-    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_picture_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
     grid.n = 1 << 20;
     grid.n_layers = grid.n_heads = 4096;
-    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
-    assert_int_equal(qkv_view_grid_write(NULL, FILE_A, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_picture_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_picture_grid_write(NULL, FILE_A, &error), QKV_ERR_ARGUMENT);
 }
 
 static void test_curve(void **state) {
@@ -319,24 +319,24 @@ static void test_curve(void **state) {
     };
     const qkvi_rgb mark = qkvi_palette_of(QKV_THEME_LIGHT)->mark;
     qkv_error error;
-    if (qkv_view_curve_write(&curve, FILE_A, &error)) fail_msg("%s", error.message);
-    if (qkv_view_curve_write(&curve, FILE_B, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_curve_write(&curve, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_curve_write(&curve, FILE_B, &error)) fail_msg("%s", error.message);
     assert_same_files(FILE_A, FILE_B);
     assert_true(count_rgb(FILE_A, mark) > 1500);
     y[50] = NAN;
     y[99] = INFINITY;
     x[98] = NAN;
     curve.x_label = curve.y_label = curve.title = curve.caption = NULL;
-    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_picture_curve_write(&curve, FILE_A, &error), QKV_OK);
     curve.n = 1;
-    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_picture_curve_write(&curve, FILE_A, &error), QKV_OK);
     assert_true(count_rgb(FILE_A, mark) > 50);
     y[0] = 1e300;
-    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_picture_curve_write(&curve, FILE_A, &error), QKV_OK);
     curve.n = 0;
-    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_picture_curve_write(&curve, FILE_A, &error), QKV_ERR_SHAPE);
     curve.y = NULL;
-    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_picture_curve_write(&curve, FILE_A, &error), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "y is NULL"));
 }
 

@@ -55,7 +55,7 @@ static qkv_point_map make(int64_t n_queries, int64_t n_keys) {
 }
 
 static void draw(const qkv_point_map *map, const char *path) {
-    if (qkv_view_points_write(map, path, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_points_write(map, path, &error)) fail_msg("%s", error.message);
 }
 
 static char *load(const char *path, size_t *n) {
@@ -290,7 +290,7 @@ static void the_same_map_has_the_same_bytes(void **state) {
 
 static void refuse(const qkv_point_map *map, const char *path, qkv_status status,
                    const char *words) {
-    const qkv_status got = qkv_view_points_write(map, path, &error);
+    const qkv_status got = qkv_picture_points_write(map, path, &error);
     if (got != status || !strstr(error.message, words))
         fail_msg("%s: '%s', not '%s'", qkv_status_name(got), error.message, words);
 }

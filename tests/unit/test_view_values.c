@@ -38,8 +38,8 @@ static void test_values(void **state) {
                               .title = "Values",
                               .low = -1,
                               .high = 1 };
-    if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
-    if (qkv_view_heatmap_write(&map, FILE_B, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(&map, FILE_B, &error)) fail_msg("%s", error.message);
     assert_same_files(FILE_A, FILE_B);
     for (int k = 0; k < 5; k++) {
         const int64_t n = count_rgb(FILE_A, qkvi_weight_color(k / 4.0, QKV_THEME_LIGHT));
@@ -64,7 +64,7 @@ static void test_clamped(void **state) {
                         .weights = values,
                         .low = -0.25,
                         .high = 3 };
-    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     assert_true(count_rgb(FILE_A, qkvi_weight_color(1, QKV_THEME_LIGHT)) >= N * N / 2 * CELL);
     assert_true(count_rgb(FILE_A, qkvi_weight_color(0, QKV_THEME_LIGHT)) >= N * N / 2 * CELL);
     assert_words(FILE_A, "Colours run from -0.25 to 3.");
@@ -74,7 +74,7 @@ static void test_clamped(void **state) {
         qkv_error error;
         map.low = wrong[i][0];
         map.high = wrong[i][1];
-        assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_ERR_ARGUMENT);
+        assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, &error), QKV_ERR_ARGUMENT);
         assert_non_null(strstr(error.message, "low must be below high"));
     }
 }
@@ -92,12 +92,12 @@ static void test_signed(void **state) {
                             .weights = values,
                             .theme = (qkv_theme)theme,
                             .is_signed = 1 };
-        if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+        if (qkv_picture_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
         for (int k = -1; k <= 1; k++)
             assert_true(count_rgb(FILE_A, qkvi_signed_color(k, theme)) >= N * N / 3 * CELL);
         assert_words(FILE_A, "Colours run from -0.4 to 0.4.");
         map.low = -1;
-        assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_ERR_ARGUMENT);
+        assert_int_equal(qkv_picture_heatmap_write(&map, FILE_A, &error), QKV_ERR_ARGUMENT);
         assert_non_null(strstr(error.message, "is_signed"));
         const qkvi_rgb above = qkvi_signed_color(0.7, theme),
                        below = qkvi_signed_color(-0.7, theme);

@@ -56,7 +56,7 @@ static qkv_heatmap make_map(int theme) {
 static char *draw(const qkv_heatmap *map, const char *path, size_t *n) {
     char *bytes = NULL;
     qkv_error error;
-    if (qkv_view_heatmap_write(map, path, &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(map, path, &error)) fail_msg("%s", error.message);
     if (qkvi_file_load(path, 1 << 26, &bytes, n, &error)) fail_msg("%s", error.message);
     return bytes;
 }
@@ -72,7 +72,7 @@ static void assert_lacks(const char *bytes, size_t n, const char *words) {
 /* Width and height of the same map as a PNG, in points. */
 static void png_size(const qkv_heatmap *map, double size[2]) {
     qkv_error error;
-    if (qkv_view_heatmap_write(map, FOLDER "/a.png", &error)) fail_msg("%s", error.message);
+    if (qkv_picture_heatmap_write(map, FOLDER "/a.png", &error)) fail_msg("%s", error.message);
     cairo_surface_t *surface = cairo_image_surface_create_from_png(FOLDER "/a.png");
     size[0] = cairo_image_surface_get_width(surface) * POINTS;
     size[1] = cairo_image_surface_get_height(surface) * POINTS;
@@ -228,8 +228,8 @@ static void test_grid_and_curve(void **state) {
         qkv_error error;
         char *bytes = NULL;
         size_t n;
-        if (i < 2 ? qkv_view_grid_write(&grid, paths[i], &error)
-                  : qkv_view_curve_write(&curve, paths[i - 2], &error))
+        if (i < 2 ? qkv_picture_grid_write(&grid, paths[i], &error)
+                  : qkv_picture_curve_write(&curve, paths[i - 2], &error))
             fail_msg("%s", error.message);
         if (qkvi_file_load(paths[i % 2], 1 << 26, &bytes, &n, &error))
             fail_msg("%s", error.message);

@@ -130,7 +130,7 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
     rules = _rules_of_all(descs, rows, lead)
     page = init(_c.qkv_page, n=lead.n_keys, head_dim=lead.head_dim, scale=descs[0].scale, query=query,
                 n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
-                run_bytes=ctypes.sizeof(_c.qkv_page_run), title=text(lead._title, "title"),
+                text_bytes=ctypes.sizeof(_c.qkv_page_text), title=text(lead._title, "title"),
                 caption=text(lead._caption, "caption"), limit_bytes=integer(limit_bytes, "limit_bytes", least=0),
                 ctx=lead._ctx.handle, made_by=_made_by(lead, effects).encode())
     if effects:
@@ -146,12 +146,12 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
     if lead._special is not None:
         page.special = lead._special.ctypes.data
     if not lead.one_text:
-        run, names = _c.qkv_page_run(), texts(lead.queries, "queries")
+        run, names = _c.qkv_page_text(), texts(lead.queries, "queries")
         run.tokens = ctypes.addressof(names)
         page.queries, page.n_queries, page.two_texts = ctypes.addressof(run), lead.n_queries, 1
         kept += [run, names]
     elif lead.n_queries != lead.n_keys:
-        run, names = _c.qkv_page_run(), texts(lead.queries, "queries")
+        run, names = _c.qkv_page_text(), texts(lead.queries, "queries")
         run.tokens = ctypes.addressof(names)
         page.queries, page.n_queries = ctypes.addressof(run), lead.n_queries
         kept += [run, names]

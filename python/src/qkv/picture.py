@@ -95,7 +95,7 @@ class Drawn(NamedTuple):
 def write_heatmap(heads: Heads, index: int, path: str | os.PathLike[str], title: str, drawn: Drawn) -> None:
     """Draws the weights of a head to a file."""
     fields = drawn.fields()
-    write, error = _view("qkv_view_heatmap_write"), ErrorText()
+    write, error = _view("qkv_picture_heatmap_write"), ErrorText()
     weights = heads.weights(*divmod(index, heads.n_heads))
     hidden = np.ascontiguousarray(~sees(heads, index), dtype=np.uint8)
     labels = texts(heads.queries, "queries"), texts(heads.tokens, "tokens")
@@ -145,7 +145,7 @@ def write_picture(heads: Pictured, chosen: Sequence[Head] | None, path: str | os
                 title=text_of(lead._title, "title"), caption=text_of(lead._caption, "caption"), **PLAIN.fields())
     if hidden.any():
         made.hidden, made.hidden_of_heads = hidden.ctypes.data, 1
-    error.check(_view("qkv_view_grid_write")(ctypes.byref(made), path_of(path, "path"), error.pointer))
+    error.check(_view("qkv_picture_grid_write")(ctypes.byref(made), path_of(path, "path"), error.pointer))
 
 
 # ---- matplotlib ----------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
         map.n_rows = map.n_cols = 1;
         map.weights = &weight;
         map.title = text;
-        status = qkv_view_heatmap_write(&map, argv[1], &error);
+        status = qkv_picture_heatmap_write(&map, argv[1], &error);
     }
     if (status != QKV_OK)
         fprintf(stderr, "%s\n", error.message);
