@@ -103,8 +103,8 @@ def around(draw, tokenizer, bos, eos):
 
 
 CLASSES = ["PreTrainedTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend", "LlamaTokenizerFast", "LlamaTokenizer",
-           "Qwen2Tokenizer", "GPT2Tokenizer", "GemmaTokenizerFast", None]
-TYPES = ["llama", "llama", "smollm3", "qwen2", "qwen3", "gemma", "gemma3_text", "mistral", "olmo2", "phi3", "modernbert", "granite",
+           "Qwen2Tokenizer", "GPT2Tokenizer", "GPTNeoXTokenizer", "GPTNeoXTokenizerFast", "GemmaTokenizerFast", None]
+TYPES = ["llama", "llama", "smollm3", "qwen2", "qwen3", "gemma", "gemma3_text", "mistral", "olmo2", "phi3", "modernbert", "granite", "gpt_neox",
          None]
 
 

@@ -3,11 +3,12 @@
  * of a tokenizer.json or of vocab.json and merges.txt.
  *
  *     GPT-2, RoBERTa, BART   byte-level, GPT-2's words
+ *     GPT-NeoX               the same, NFC
  *     Qwen2                  byte-level, NFC, Qwen's words
  *     Llama                  metaspace as a pre-tokenizer, bytes, no unk
  *     Gemma                  metaspace as a normalizer, bytes
  *
- * Reference: transformers, models/{gpt2,qwen2,llama,gemma}/tokenization_*.py.
+ * Reference: transformers, models/{gpt2,gpt_neox,qwen2,llama,gemma}/tokenization_*.py.
  */
 #include "text/bpe.h"
 #include "text/tokenizer_json.h"
@@ -26,19 +27,22 @@ static void append(qkvi_template *template, int32_t id, uint8_t type) {
 }
 
 /* [bos] A [eos], and the same of a pair with types 0 and 1. */
-static void set_gpt2(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
+static void set_gpt2(const qkvi_settings *s, bool adds, qkv_tokenizer *tokenizer) {
     qkvi_template *const pair = &tokenizer->pair;
     const int32_t bos = qkvi_settings_id(s, QKVI_BOS, tokenizer);
     const int32_t eos = qkvi_settings_id(s, QKVI_EOS, tokenizer);
     for (int i = 0; i < 2; i++) {
-        if (s->add_bos && bos >= 0) append(pair, bos, (uint8_t)i);
+        if (adds && s->add_bos && bos >= 0) append(pair, bos, (uint8_t)i);
         append(pair, i == 0 ? QKVI_TEMPLATE_TEXT : QKVI_TEMPLATE_PAIR, (uint8_t)i);
-        if (s->add_eos && eos >= 0) append(pair, eos, (uint8_t)i);
+        if (adds && s->add_eos && eos >= 0) append(pair, eos, (uint8_t)i);
         if (i == 0) tokenizer->single = *pair;
     }
 }
 
-/* What stands around texts: of GPT-2 a tokenizer.json says it, if there is one. */
+/*
+ * What stands around texts: of GPT-2 a tokenizer.json says it, if there is one. Beside one nothing
+ * does in GPT-NeoX.
+ */
 static qkv_status set_around(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
     const qkvi_tokenizer_reader reader = qkvi_tokenizer_reader_of(s, root, tokenizer);
     if (s->class->maker == QKVI_MADE_BY_ROBERTA) {
@@ -48,8 +52,9 @@ static qkv_status set_around(const qkvi_settings *s, const json_t *root, qkv_tok
                                          tokenizer->special[QKV_TOKEN_SEP]);
         return QKV_OK;
     }
-    if (root) return qkvi_tokenizer_read_post_processor(&reader);
-    set_gpt2(s, tokenizer);
+    const int is_neox = s->class->maker == QKVI_MADE_BY_GPT_NEOX;
+    if (root && !is_neox) return qkvi_tokenizer_read_post_processor(&reader);
+    set_gpt2(s, !root, tokenizer);
     return QKV_OK;
 }
 
@@ -65,6 +70,7 @@ static void set_byte_level(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
         model->cut = QKVI_CUT_MODERN;
         model->gpt2_words = 0;
     }
+    if (s->class->maker == QKVI_MADE_BY_GPT_NEOX) model->composes = 1;
     tokenizer->normalizes = model->lowers || model->composes;
 }
 
@@ -122,7 +128,7 @@ qkv_status qkvi_tokenizer_read_bpe(const qkvi_text_files *files, qkv_tokenizer *
                                    qkv_error *error) {
     static const qkvi_settings_wanted wanted = { "vocab.json and merges.txt",
                                                  QKVI_MADE_BY_ROBERTA | QKVI_MADE_BY_GPT2 |
-                                                     QKVI_MADE_BY_QWEN2,
+                                                     QKVI_MADE_BY_QWEN2 | QKVI_MADE_BY_GPT_NEOX,
                                                  0, 0 };
     qkvi_settings settings;
     *tokenizer = NULL;

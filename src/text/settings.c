@@ -105,6 +105,8 @@ static void set_defaults(qkvi_settings *s) {
         { QKVI_MADE_BY_BERT, { NULL, NULL, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" } },
         { QKVI_MADE_BY_ROBERTA, { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>" } },
         { QKVI_MADE_BY_GPT2, { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>" } },
+        { QKVI_MADE_BY_GPT_NEOX,
+          { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, "<|padding|>" } },
         { QKVI_MADE_BY_QWEN2, { NULL, "<|endoftext|>", "<|endoftext|>", NULL, "<|endoftext|>" } },
         { QKVI_MADE_BY_LLAMA, { "<s>", "</s>", "<unk>" } },
         { QKVI_MADE_BY_GEMMA, { "<bos>", "<eos>", "<unk>", NULL, "<pad>", NULL, "<mask>" } },

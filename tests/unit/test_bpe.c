@@ -267,6 +267,11 @@ static void test_files(void **state) {
                "{\"tokenizer_class\":\"GPT2Tokenizer\",\"add_bos_token\":true,"
                "\"bos_token\":\"<s>\",\"add_prefix_space\":true}",
                NULL, NULL, "ab", 3, (const int32_t[]){ 4, 3, 2 });
+    assert_ids("{\"a\":0,\"\xC3\x83\":1,\"\xC2\xA9\":2,\"\xC3\x83\xC2\xA9\":3,\"<s>\":4}",
+               "\xC3\x83 \xC2\xA9\n",
+               "{\"tokenizer_class\":\"GPTNeoXTokenizerFast\",\"add_bos_token\":true,"
+               "\"bos_token\":\"<s>\"}",
+               NULL, NULL, "ae\xCC\x81", 3, (const int32_t[]){ 4, 0, 3 }); /* NFC */
     /* an object's switches, an id of added_tokens.json; the decoder replaces both */
     assert_ids(VOCAB, MERGES, BART, "{\"mask_token\":{\"content\":\"b\",\"lstrip\":true}}", NULL,
                "a b", 4, (const int32_t[]){ 4, 0, 1, 5 });
