@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Llama and its kin, and of ModernBERT: tiny random models, run by transformers in float64.
+"""Makes the goldens of Llama and its kin, of GPT-NeoX and of ModernBERT: tiny random models, run by transformers in float64.
 
     python3 tools/llama_cases.py tests/golden/llama [NAME...]   needs torch, transformers, safetensors
 
@@ -41,6 +41,11 @@ def of(kind, config, **fields):
     return getattr(t, kind), getattr(t, config)(**(SIZES | fields))
 
 
+def neox(**fields):
+    sizes = {k: v for k, v in SIZES.items() if k != "num_key_value_heads"}
+    return t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**(sizes | fields))
+
+
 MODELS = {
     "llama_1": of("LlamaForCausalLM", "LlamaConfig", attention_bias=True, mlp_bias=True, rope_parameters=LLAMA3),
     "llama_2": of("LlamaForCausalLM", "LlamaConfig", num_attention_heads=6, num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3,
@@ -68,12 +73,18 @@ MODELS = {
                     use_sliding_window=True, sliding_window=4),
     "olmo2_1": of("Olmo2ForCausalLM", "Olmo2Config", attention_bias=True),
     "phi3_1": of("Phi3ForCausalLM", "Phi3Config", sliding_window=6),
+    # Side by side, 2 of 6 channels turn; one after the other, all of them; 4 of 8, without biases of attention.
+    "gpt_neox_1": neox(rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.4)),
+    "gpt_neox_2": neox(use_parallel_residual=False, tie_word_embeddings=True, layer_norm_eps=1e-3,
+                       rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0)),
+    "gpt_neox_3": neox(hidden_size=32, attention_bias=False, hidden_act="gelu_new",
+                       rope_parameters=dict(YARN, partial_rotary_factor=0.5)),
     "modernbert_1": of("ModernBertForMaskedLM", "ModernBertConfig", cls_token_id=1, sep_token_id=2, num_hidden_layers=4, local_attention=6, attention_bias=True,
                        mlp_bias=True, global_attn_every_n_layers=3),
     "modernbert_2": of("ModernBertForMaskedLM", "ModernBertConfig", cls_token_id=1, sep_token_id=2, num_hidden_layers=2, local_attention=4,
                        layer_types=["sliding_attention", "full_attention"]),
 }
-OLD = {"llama_2", "llama_3", "qwen2_1", "gemma3_text_1", "modernbert_1"}
+OLD = {"gpt_neox_1", "llama_2", "llama_3", "qwen2_1", "gemma3_text_1", "modernbert_1"}
 SMOOTHING = {"qwen3_1": 0.1}
 LENGTHS = [7, 12, 1, 7, 3, 17, 2]
 RUNS = [dict(GREEDY, use_cache=False, **options) for options in ({}, dict(num_beams=3))]
@@ -97,7 +108,7 @@ def make_model(kind, config, generator):
     torch.set_default_dtype(torch.float64)
     model = kind(config).double().eval()
     torch.set_default_dtype(F32)
-    randomize(model, generator, norms=("norm.weight", "layernorm.weight"), tables=("embed",), gain=1.0)
+    randomize(model, generator, norms=("norm.weight", "layernorm.weight", "layer_norm.weight"), tables=("embed",), gain=1.0)
     if "gemma" in config.model_type:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -111,6 +122,8 @@ def make_model(kind, config, generator):
 def as_old(saved):
     """rope_parameters as transformers 4 spelled them. Of layers of two kinds transformers 5 does not read type."""
     rope = saved.pop("rope_parameters")
+    if saved["model_type"] == "gpt_neox":
+        saved["rotary_pct"], saved["rotary_emb_base"] = rope.pop("partial_rotary_factor"), rope["rope_theta"]
     if "full_attention" in rope:
         full, sliding = rope["full_attention"], rope["sliding_attention"]
         names = ("rope_theta", "rope_local_base_freq") if saved["model_type"] == "gemma3_text" else (
@@ -130,7 +143,9 @@ def as_old(saved):
 def save_model(folder, name, model, config):
     state = {k: v.to(F32).contiguous() for k, v in model.state_dict().items()}
     tied = config.tie_word_embeddings
-    words = "decoder.weight" if "modernbert" in name else "lm_head.weight"
+    if "gpt_neox" in name:
+        state = {k.replace("lm_head.", "embed_out."): v for k, v in state.items()}  # as save_pretrained does
+    words = "decoder.weight" if "modernbert" in name else "embed_out.weight" if "gpt_neox" in name else "lm_head.weight"
     if tied:
         state.pop(words, None)
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
@@ -149,7 +164,8 @@ def make_batch(config, generator):
     """Ids, places whose words are told, and these words."""
     batch = []
     for b, n in enumerate(LENGTHS):
-        ids = torch.randint(1, config.vocab_size - 1, (n,), generator=generator)
+        least = 0 if config.model_type in ("gpt_neox", "opt") else 1  # whether padding's row learns
+        ids = torch.randint(least, config.vocab_size - 1, (n,), generator=generator)
         if config.model_type == "modernbert":
             at = torch.arange(min(b % 3, n - 1), n, 4)
             batch.append((ids, at, torch.randint(0, config.vocab_size, at.shape, generator=generator)))
@@ -185,7 +201,8 @@ def expected(name, model, batch):
         floats["label_smoothing"] = torch.tensor(smoothing)
     loss.backward()
     for parameter_name, parameter in model.named_parameters():
-        floats[f"grad.{parameter_name}"] = parameter.grad
+        stored = parameter_name.replace("lm_head.", "embed_out.") if "gpt_neox" in name else parameter_name
+        floats[f"grad.{stored}"] = parameter.grad
     tensors = {n: tensor.to(torch.int32) for n, tensor in ints.items()}
     return tensors | {n: tensor.detach().to(F32).clone() for n, tensor in floats.items()}
 

@@ -99,7 +99,12 @@ static void place(struct report *report, const struct explain *t) {
     report_vectors(report, d);
     report_vector(report, d, s->q, true, "q " WORD, t->labels[s->query]);
     report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
-    if (s->rotated)
+    if (s->rotated && t->session->info->rotary_dim < d)
+        report_note(report,
+                    "R(p) turns channels c and c + r/2 of the first r = %" PRId64
+                    " as one vector by the angle p·w_c, and leaves the others as they are.",
+                    t->session->info->rotary_dim);
+    else if (s->rotated)
         report_note(report,
                     "R(p) turns channels c and c + d/2 as one vector by the angle p·w_c, so "
                     "q·k depends on the distance i − j alone.");
@@ -168,18 +173,23 @@ static void heads(struct report *report, const qkv_steps *s) {
     report_vector(report, s->hidden, s->projected, true, "a");
     const bool normed = has_norm2(s);
     vectors(report,
-            !normed   ? "Norm, then add"
-            : s->adds ? "Add, then norm"
-                      : "Add & norm",
+            !normed       ? "Norm, then add"
+            : s->parallel ? "Add, and norm of the input"
+            : s->adds     ? "Add, then norm"
+                          : "Add & norm",
             !normed       ? "y₁ = x + norm(a)"
             : s->attended ? "x₁ = x + norm(a)   y₁ = norm(x₁)"
+            : s->parallel ? "x₁ = x + a   y₁ = norm(x)"
             : s->adds     ? "x₁ = x + a   y₁ = norm(x₁)"
                           : "y₁ = norm(x + a)",
             s);
     if (s->attended) report_vector(report, s->hidden, s->attended, false, "norm(a)");
     report_vector(report, s->hidden, s->added, !normed, s->attended ? "x + norm(a)" : "x + a");
     if (normed)
-        report_vector(report, s->hidden, s->normed, true, s->attended ? "y₁" : "norm(x + a)");
+        report_vector(report, s->hidden, s->normed, true,
+                      s->attended   ? "y₁"
+                      : s->parallel ? "norm(x)"
+                                    : "norm(x + a)");
 }
 
 static void feed_forward(struct report *report, const qkv_steps *s) {

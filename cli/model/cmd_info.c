@@ -100,6 +100,8 @@ static void print_rotary(const qkv_model_info *info) {
     printf("positions     theta %g", rope[0].theta);
     if (rope[0].type != QKV_ROPE_DEFAULT)
         printf(", %s by %g", info_rope(rope[0].type), rope[0].factor);
+    if (info->rotary_dim != info->head_dim)
+        printf(", in the first %" PRId64 " channels of a head", info->rotary_dim);
     if (n_sliding > 0 && rope[1].theta != rope[0].theta)
         printf("; theta %g in layers with a window", rope[1].theta);
     if (count_layers(info, QKV_LAYER_UNROTATED) > 0)
@@ -157,10 +159,8 @@ static void print_model(const qkv_model *model, bool verbose) {
         print_decoder(info);
     else if (strcmp(info->activation, "gelu") != 0)
         printf("activation    %s\n", info->activation);
-    printf("%-13s eps %g\n",
-           info->kind == QKV_MODEL_DECODER && info->rope[0].type != QKV_ROPE_NONE ? "RMSNorm"
-                                                                                  : "layer norm",
-           info->layer_norm_eps);
+    if (info->parallel) printf("blocks        both parts read the block's input\n");
+    printf("%-13s eps %g\n", info->rms_norm ? "RMSNorm" : "layer norm", info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
     for (int64_t i = 0; verbose && i < n_unused; i++)
         printf("              %s\n", qkv_model_unused(model, i));

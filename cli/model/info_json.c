@@ -92,6 +92,8 @@ static void add_rotary(json_t *object, const qkv_model_info *info) {
     json_object_set_new(object, "rope_type", json_text(info_rope(info->rope[0].type)));
     json_object_set_new(object, "rope_theta", json_real(info->rope[0].theta));
     json_object_set_new(object, "rope_factor", json_real(info->rope[0].factor));
+    json_object_set_new(object, "rotary_dim", json_integer(info->rotary_dim));
+    json_object_set_new(object, "parallel", json_boolean(info->parallel));
     json_object_set_new(object, "local_rope_theta", json_real(info->rope[1].theta));
     json_object_set_new(object, "window_left", json_integer(info->window_left));
     json_object_set_new(object, "window_right", json_integer(info->window_right));

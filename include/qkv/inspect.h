@@ -230,6 +230,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  *     scores_j = c tanh(scale products_j / c)                            with softcap c
  *     added = x_i + norm(projected)   added2 = added + norm(down)        with attended and fed
  *
+ * With `parallel` (GPT-NeoX) normed = norm(x_i), and added2 = added + down all the same.
+ *
  * turn is that of rotary positions (qkv_rope). Query heads share the k and v of a key/value head.
  *
  * Models differ as follows. word may be multiplied by the root of hidden. Without a norm of its
@@ -293,6 +295,8 @@ typedef struct qkv_steps {
     int64_t first_key, end_key;
     /* 0: none. */
     double softcap;
+    /* 1: normed is a norm of x, not of added, to which the feed-forward is added all the same. */
+    int parallel;
 } qkv_steps;
 
 /**

@@ -103,8 +103,8 @@ typedef enum qkv_rope_type {
 } qkv_rope_type;
 
 /**
- * Rotary positions (Su et al. 2021). With d = head_dim and i < d / 2, position p turns channels i
- * and i + d / 2 of every query and key by the angle p w_i.
+ * Rotary positions (Su et al. 2021). With d = rotary_dim and i < d / 2, position p turns channels i
+ * and i + d / 2 of every query and key by the angle p w_i. Channels from d on stay as they are.
  *
  *     default   w_i = theta^(-2 i / d)
  *     linear    w_i / factor
@@ -246,6 +246,12 @@ typedef struct qkv_model_info {
     qkv_pooling label_pooling;
     /** What its logits mean. */
     qkv_label_kind label_kind;
+    /** Channels of a head that rotary positions turn: all, or the first (GPT-NeoX); 0: none. */
+    int64_t rotary_dim;
+    /** 1: both parts of a block read its input (GPT-NeoX), not the second the sum of the first. */
+    int parallel;
+    /** 1: norms are RMSNorm (Llama), not LayerNorm. */
+    int rms_norm;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */

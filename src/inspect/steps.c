@@ -126,6 +126,7 @@ static void describe(const qkvi_stack *stack, const qkvi_block *block, const qkv
     const qkvi_mha *const mha = &block->mha;
     s->pre_norm = block->pre_norm && block->norm1.gamma;
     s->adds = block->adds;
+    s->parallel = block->parallel;
     s->rms = (int)block->norm2.kind;
     s->rotated = mha->rope > 0;
     s->qk_norm = mha->q_norm.gamma != NULL;

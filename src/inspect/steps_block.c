@@ -143,7 +143,7 @@ void qkvi_steps_rest(const qkvi_steps_work *w, const qkvi_steps_arrays *a, const
     maybe_norm(block->pre_norm ? &block->norm2
                : block->adds   ? &none
                                : &block->norm1,
-               eps, size, a->added, a->normed);
+               eps, size, block->parallel ? x : a->added, a->normed);
     feed(block, a, steps);
     maybe_norm(&block->out2, eps, size, a->down, a->fed);
     const double *residual = block->adds ? a->added : a->normed;

@@ -60,7 +60,7 @@ void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double 
 
 void qkvi_step_place(const qkvi_mha *mha, const qkvi_layernorm *norm, const qkvi_rope *rope,
                      int64_t place, int64_t reach, int64_t n_heads, double *x) {
-    const int64_t d = mha->head_dim, half = d / 2, width = n_heads * d;
+    const int64_t d = mha->head_dim, half = rope ? rope->dim / 2 : 0, width = n_heads * d;
     for (int64_t at = 0; norm->gamma && at < width; at += norm->n)
         qkvi_step_norm(norm, (double)mha->eps, x + at, x + at);
     for (int64_t h = 0; rope && h < n_heads; h++)

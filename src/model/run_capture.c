@@ -107,6 +107,7 @@ static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run
         if (mha->rope > 0) {
             part->layers[l].turns = qkvi_stack_turns(queries, l);
             part->layers[l].length = (float)stack->ropes[mha->rope - 1].factor;
+            part->layers[l].turned = mha->turned;
         }
         if (!acts->half[0]) continue;
         shared = true;
@@ -186,12 +187,14 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t
 static void unturn(const qkv_run *run, const qkvi_run_layer *layer, int64_t row, int64_t n_heads,
                    int64_t n, int64_t head_dim, const float *from, float *to) {
     const float divisor = layer->length * layer->length;
+    const int64_t turned = layer->turned;
     memcpy(to, from, (size_t)(n_heads * n * head_dim) * sizeof *to);
     if (!layer->turns) return;
     for (int64_t h = 0; h < n_heads; h++)
-        run->kernels->layer.rotate(n, 1, head_dim, 1, layer->turns + row * head_dim,
-                                   to + h * n * head_dim);
-    for (int64_t i = 0; divisor != 1 && i < n_heads * n * head_dim; i++) to[i] /= divisor;
+        qkvi_rotate_rows(run->kernels, head_dim, turned, 1, n, layer->turns + row * turned, true,
+                         to + h * n * head_dim);
+    for (int64_t i = 0; divisor != 1 && i < n_heads * n; i++)
+        for (int64_t c = 0; c < turned; c++) to[i * head_dim + c] /= divisor;
 }
 
 qkv_status qkv_run_unturned(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t layer,

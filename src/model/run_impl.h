@@ -8,7 +8,8 @@
 typedef struct qkvi_run_layer {
     float scale, softcap;
     int64_t window_left, window_right; /* -1: no bound */
-    const float *turns;                /* [n_rows][head_dim] of the pass; NULL: none */
+    const float *turns;                /* [n_rows][turned] of the pass; NULL: none */
+    int64_t turned;                    /* channels of a head */
     float length;                      /* of a turn's cosine and sine: their factor */
 } qkvi_run_layer;
 

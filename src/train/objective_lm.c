@@ -89,6 +89,8 @@ static void fill_llama(const qkvi_trainer *trainer, qkv_model_info *info) {
     info->activation = "silu";
     info->n_kv_heads = n_kv_heads > 0 ? n_kv_heads : info->n_heads;
     info->window_left = info->window_right = -1;
+    info->rotary_dim = info->head_dim;
+    info->rms_norm = 1;
     info->rope[0] = info->rope[1] = (qkv_rope){ .type = QKV_ROPE_DEFAULT,
                                                 .theta = 10000,
                                                 .factor = 1,

@@ -1,4 +1,4 @@
-# BERT's family in the tool: RoBERTa from text to words as transformers has them, ELECTRA's judgement, what DistilBERT lacks.
+# BERT's family in the tool: RoBERTa from text to words as transformers has them, ELECTRA's judgement, what DistilBERT lacks. GPT-NeoX.
 . ./lib.sh
 family=$here/../golden/family
 
@@ -92,4 +92,23 @@ run explain --model "$family/distilbert_1" "the man left the dog."
 code 0
 run info "$family/distilbert_1"
 out_like '^longest text  23 tokens, 0 segments, learned positions$'
+
+# ---- GPT-NeoX: both parts of a block read its input, positions turn a part of a head -----------------
+
+neox=$here/../golden/llama/gpt_neox_1
+run info "$neox"
+code 0
+out_like '^model .*(gpt_neox)$'
+out_like '^positions     theta 500, in the first 2 channels of a head$'
+out_like "^blocks        both parts read the block's input\$"
+out_like '^layer norm    eps 1e-05$'
+run explain "she was when . , ? w0" --model "$neox" --layer 1 --head 2
+code 0
+out_like '^14  Add, and norm of the input   x₁ = x + a   y₁ = norm(x)$'
+out_like '^    R(p) turns channels c and c + r/2 of the first r = 2 as one vector by the$'
+out_like '^    output of layer  *[0-9.]*e-07$'
+run look "she was when . , ? w0" --model "$neox" -o "$folder/neox.html" --quiet
+code 0
+run info "$here/../golden/llama/gpt_neox_2"
+out_like '^positions     theta 100$'
 finish

@@ -139,7 +139,11 @@ static inline float *expected_gradient(const golden *g, const qkvi_param *row) {
     qkvi_param own = *row;
     own.offset = 0;
     if (row->stored_rows) {
-        memcpy(values, stored + row->first_row * row->shape[1], row->n_elems * sizeof *values);
+        const int64_t cols = row->shape[1];
+        for (int64_t r = 0, some; r < row->shape[0]; r += some) {
+            const int64_t at = qkvi_param_stored_row(row, r, &some);
+            memcpy(values + r * cols, stored + at * cols, (size_t)(some * cols) * sizeof *values);
+        }
         free(stored);
         return values;
     }

@@ -304,7 +304,8 @@ int main(void) {
                          "llama/llama_4",         "llama/llama_5",         "llama/mistral_1",
                          "llama/qwen2_1",         "llama/qwen3_1",         "llama/gemma_1",
                          "llama/gemma2_1",        "llama/gemma3_text_1",   "llama/smollm3_1",
-                         "llama/olmo2_1",         "llama/phi3_1" };
+                         "llama/olmo2_1",         "llama/phi3_1",          "llama/gpt_neox_1",
+                         "llama/gpt_neox_2",      "llama/gpt_neox_3" };
     enum { N = sizeof names / sizeof *names };
     enum { FIRST_PAIR = 3, FIRST_LLAMA = 9 };
     struct CMUnitTest tests[5 * N];

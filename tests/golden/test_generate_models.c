@@ -38,7 +38,9 @@ static const char *const names[] = { "gpt2_1",
                                      "../llama/gemma3_text_1",
                                      "../llama/smollm3_1",
                                      "../llama/olmo2_1",
-                                     "../llama/phi3_1" };
+                                     "../llama/phi3_1",
+                                     "../llama/gpt_neox_1",
+                                     "../llama/gpt_neox_2" };
 enum { N_MODELS = sizeof names / sizeof *names, MOST_IDS = 256 };
 
 static int n_texts, n_differ; /* of all tests */

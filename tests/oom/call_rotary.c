@@ -241,6 +241,7 @@ BEGIN(gemma3_text_1)
 BEGIN(smollm3_1)
 BEGIN(olmo2_1)
 BEGIN(phi3_1)
+BEGIN(gpt_neox_1)
 BEGIN(modernbert_1)
 
 static void classifier_only(void) { folder = QKV_TEST_DATA "/golden/classify/modernbert_mean"; }
@@ -260,6 +261,7 @@ static const oom_call calls[] = {
     DECODER(smollm3_1),
     DECODER(olmo2_1),
     DECODER(phi3_1),
+    DECODER(gpt_neox_1),
     EACH(modernbert_1),
     { "qkv_model_open", "a classifier", classifier_only, open_family, take_opened, drop,
       OOM_IO | OOM_SLOW, 100 },

@@ -24,7 +24,8 @@ typedef struct net_kind {
     int64_t first_position;
     int64_t n_kv_heads;
     qkvi_norm_kind norm;
-    bool adds, normed_output, gated, rotates, norms_heads, norms_rows;
+    bool adds, normed_output, gated, rotates, norms_heads, norms_rows, parallel;
+    int64_t turned; /* channels of a head; 0: all */
     int64_t window; /* of layer 1, in keys; 0: none */
     float cap;      /* of scores, and of logits */
 } net_kind;
@@ -62,6 +63,8 @@ static const net_kind net_kinds[] = {
     { "like OLMo 2", 1, false, false, true, false, false, QKVI_SILU, 1, 0, 0, .n_kv_heads = 3,
       .norm = QKVI_RMS_NORM, .adds = true, .normed_output = true, .gated = true, .rotates = true,
       .norms_rows = true, .window = 30 },
+    { "like GPT-NeoX", 1, true, false, true, false, false, QKVI_GELU, 1, 0, 0, .n_kv_heads = 3,
+      .adds = true, .rotates = true, .parallel = true, .turned = 4 },
 };
 enum { N_NET_KINDS = sizeof net_kinds / sizeof *net_kinds };
 enum { NET_LAYERS = 2, NET_HEADS = 3, NET_HIDDEN = 36, NET_WIDE = 50, NET_MAX_LEN = 520 };
@@ -140,7 +143,8 @@ static qkvi_mha make_mha(random_net *r, const net_kind *kind, double scale) {
                      .scale = scale,
                      .softcap = kind->cap,
                      .eps = 1e-5f,
-                     .rope = kind->rotates };
+                     .rope = kind->rotates,
+                     .turned = kind->turned > 0 ? kind->turned : head_dim };
     if (kind->norms_heads || kind->norms_rows) {
         mha.q_norm = make_norm_of(r, kind, kind->norms_rows ? NET_HIDDEN : head_dim);
         mha.k_norm = make_norm_of(r, kind, kind->norms_rows ? kv_width : head_dim);
@@ -157,6 +161,7 @@ static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, 
     qkvi_block b = {
         .act = kind->act, .pre_norm = kind->pre_norm, .adds = kind->adds, .eps = 1e-5f
     };
+    b.parallel = kind->parallel;
     b.mha = make_mha(r, kind, scale);
     b.norm1.n = b.norm2.n = NET_HIDDEN;
     if (normed) b.norm1 = make_norm(r, kind);
@@ -215,7 +220,7 @@ static void make_stack(random_net *r, const net_kind *kind, int place, float *wo
     if (kind->pre_norm) s->last_norm = make_norm(r, kind);
     const qkv_rope rope = { .type = QKV_ROPE_DEFAULT, .theta = 50, .attention_factor = 1.1 };
     if (kind->rotates && !r->is_gradient &&
-        qkvi_rope_make(&rope, s->head_dim, &s->ropes[0], NULL) != QKV_OK)
+        qkvi_rope_make(&rope, s->blocks[0].mha.turned, &s->ropes[0], NULL) != QKV_OK)
         abort();
 }
 

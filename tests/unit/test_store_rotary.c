@@ -1,5 +1,5 @@
 /*
- * config.json of Llama and its kin and of ModernBERT: what absent fields mean (the configurations
+ * config.json of Llama and its kin, of GPT-NeoX and of ModernBERT: what absent fields mean (the configurations
  * of transformers 5.24), the spellings of transformers 4 and 5, and every field that would be
  * computed otherwise, which is refused by its name.
  */
@@ -48,6 +48,7 @@ static void test_absent_fields(void **state) {
           1e-6 },
         { "olmo2", 50304, 4096, 11008, 32, 32, 32, 128, 2048, 0, -1, 50279, 1, 0, 1e4, 1e-5 },
         { "phi3", 32064, 3072, 8192, 32, 32, 32, 96, 4096, 0, 1, 32000, 32000, 0, 1e4, 1e-5 },
+        { "gpt_neox", 50432, 6144, 24576, 44, 64, 64, 96, 2048, 0, 0, 2, -1, 0, 1e4, 1e-5 },
         { "modernbert", 50368, 768, 1152, 22, 12, 12, 64, 8192, 65, -1, -1, 50283, 1, 160000,
           1e-5 },
     };
@@ -219,6 +220,57 @@ static void test_positions_of_two_kinds(void **state) {
     assert_int_equal(info.rope[0].truncates, 0);
 }
 
+/* ---- GPT-NeoX -------------------------------------------------------------------------------- */
+
+/* A share of the channels, and how the parts of a block follow each other. */
+static void test_gpt_neox(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t turned;
+        double theta;
+    } rows[] = {
+        { BARE("gpt_neox", ""), 2, 10000 },
+        { BARE("gpt_neox", ",\"rotary_pct\":1,\"rotary_emb_base\":500"), 8, 500 },
+        { BARE("gpt_neox", ",\"rotary_pct\":0.6"), 4, 10000 }, /* 4.8 */
+        /* what is in the object goes before; names of others are not read at the top */
+        { BARE("gpt_neox", ",\"rotary_pct\":1,\"rotary_emb_base\":5,\"rope_parameters\":{"
+                           "\"rope_theta\":9,\"partial_rotary_factor\":0.5}"),
+          4, 9 },
+        { BARE("gpt_neox", ",\"rotary_pct\":0.75,\"rope_parameters\":{\"rope_type\":\"default\"},"
+                           "\"rope_theta\":7,\"partial_rotary_factor\":0.5"),
+          6, 10000 },
+        { BARE("gpt_neox", ",\"rotary_emb_base\":50,\"rope_parameters\":{\"rope_theta\":9,"
+                           "\"partial_rotary_factor\":1},\"rope_scaling\":{\"type\":\"linear\","
+                           "\"factor\":2}"),
+          2, 50 },
+    };
+    qkv_model_info info;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        read_config(rows[r].text, &info);
+        if (info.rotary_dim != rows[r].turned || info.rope[0].theta != rows[r].theta)
+            fail_msg("%s: %d channels, theta %g", rows[r].text, (int)info.rotary_dim,
+                     info.rope[0].theta);
+        assert_int_equal(info.parallel, 1);
+        assert_int_equal(info.rms_norm, 0);
+        assert_int_equal(info.n_kv_heads, 6);
+        assert_int_equal(info.biases, QKV_BIAS_QKV | QKV_BIAS_OUTPUT | QKV_BIAS_MLP);
+    }
+    read_config(BARE("gpt_neox", ",\"use_parallel_residual\":false,\"attention_bias\":false,"
+                                 "\"num_key_value_heads\":2,\"hidden_act\":\"gelu_new\","
+                                 "\"layer_norm_eps\":0.5,\"rms_norm_eps\":0.25"),
+                &info);
+    assert_int_equal(info.parallel, 0);
+    assert_int_equal(info.biases, QKV_BIAS_MLP);
+    assert_int_equal(info.n_kv_heads, 6);
+    assert_string_equal(info.activation, "gelu_tanh");
+    assert_true(info.layer_norm_eps == 0.5);
+    read_config(MODEL("llama", ""), &info);
+    assert_int_equal(info.rotary_dim, 8);
+    assert_int_equal(info.parallel, 0);
+    assert_int_equal(info.rms_norm, 1);
+}
+
 /* ---- Others ---------------------------------------------------------------------------------- */
 
 static void test_scores_and_biases(void **state) {
@@ -331,6 +383,29 @@ static void test_refused(void **state) {
                                "{\"rope_type\":\"linear\",\"factor\":8}"),
           QKV_ERR_UNSUPPORTED,
           "rope_scaling beside rope_parameters.full_attention is not supported" },
+        { BARE("gpt_neox", ",\"rotary_pct\":0.2"), QKV_ERR_UNSUPPORTED,
+          "rotary_pct, or partial_rotary_factor, = 0.2 turns 1 of 8 channels of a head, which is no "
+          "even number above 0" },
+        { BARE("gpt_neox", ",\"rotary_pct\":0"), QKV_ERR_UNSUPPORTED,
+          "rotary_pct, or partial_rotary_factor, = 0 turns 0 of 8 channels of a head, which is no "
+          "even number above 0" },
+        { BARE("gpt_neox", ",\"rotary_pct\":1.5"), QKV_ERR_FORMAT,
+          "rotary_pct = 1.5 is not between 0 and 1" },
+        { BARE("gpt_neox", ",\"rotary_pct\":null"), QKV_ERR_FORMAT, "rotary_pct is null" },
+        { BARE("gpt_neox", ",\"rotary_emb_base\":null"), QKV_ERR_FORMAT,
+          "rotary_emb_base is null" },
+        { BARE("gpt_neox", ",\"rotary_emb_base\":1"), QKV_ERR_FORMAT,
+          "rotary_emb_base = 1 is not between 1.001 and 1e+30" },
+        { BARE("gpt_neox", ROPE("default", ",\"partial_rotary_factor\":null")), QKV_ERR_FORMAT,
+          "rope_parameters.partial_rotary_factor is null" },
+        { BARE("gpt_neox", ROPE("default", ",\"partial_rotary_factor\":-1")), QKV_ERR_FORMAT,
+          "rope_parameters.partial_rotary_factor = -1 is not between 0 and 1" },
+        { BARE("gpt_neox", ",\"head_dim\":10"), QKV_ERR_SHAPE,
+          "head_dim = 10 is not 8, hidden_size / num_attention_heads" },
+        { BARE("gpt_neox", ",\"use_parallel_residual\":1"), QKV_ERR_FORMAT,
+          "use_parallel_residual is an integer, must be true or false" },
+        { BARE("gpt_neox", ",\"sliding_window\":4"), QKV_ERR_UNSUPPORTED,
+          "sliding_window is not supported" },
         { BARE("modernbert", ",\"norm_bias\":true"), QKV_ERR_UNSUPPORTED,
           "norm_bias 'true' is not supported" },
         { BARE("modernbert", ",\"classifier_pooling\":\"max\""), QKV_ERR_UNSUPPORTED,
@@ -361,9 +436,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent_fields),     cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_positions),         cmocka_unit_test(test_positions_of_two_kinds),
-        cmocka_unit_test(test_scores_and_biases), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_absent_fields), cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_positions),     cmocka_unit_test(test_positions_of_two_kinds),
+        cmocka_unit_test(test_gpt_neox),      cmocka_unit_test(test_scores_and_biases),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("store_rotary", tests, NULL, NULL);
 }

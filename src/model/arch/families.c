@@ -171,6 +171,23 @@ const qkvi_model_family qkvi_families[] = {
           .stacks = { { LLAMA_BLOCK } },
           LLAMA_CONFIG(1e-5, "silu", LLAMA_SIZES(32064, 3072, 8192, 32, 32), MAX_LEN(4096),
                        .bos = 1, .eos = 32000, .pad = 32000, .untied = true)),
+    { .type = "gpt_neox",
+      .kind = QKV_MODEL_DECODER,
+      .place = QKVI_NORM_INPUT,
+      .positions = QKVI_ROTARY,
+      .biases = QKVI_BIASES_UNLESS_ATTENTION,
+      .parallel = true,
+      .padding_learns = true,
+      NEOX_CONFIG,
+      .spelling = { .prefix = "gpt_neox.",
+                    .ties = { { "gpt_neox.embed_in.weight", { "embed_out.weight" } } },
+                    .ignored = { ".attention.bias", ".attention.masked_bias",
+                                 ".rotary_emb.inv_freq" },
+                    .other = { "embed_out.weight", "lm_head.weight" } },
+      .stacks = { { NEOX_NAMES } },
+      .head = "embed_out",
+      .fused = "attention.query_key_value",
+      .fused_by_head = true },
     { .type = "modernbert",
       .kind = QKV_MODEL_ENCODER,
       .place = QKVI_NORM_INPUT,
@@ -229,7 +246,7 @@ const qkvi_model_family qkvi_families[] = {
 const char qkvi_family_types[] =
     "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", "
     "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
-    "\"olmo2\", \"phi3\" and \"modernbert\"";
+    "\"olmo2\", \"phi3\", \"gpt_neox\" and \"modernbert\"";
 
 const qkvi_model_family *qkvi_family_of(const char *type) {
     for (const qkvi_model_family *f = qkvi_families; f->type; f++)

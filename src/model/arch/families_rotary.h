@@ -46,6 +46,30 @@
     .norm1 = "input_layernorm", .out1 = "post_attention_layernorm",                                \
     .norm2 = "pre_feedforward_layernorm", .out2 = "post_feedforward_layernorm"
 
+/* GPT-NeoX. */
+#define NEOX_CONFIG                                                                                \
+    .config = { LLAMA_SIZES(50432, 6144, 24576, 44, 64),                                           \
+                MAX_LEN(2048),                                                                     \
+                .activation = "hidden_act",                                                        \
+                .activation_absent = "gelu",                                                       \
+                .eps = "layer_norm_eps",                                                           \
+                .eps_absent = 1e-5,                                                                \
+                .theta = "rotary_emb_base",                                                        \
+                .turned = "rotary_pct",                                                            \
+                .turned_absent = 0.25,                                                             \
+                .untied = true,                                                                    \
+                .bos = 0,                                                                          \
+                .eos = 2,                                                                          \
+                .pad = -1,                                                                         \
+                .start = -1,                                                                       \
+                .switches = { { "add_cross_attention", 0, 0 }, { "is_encoder_decoder", 0, 0 } } }
+
+#define NEOX_NAMES                                                                                 \
+    .word = "gpt_neox.embed_in", .layer = "gpt_neox.layers.", .query = "attention.query",          \
+    .key = "attention.key", .value = "attention.value", .output = "attention.dense",               \
+    .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .up = "mlp.dense_h_to_4h",    \
+    .down = "mlp.dense_4h_to_h", .last_norm = "gpt_neox.final_layer_norm"
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 #define BIASES_ASKED QKVI_BIASES_IF_ASKED

@@ -16,6 +16,8 @@
  *   llama …     word; rotary, causal, RMSNorm, gated, LM head              (Touvron et al. 2023)
  *               and families of its graph: mistral, qwen2, qwen3, gemma, gemma2, gemma3_text,
  *               smollm3, olmo2, phi3
+ *   gpt_neox    word; rotary in some channels, causal, both parts of a block
+ *               side by side, LayerNorm, LM head                         (Black et al. 2022)
  *   modernbert  word; rotary, pre-norm, gated, layers with windows; MLM    (Warner et al. 2024)
  *
  * Names are those of transformers, with the prefix of the whole model; files may have them without
@@ -65,6 +67,8 @@ typedef enum qkvi_biases {
     /* where config.json says attention_bias, and mlp_bias if mlp_bias is set */
     QKVI_BIASES_IF_ASKED,
     QKVI_BIASES_QKV, /* queries, keys and values */
+    /* of the MLP, and of attention unless config.json says attention_bias: false */
+    QKVI_BIASES_UNLESS_ATTENTION,
     QKVI_BIASES_NONE
 } qkvi_biases;
 
@@ -98,6 +102,9 @@ typedef struct qkvi_config_fields {
     const char *activation, *activation_absent;
     const char *eps; /* NULL: none */
     double eps_absent;
+    const char *theta;            /* what rope_theta is called at the top of the file; or NULL */
+    const char *turned;           /* the share of a head's channels that turn; NULL: all do … */
+    double turned_absent;         /* … where it is absent */
     const char *position_word;    /* must be "absolute"; or NULL */
     const char *first_position;   /* must be that of the graph; or NULL */
     int64_t bos, eos, pad, start; /* absent; -1: none */
@@ -131,6 +138,7 @@ typedef struct qkvi_model_family {
     bool mlp_bias;        /* config.json has a switch for it */
     bool norm_bias;       /* LayerNorms have no beta, and config.json may say norm_bias: false */
     bool first_unnormed;  /* block 0 has no norm1 */
+    bool parallel;        /* config.json has use_parallel_residual, true where it is absent */
     int gemma;            /* 1, 2, 3: words · √width; from 2 on scale and caps of config.json */
     double theta[2];      /* rope_theta where it is absent: full, sliding; 0: 10,000, one kind */
     bool first_after_pad; /* positions begin after the padding's, which is not counted … */
@@ -143,6 +151,7 @@ typedef struct qkvi_model_family {
     qkvi_stack_names stacks[2]; /* the only one, or encoder and decoder */
     const char *shared_words;   /* of both, unless they have words of their own */
     const char *fused;    /* tensor of query, key and value, in this order along its outputs */
+    bool fused_by_head;   /* in this order in each head of it */
     const char *fused_up; /* tensor of gate and up */
     bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;

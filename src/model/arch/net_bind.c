@@ -84,6 +84,7 @@ static void bind_mha(const binder *b, const qkvi_stack *s, const qkvi_stack_name
     mha->softcap = (float)info->score_cap;
     if (b->family->positions == QKVI_ROTARY && !(kind & QKV_LAYER_UNROTATED))
         mha->rope = slides ? 2 : 1;
+    mha->turned = info->rotary_dim;
     mha->query = bind_part(b, names, l, names->query, width, h);
     mha->key = bind_part(b, names, l, names->key, kv_width, h);
     mha->value = bind_part(b, names, l, names->value, kv_width, h);
@@ -105,6 +106,7 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
     block->act = b->act;
     block->adds = b->family->place != QKVI_NORM_SUM;
     block->pre_norm = b->family->place == QKVI_NORM_INPUT || b->family->place == QKVI_NORM_BOTH;
+    block->parallel = b->info->parallel;
     block->mha = none;
     bind_mha(b, s, names, l, &block->mha);
     block->out1 = bind_part_norm(b, names, l, names->out1, h);
@@ -199,8 +201,8 @@ static qkv_status make_ropes(const binder *b, qkvi_stack *s, qkv_error *error) {
     for (int64_t l = 0; l < s->n_layers; l++) {
         const int rope = s->blocks[l].mha.rope;
         if (rope > 0 && !s->ropes[rope - 1].w)
-            QKV_TRY(
-                qkvi_rope_make(&b->info->rope[rope - 1], s->head_dim, &s->ropes[rope - 1], error));
+            QKV_TRY(qkvi_rope_make(&b->info->rope[rope - 1], b->info->rotary_dim,
+                                   &s->ropes[rope - 1], error));
     }
     return QKV_OK;
 }

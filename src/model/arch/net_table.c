@@ -72,7 +72,10 @@ static qkv_status add_fused(qkvi_param_table *table, const qkvi_model_family *fa
     return QKV_OK;
 }
 
-/* Layers that are rows of one tensor, in this order, and so are their biases. */
+/*
+ * Layers that are rows of one tensor, in this order, and so are their biases; or that take turns in
+ * it, so many rows of each at a time.
+ */
 typedef struct stored_part {
     const char *name;
     int64_t n_out;
@@ -80,7 +83,7 @@ typedef struct stored_part {
 
 static qkv_status add_rows(qkvi_param_table *table, const qkvi_stack_names *names, int64_t l,
                            const char *fused_name, int n_parts, const stored_part *parts,
-                           int64_t n_in, bool has_bias, qkv_error *error) {
+                           int64_t n_in, bool has_bias, int64_t turn, qkv_error *error) {
     char name[96], fused[96];
     int64_t n_all = 0;
     qkvi_block_name(fused, names, l, fused_name);
@@ -93,8 +96,9 @@ static qkv_status add_rows(qkvi_param_table *table, const qkvi_stack_names *name
                 QKV_TRY(qkvi_params_add(table, 1, parts[p].n_out, 1, error, "%s.bias", name));
             else
                 QKV_TRY(add_weight(table, name, parts[p].n_out, n_in, error));
-            qkvi_params_stored_rows(table, p, n_parts, first, n_all, "%s.%s", fused,
-                                    bias ? "bias" : "weight");
+            qkvi_params_stored_rows(table, p, n_parts, turn > 0 ? p * turn : first, n_all, "%s.%s",
+                                    fused, bias ? "bias" : "weight");
+            qkvi_params_take_turns(table, turn);
         }
     }
     return QKV_OK;
@@ -114,7 +118,8 @@ static qkv_status add_queries(qkvi_param_table *table, const qkvi_stack *sizes, 
     if (f->fused && f->transposes)
         QKV_TRY(add_fused(table, f, names, l, h, e));
     else if (f->fused)
-        QKV_TRY(add_rows(table, names, l, f->fused, 3, parts, h, has_bias, e));
+        QKV_TRY(add_rows(table, names, l, f->fused, 3, parts, h, has_bias,
+                         f->fused_by_head ? sizes->head_dim : 0, e));
     for (int p = 0; p < 3 && !f->fused; p++)
         QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name),
                          parts[p].n_out, h, e));
@@ -153,7 +158,7 @@ static qkv_status add_up(qkvi_param_table *table, const qkvi_stack *sizes, bool 
     const int64_t h = sizes->hidden, wide = sizes->intermediate;
     const stored_part parts[] = { { names->gate, wide }, { names->up, wide } };
     char name[96];
-    if (f->fused_up) return add_rows(table, names, l, f->fused_up, 2, parts, h, has_bias, e);
+    if (f->fused_up) return add_rows(table, names, l, f->fused_up, 2, parts, h, has_bias, 0, e);
     for (int p = names->gate ? 0 : 1; p < 2; p++)
         QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name), wide,
                          h, e));

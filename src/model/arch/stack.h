@@ -153,7 +153,7 @@ struct qkvi_stack_pass {
     const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
     const qkvi_batch_rows *keys; /* its rows; NULL without */
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
-    float *turns[2];                         /* [n_rows][head_dim] of the stack's ropes */
+    float *turns[2];                         /* [n_rows][dim] of the stack's ropes */
     float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
     qkvi_block_acts *acts; /* [n_layers], the net pass' */
     float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */

@@ -123,7 +123,7 @@ static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     pass->h0 = again(!qkvi_stack_projects(s), pass->embedded, cutter, n * s->hidden);
     pass->embed_stats = floats(cutter, 2 * n);
     for (int r = 0; r < 2; r++)
-        pass->turns[r] = s->ropes[r].w ? floats(cutter, n * s->head_dim) : NULL;
+        pass->turns[r] = s->ropes[r].w ? floats(cutter, n * s->ropes[r].dim) : NULL;
 }
 
 /* What gradients pass through. */

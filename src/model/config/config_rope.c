@@ -15,7 +15,8 @@ typedef struct rope_fields {
     const json_t *scaling, *parameters; /* objects, or NULL */
     bool two_kinds;                     /* of layers, with an object for each */
     double original;                    /* 0: absent */
-    int truncates;                      /* of yarn */
+    double turned; /* the share of channels that turn, of a family that has one; 0: it has none */
+    int truncates; /* of yarn */
 } rope_fields;
 
 static qkv_status take_between(const qkvi_json_reader *reader, const char *field, double least,
@@ -33,6 +34,21 @@ static qkv_status refuse_partial(const qkvi_json_reader *reader) {
     if (share == 1) return QKV_OK;
     return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
                           "partial_rotary_factor = %g is not supported", share);
+}
+
+/* null, with which transformers cannot compute either. */
+static qkv_status refuse_null(const qkvi_json_reader *reader, const char *field) {
+    const json_t *const given = json_object_get(reader->object, field);
+    if (!given || !json_is_null(given)) return QKV_OK;
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s%s%s is null", reader->path,
+                          *reader->path ? "." : "", field);
+}
+
+/* How much of a head turns: all, but where a family has a share. */
+static qkv_status read_share(const qkvi_json_reader *reader, rope_fields *fields) {
+    if (fields->turned == 0) return refuse_partial(reader);
+    QKV_TRY(refuse_null(reader, "partial_rotary_factor"));
+    return take_between(reader, "partial_rotary_factor", 0, 1, &fields->turned);
 }
 
 /*
@@ -121,13 +137,13 @@ static qkv_status read_factor(const qkvi_json_reader *reader, const qkv_model_in
 }
 
 /* One object of positions, whose absent rope_theta is `theta`. */
-static qkv_status read_rope(const qkvi_json_reader *reader, const rope_fields *fields,
+static qkv_status read_rope(const qkvi_json_reader *reader, rope_fields *fields,
                             const qkv_model_info *info, double theta, qkv_rope *rope) {
     const double original = fields->original;
     *rope = (qkv_rope){ .theta = theta, .factor = 1, .attention_factor = 1 };
     rope->original_len = original > 0 ? original : (double)info->max_len;
     QKV_TRY(read_rope_type(reader, fields, rope));
-    QKV_TRY(refuse_partial(reader));
+    QKV_TRY(read_share(reader, fields));
     QKV_TRY(take_between(reader, "rope_theta", 1.001, 1e30, &rope->theta));
     if (rope->type == QKV_ROPE_DEFAULT) return QKV_OK;
     if (original <= 0)
@@ -143,7 +159,7 @@ static qkv_status read_rope(const qkvi_json_reader *reader, const rope_fields *f
 /* ---- Which object ---------------------------------------------------------------------------- */
 
 /* The object of positions of a kind of layers. An object without any fields is what is absent. */
-static qkv_status read_kind(const qkvi_json_reader *reader, const rope_fields *fields,
+static qkv_status read_kind(const qkvi_json_reader *reader, rope_fields *fields,
                             const json_t *object, const char *path, double theta,
                             const qkv_model_info *info, qkv_rope *rope) {
     json_t *const none = json_object();
@@ -221,6 +237,32 @@ static void stretch(qkv_model_info *info) {
     info->max_len = longest < QKVI_MAX_POSITIONS ? (int64_t)longest : QKVI_MAX_POSITIONS;
 }
 
+/* What the top of the file says. GPT-NeoX has names of its own, and reads no others. */
+static qkv_status read_top(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                           rope_fields *fields, double *theta) {
+    const qkvi_config_fields *const f = &family->config;
+    if (!f->turned) return take_between(reader, "rope_theta", 1.001, 1e30, theta);
+    fields->turned = f->turned_absent;
+    QKV_TRY(refuse_null(reader, f->theta));
+    QKV_TRY(refuse_null(reader, f->turned));
+    QKV_TRY(take_between(reader, f->theta, 1.001, 1e30, theta));
+    return take_between(reader, f->turned, 0, 1, &fields->turned);
+}
+
+/* The channels that turn, which are pairs. */
+static qkv_status count_turned(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                               const rope_fields *fields, qkv_model_info *info) {
+    info->rotary_dim = info->head_dim;
+    if (!family->config.turned) return QKV_OK;
+    info->rotary_dim = (int64_t)((double)info->head_dim * fields->turned);
+    if (info->rotary_dim >= 2 && info->rotary_dim % 2 == 0) return QKV_OK;
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "%s, or partial_rotary_factor, = %g turns %lld of %lld channels of a "
+                          "head, which is no even number above 0",
+                          family->config.turned, fields->turned, (long long)info->rotary_dim,
+                          (long long)info->head_dim);
+}
+
 /* Of layers of one kind. */
 static qkv_status read_one(const qkvi_json_reader *reader, const qkvi_model_family *family,
                            rope_fields *fields, qkv_model_info *info) {
@@ -230,7 +272,7 @@ static qkv_status read_one(const qkvi_json_reader *reader, const qkvi_model_fami
     double theta = family->theta[0] > 0 ? family->theta[0] : 10000;
     if (object) QKV_TRY(refuse_nested(reader, object));
     QKV_TRY(take_between(reader, "original_max_position_embeddings", 0, 1e9, &fields->original));
-    QKV_TRY(take_between(reader, "rope_theta", 1.001, 1e30, &theta));
+    QKV_TRY(read_top(reader, family, fields, &theta));
     QKV_TRY(read_truncates(reader, object, path, fields));
     QKV_TRY(read_kind(reader, fields, object, path, theta, info, &info->rope[0]));
     info->rope[1] = info->rope[0];
@@ -242,9 +284,9 @@ qkv_status qkvi_config_rope(const qkvi_json_reader *reader, const qkvi_model_fam
     rope_fields fields = { .two_kinds = family->theta[1] > 0 };
     QKV_TRY(qkvi_json_take_object(reader, "rope_scaling", &fields.scaling));
     QKV_TRY(qkvi_json_take_object(reader, "rope_parameters", &fields.parameters));
-    QKV_TRY(refuse_partial(reader));
+    if (!family->config.turned) QKV_TRY(refuse_partial(reader));
     QKV_TRY(fields.two_kinds ? read_two(reader, family, &fields, info)
                              : read_one(reader, family, &fields, info));
     stretch(info);
-    return QKV_OK;
+    return count_turned(reader, family, &fields, info);
 }

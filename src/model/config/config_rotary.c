@@ -22,7 +22,7 @@ static qkv_status read_head_dim(const qkvi_json_reader *reader, const qkvi_confi
     return qkvi_config_take_size(reader, "head_dim", QKVI_MAX_HIDDEN, &info->head_dim);
 }
 
-/* ModernBERT has as many of all heads, whose width follows. */
+/* ModernBERT and GPT-NeoX have as many of all heads, whose width follows. */
 static qkv_status check_heads(const qkvi_json_reader *reader, const qkvi_config_fields *f,
                               const qkv_model_info *info) {
     int64_t head_dim = info->head_dim;
@@ -227,7 +227,7 @@ static qkv_status read_gemma(const qkvi_json_reader *reader, int gemma, qkv_mode
 
 static qkv_status read_biases(const qkvi_json_reader *reader, const qkvi_model_family *family,
                               qkv_model_info *info) {
-    int attention = 0, mlp = 0;
+    int attention = family->biases == QKVI_BIASES_UNLESS_ATTENTION, mlp = attention;
     if (family->biases == QKVI_BIASES_NONE) return QKV_OK;
     if (family->biases == QKVI_BIASES_QKV) {
         info->biases = QKV_BIAS_QKV;
@@ -251,7 +251,11 @@ static qkv_status read_norms(const qkvi_json_reader *reader, const qkvi_model_fa
 qkv_status qkvi_config_rotary(const qkvi_json_reader *reader, const qkvi_model_family *family,
                               qkv_model_info *info) {
     const qkvi_config_fields *const f = &family->config;
-    if (family->kind == QKV_MODEL_ENCODER) {
+    info->rms_norm = family->norm != QKVI_LAYER_NORM;
+    info->parallel = family->parallel;
+    if (family->parallel)
+        QKV_TRY(qkvi_json_take_bool(reader, "use_parallel_residual", &info->parallel));
+    if (family->kind == QKV_MODEL_ENCODER || family->parallel) {
         QKV_TRY(check_heads(reader, f, info));
     } else {
         QKV_TRY(read_head_dim(reader, f, info));

@@ -85,10 +85,11 @@ static void feed(qkv_ctx *ctx, const qkvi_block *layer, int64_t n, const float *
     qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->part2.f);
 }
 
+/* The feed-forward part reads `read` and is added to x. */
 static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
-                         int64_t n, const float *x, qkvi_block_acts *acts) {
+                         int64_t n, const float *read, const float *x, qkvi_block_acts *acts) {
     const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_FEED_FORWARD);
-    const float *const z = enter(ctx, layer, &layer->norm2, n, x, &acts->part2);
+    const float *const z = enter(ctx, layer, &layer->norm2, n, read, &acts->part2);
     feed(ctx, layer, n, z, acts);
     leave(ctx, layer, &layer->norm2, &layer->out2, &dropout, n, x, &acts->part2);
 }
@@ -106,8 +107,8 @@ qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_
         o = pick->o, x = pick->x, n = pick->n;
     }
     qkvi_linear_forward(ctx, &layer->mha.output, n, o, acts->part1.f);
-    x = leave(ctx, layer, &layer->norm1, &layer->out1, &dropout, n, x, &acts->part1);
-    if (qkvi_block_crosses(layer)) QKV_TRY(cross_forward(ctx, layer, rows, &x, acts));
-    feed_forward(ctx, layer, rows, n, x, acts);
+    const float *y = leave(ctx, layer, &layer->norm1, &layer->out1, &dropout, n, x, &acts->part1);
+    if (qkvi_block_crosses(layer)) QKV_TRY(cross_forward(ctx, layer, rows, &y, acts));
+    feed_forward(ctx, layer, rows, n, layer->parallel ? x : y, y, acts);
     return QKV_OK;
 }

@@ -6,6 +6,7 @@
  *     of the input       y = x + f(norm(x))        Xiong et al. 2020: GPT-2, Llama
  *     of the output      y = x + norm(f(x))        OLMo 2
  *     of both            y = x + norm(f(norm(x)))  Gemma 2
+ *     parallel           y = x + a(norm(x)) + f(norm'(x))  GPT-NeoX: both parts read the block's x
  *
  *     feed-forward    f(z) = act(z Wuᵀ + bu) Wdᵀ + bd
  *     gated           f(z) = (act(z Wgᵀ + bg) ⊙ (z Wuᵀ + bu)) Wdᵀ + bd
@@ -64,7 +65,7 @@ typedef struct qkvi_mha_change {
 typedef struct qkvi_groups {
     int64_t n_rows, n_keys, n_groups;
     const qkvi_sequence_group *list;
-    const float *turns; /* [n_rows][head_dim] of rotary positions; NULL: none */
+    const float *turns; /* [n_rows][turned] of rotary positions; NULL: none */
     qkvi_mha_change change;
     qkvi_row_dropout dropout; /* of weights; its site is this layer's */
 } qkvi_groups;
@@ -76,6 +77,7 @@ typedef struct qkvi_mha {
     bool windowed;
     int64_t window_left, window_right; /* of a windowed layer; -1: no bound */
     int rope;                          /* 1 + which of the stack's; 0: none */
+    int64_t turned;                    /* channels of a head that it turns */
     qkvi_layernorm q_norm, k_norm;     /* gamma NULL: none; n: head_dim, or the whole row */
     float eps;                         /* of both */
     qkvi_linear query, key, value, output;
@@ -155,6 +157,7 @@ typedef struct qkvi_block {
     qkvi_act act;
     bool pre_norm; /* norm1, norm_cross and norm2 are of the input, not of the sum */
     bool adds;     /* the output is a sum: all norms but those of sums */
+    bool parallel; /* feed-forward reads the block's input, too; with adds, without cross */
     float eps;
 } qkvi_block;
 
@@ -231,6 +234,7 @@ typedef struct qkvi_block_scratch {
     qkvi_mha_scratch mha; /* its packed and sums are large enough for the whole block */
     float *d_g, *d_gate;  /* [n_rows][intermediate]; d_gate of gated blocks */
     float *d_part;        /* [n_rows][hidden]: of f's result, or of what it reads */
+    float *d_output;      /* [n_rows][hidden]: of a parallel block's output */
 } qkvi_block_scratch;
 
 /*

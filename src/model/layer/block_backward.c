@@ -88,6 +88,7 @@ void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_k
     scratch->mha.sums = qkvi_cut(cutter, sums, sizeof(float));
     scratch->d_g = qkvi_cut(cutter, n_rows * wide, sizeof(float));
     scratch->d_gate = qkvi_cut(cutter, layer->gate.n_out > 0 ? n_rows * wide : 0, sizeof(float));
+    scratch->d_output = qkvi_cut(cutter, layer->parallel ? n_rows * hidden : 0, sizeof(float));
 }
 
 /* to = 0, then to[pick->rows[i]] += from[i] in order */
@@ -156,17 +157,19 @@ static qkv_status cross_backward(qkv_ctx *ctx, const qkvi_block *layer, const qk
     return QKV_OK;
 }
 
-/* d of the output of the first part becomes that of x. */
+/*
+ * d of the output of the first part becomes that of x. d_part: d, or the picked rows of it; of a
+ * parallel block that of the output alone, d having that of x through the feed-forward part, too.
+ */
 static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
                                 const qkvi_block_rows *rows, const qkvi_pick *pick, const float *x,
-                                const qkvi_block_acts *acts, float *d,
+                                const qkvi_block_acts *acts, float *d_part, float *d,
                                 const qkvi_block_scratch *scratch) {
     const qkvi_groups groups = qkvi_block_groups(rows, QKVI_SELF_WEIGHTS);
     const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_SELF_RESULT);
     const qkvi_part_acts *const part = &acts->part1;
     const int64_t n_rows = groups.n_rows, hidden = layer->mha.hidden;
     const int64_t n = pick ? pick->n : n_rows;
-    float *const d_part = pick ? pick->d : d;
     float *const d_o = pick ? pick->x : scratch->mha.d_o; /* nothing needs pick->x any more */
     const float *const d_f = leave_backward(ctx, layer, &layer->norm1, &grads->norm1, &layer->out1,
                                             &grads->out1, &dropout, n, part, d_part, scratch);
@@ -196,7 +199,12 @@ qkv_status qkvi_block_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi
     const float *const x1 = output_of(layer, &acts->part1);
     const bool crosses = qkvi_block_crosses(layer);
     const float *const x2 = crosses ? output_of(layer, &acts->part_cross) : x1;
-    feed_backward(ctx, layer, grads, rows, n, x2, acts, pick ? pick->d : d, scratch);
+    float *const d_y = pick ? pick->d : d;
+    const size_t n_d = layer->parallel ? (size_t)(n * layer->mha.hidden) : 0;
+    const float *const read = pick ? pick->x : x;
+    if (n_d > 0) memcpy(scratch->d_output, d_y, n_d * sizeof *d_y);
+    feed_backward(ctx, layer, grads, rows, n, layer->parallel ? read : x2, acts, d_y, scratch);
     if (crosses) QKV_TRY(cross_backward(ctx, layer, grads, rows, x1, acts, d, d_memory, scratch));
-    return self_backward(ctx, layer, grads, rows, pick, x, acts, d, scratch);
+    return self_backward(ctx, layer, grads, rows, pick, x, acts,
+                         layer->parallel ? scratch->d_output : d_y, d, scratch);
 }

@@ -102,7 +102,7 @@ static void place(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_layernorm *nor
     if (norm->gamma)
         qkvi_layernorm_forward(ctx, norm, layer->eps, norm_rows(norm, n_rows, width), NULL,
                                raw ? raw : x, x, stats);
-    if (turns) qkvi_rotate(ctx, layer->head_dim, n_heads, n_rows, turns, false, x);
+    if (turns) qkvi_rotate(ctx, layer->head_dim, layer->turned, n_heads, n_rows, turns, false, x);
 }
 
 void qkvi_mha_place(qkv_ctx *ctx, const qkvi_mha *layer, int64_t n_rows, int64_t n_keys,
@@ -119,7 +119,7 @@ static void place_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_layer
                            const float *turns, const float *raw, const float *stats, float *d,
                            float *sums) {
     const int64_t width = n_heads * layer->head_dim;
-    if (turns) qkvi_rotate(ctx, layer->head_dim, n_heads, n_rows, turns, true, d);
+    if (turns) qkvi_rotate(ctx, layer->head_dim, layer->turned, n_heads, n_rows, turns, true, d);
     if (norm->gamma)
         qkvi_layernorm_backward(ctx, norm, d_norm, norm_rows(norm, n_rows, width), raw, stats, d, d,
                                 sums);

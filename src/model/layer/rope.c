@@ -2,7 +2,6 @@
 #include "model/layer/rope.h"
 
 #include "attn/ctx.h"
-#include "kernels/table.h"
 #include "layer/angles.h"
 #include "layer/rows.h"
 
@@ -20,39 +19,39 @@ static double llama3(const qkv_rope *s, double w) {
 }
 
 /* The place i of the wave that turns n times in the original length. */
-static double place_of(const qkv_rope *s, int64_t head_dim, double n) {
-    return (double)head_dim * qkvi_ln(s->original_len / (TWO_PI * n)) / (2 * qkvi_ln(s->theta));
+static double place_of(const qkv_rope *s, int64_t dim, double n) {
+    return (double)dim * qkvi_ln(s->original_len / (TWO_PI * n)) / (2 * qkvi_ln(s->theta));
 }
 
 /* YaRN (Peng et al. 2023): a ramp from waves that stay to waves that are stretched. */
-static double yarn(const qkv_rope *s, int64_t head_dim, int64_t i, double w) {
-    double first = place_of(s, head_dim, s->beta_fast), last = place_of(s, head_dim, s->beta_slow);
+static double yarn(const qkv_rope *s, int64_t dim, int64_t i, double w) {
+    double first = place_of(s, dim, s->beta_fast), last = place_of(s, dim, s->beta_slow);
     if (s->truncates) first = floor(first), last = ceil(last);
     if (first < 0) first = 0;
-    if (last > (double)head_dim - 1) last = (double)head_dim - 1;
+    if (last > (double)dim - 1) last = (double)dim - 1;
     if (first == last) last += 0.001;
     double stretched = ((double)i - first) / (last - first);
     stretched = stretched < 0 ? 0 : stretched > 1 ? 1 : stretched;
     return w * (stretched / s->factor + 1 - stretched);
 }
 
-static double frequency(const qkv_rope *s, int64_t head_dim, int64_t i) {
-    const double w = qkvi_angle_exp(-qkvi_ln(s->theta) * ((double)(2 * i) / (double)head_dim));
+static double frequency(const qkv_rope *s, int64_t dim, int64_t i) {
+    const double w = qkvi_angle_exp(-qkvi_ln(s->theta) * ((double)(2 * i) / (double)dim));
     switch (s->type) {
     case QKV_ROPE_LINEAR: return w / s->factor;
     case QKV_ROPE_LLAMA3: return llama3(s, w);
-    case QKV_ROPE_YARN: return yarn(s, head_dim, i, w);
+    case QKV_ROPE_YARN: return yarn(s, dim, i, w);
     default: return w;
     }
 }
 
-qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t head_dim, qkvi_rope *rope,
+qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t dim, qkvi_rope *rope,
                           qkv_error *error) {
-    const int64_t n = head_dim / 2;
-    *rope = (qkvi_rope){ .head_dim = head_dim, .factor = settings->attention_factor };
+    const int64_t n = dim / 2;
+    *rope = (qkvi_rope){ .dim = dim, .factor = settings->attention_factor };
     rope->w = qkvi_malloc_array((size_t)n, sizeof *rope->w);
     if (!rope->w) return qkvi_no_memory(error, "positions");
-    for (int64_t i = 0; i < n; i++) rope->w[i] = frequency(settings, head_dim, i);
+    for (int64_t i = 0; i < n; i++) rope->w[i] = frequency(settings, dim, i);
     if (settings->type != QKV_ROPE_DYNAMIC) return QKV_OK;
     rope->longest = settings->original_len;
     rope->ln_theta = qkvi_ln(settings->theta);
@@ -71,7 +70,7 @@ void qkvi_rope_free(qkvi_rope *rope) {
  */
 double qkvi_rope_frequency(const qkvi_rope *rope, int64_t reach, int64_t i) {
     if (rope->longest == 0 || (double)reach <= rope->longest || i == 0) return rope->w[i];
-    const double d = (double)rope->head_dim, f = rope->stretch;
+    const double d = (double)rope->dim, f = rope->stretch;
     const double grown = f * (double)reach / rope->longest - (f - 1);
     const double ln_theta = rope->ln_theta + d / (d - 2) * qkvi_ln(grown);
     return qkvi_angle_exp(-ln_theta * ((double)(2 * i) / d));
@@ -84,19 +83,19 @@ typedef struct rope_job {
     const int32_t *places, *reaches;
     const float *turns;
     float *out; /* turns, or x */
-    int64_t head_dim, n_heads;
+    int64_t dim, head_dim, n_heads;
     bool back;
 } rope_job;
 
 static void turn_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const rope_job *const j = argument;
-    const int64_t half = j->head_dim / 2;
+    const int64_t half = j->dim / 2;
     (void)ctx;
     for (int64_t r = rows.first; r < rows.first + rows.count; r++)
         for (int64_t i = 0; i < half; i++) {
             const double w = qkvi_rope_frequency(j->rope, j->reaches[r], i);
             const double angle = (double)j->places[r] * w;
-            float *const at = j->out + r * j->head_dim + i;
+            float *const at = j->out + r * j->dim + i;
             at[0] = (float)(j->rope->factor * qkvi_sinusoid(angle, 1));
             at[half] = (float)(j->rope->factor * qkvi_sinusoid(angle, 0));
         }
@@ -105,22 +104,34 @@ static void turn_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
 void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
                      const int32_t *reaches, float *turns) {
     rope_job j = {
-        .rope = rope, .places = places, .reaches = reaches, .out = turns, .head_dim = rope->head_dim
+        .rope = rope, .places = places, .reaches = reaches, .out = turns, .dim = rope->dim
     };
     qkvi_rows_run(ctx, n_rows, turn_block, &j);
 }
 
-static void rotate_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
-    const rope_job *const j = argument;
-    ctx->kernels->layer.rotate(rows.count, j->n_heads, j->head_dim, j->back,
-                               j->turns + rows.first * j->head_dim,
-                               j->out + rows.first * j->n_heads * j->head_dim);
+void qkvi_rotate_rows(const qkvi_kernels *kernels, int64_t head_dim, int64_t dim, int64_t n_heads,
+                      int64_t n_rows, const float *turns, bool back, float *x) {
+    if (dim == head_dim) {
+        kernels->layer.rotate(n_rows, n_heads, dim, back, turns, x);
+        return;
+    }
+    for (int64_t r = 0; r < n_rows; r++)
+        for (int64_t h = 0; h < n_heads; h++)
+            kernels->layer.rotate(1, 1, dim, back, turns + r * dim,
+                                  x + (r * n_heads + h) * head_dim);
 }
 
-void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t n_heads, int64_t n_rows,
+static void rotate_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const rope_job *const j = argument;
+    qkvi_rotate_rows(ctx->kernels, j->head_dim, j->dim, j->n_heads, rows.count,
+                     j->turns + rows.first * j->dim, j->back,
+                     j->out + rows.first * j->n_heads * j->head_dim);
+}
+
+void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t dim, int64_t n_heads, int64_t n_rows,
                  const float *turns, bool back, float *x) {
     rope_job j = {
-        .turns = turns, .out = x, .head_dim = head_dim, .n_heads = n_heads, .back = back
+        .turns = turns, .out = x, .dim = dim, .head_dim = head_dim, .n_heads = n_heads, .back = back
     };
     qkvi_rows_run(ctx, n_rows, rotate_block, &j);
 }

@@ -131,6 +131,19 @@ void qkvi_params_stored_rows(qkvi_param_table *table, int part, int n_parts, int
     row->stored_rows = stored_rows;
 }
 
+void qkvi_params_take_turns(qkvi_param_table *table, int64_t n) {
+    table->rows[table->n_rows - 1].turn = n;
+}
+
+int64_t qkvi_param_stored_row(const qkvi_param *row, int64_t r, int64_t *n) {
+    if (row->turn == 0) {
+        *n = row->shape[0] - r;
+        return row->first_row + r;
+    }
+    *n = row->turn - r % row->turn;
+    return row->first_row + r / row->turn * row->turn * row->n_parts + r % row->turn;
+}
+
 const char *qkvi_param_stored_name(const qkvi_param *row) {
     return *row->stored ? row->stored : row->name;
 }
@@ -192,10 +205,23 @@ void qkvi_param_from_stored(const qkvi_param *row, const qkvi_stored_rows *store
     }
 }
 
+/* To the rows of a tensor that they are. */
+static void to_stored_rows(const qkvi_param *row, const float *values, float *stored) {
+    const int64_t cols = row->shape[1];
+    for (int64_t r = 0, n; r < row->shape[0]; r += n) {
+        float *const to = stored + qkvi_param_stored_row(row, r, &n) * cols;
+        memcpy(to, values + r * cols, (size_t)(n * cols) * sizeof *to);
+    }
+}
+
 void qkvi_param_to_stored(const qkvi_param *row, const float *values, float *stored) {
     enum { SIDE = 16 };
     const int64_t n = row->shape[0], width = n * row->n_parts, cols = row->shape[1];
-    float *const part = stored + (row->stored_rows ? row->first_row * cols : n * row->part);
+    float *const part = stored + n * row->part;
+    if (row->stored_rows) {
+        to_stored_rows(row, values, stored);
+        return;
+    }
     if (!row->transposed) {
         memcpy(part, values, row->n_elems * sizeof *values);
         return;

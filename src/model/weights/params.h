@@ -42,6 +42,7 @@ typedef struct qkvi_param {
     /* Or rows first_row … of a tensor [stored_rows][cols] whose parts need not be equal, and are
      * not transposed; stored_rows 0: not so. */
     int64_t first_row, stored_rows;
+    int64_t turn; /* parts take turns in it, so many rows of each at a time; 0: one after another */
 } qkvi_param;
 
 typedef struct qkvi_param_table {
@@ -70,6 +71,9 @@ void qkvi_params_stored_rows(qkvi_param_table *table, int part, int n_parts, int
                              int64_t stored_rows, const char *name_format, ...)
     __attribute__((format(printf, 6, 7)));
 
+/** Parts of the last row's tensor take turns, n rows of each at a time: see qkvi_param. */
+void qkvi_params_take_turns(qkvi_param_table *table, int64_t n);
+
 /** The last row is the weights of a linear layer. */
 void qkvi_params_multiplies(qkvi_param_table *table);
 
@@ -82,6 +86,12 @@ size_t qkvi_param_words(const qkvi_param *row);
 /** The name and the shape [rank] of the tensor in a file. */
 const char *qkvi_param_stored_name(const qkvi_param *row);
 void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]);
+
+/**
+ * Where row r of a parameter that is rows of a tensor is stored, and how many of its rows, this one
+ * among them, follow each other there.
+ */
+int64_t qkvi_param_stored_row(const qkvi_param *row, int64_t r, int64_t *n);
 
 /** The stored tensor as a matrix; of rank 1: one row. */
 void qkvi_param_stored_matrix(const qkvi_param *row, int64_t *n_rows, int64_t *n_cols);

@@ -4,7 +4,7 @@
 #include "files/base.h"
 #include "kernels/table.h"
 
-enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3, N_IGNORED = 2 };
+enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3, N_IGNORED = 3 };
 
 qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling *spelling,
                               qkvi_resolver *resolver, qkv_error *error) {
@@ -65,7 +65,9 @@ const qkvi_stored *qkvi_resolve_own(const qkvi_resolver *resolver, const char *n
         const qkvi_stored *const tensor = target ? qkvi_safetensors_find(file, target) : NULL;
         if (tensor) return tensor;
     }
-    return NULL;
+    const char *const *const other = resolver->spelling->other;
+    const bool has_other = other[0] && strcmp(name, other[0]) == 0;
+    return has_other ? qkvi_safetensors_find(file, other[1]) : NULL;
 }
 
 /* The first copy of a tie's source that is stored. */

@@ -6,7 +6,8 @@
  *   2 without or with the prefix of the architecture, "bert."
  *   3 LayerNorm .weight and .bias as .gamma and .beta
  *   4 an alias in __metadata__
- *   5 another end of a tie, where ties hold: of words, the first of their copies that is stored
+ *   5 what other files call a head (GPT-NeoX: embed_out is transformers' lm_head)
+ *   6 another end of a tie, where ties hold: of words, the first of their copies that is stored
  *
  * Of the two biases of a head for masked words the decoder's own is the one that transformers adds;
  * the other one is it by their tie, where only that is stored.
@@ -32,7 +33,8 @@ typedef struct qkvi_spelling {
     const char *prefix;
     qkvi_tie ties[QKVI_TIES];
     const char *bias[2];    /* of a head: the parameter, and the decoder's own; or NULL */
-    const char *ignored[2]; /* endings of names of buffers that are not needed; or NULL */
+    const char *ignored[3]; /* endings of names of buffers that are not needed; or NULL */
+    const char *other[2];   /* a parameter, and what other files call it; or NULL */
 } qkvi_spelling;
 
 typedef struct qkvi_resolver {
@@ -48,7 +50,7 @@ void qkvi_resolver_free(qkvi_resolver *resolver);
 
 /** The stored tensor of that parameter, or NULL. */
 const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name);
-/** The same without ties: rules 1 to 4. */
+/** The same without ties: rules 1 to 5. */
 const qkvi_stored *qkvi_resolve_own(const qkvi_resolver *resolver, const char *name);
 
 /** Whether two tensors have the same shape and, as floats, the same bits. IO, MEMORY. */

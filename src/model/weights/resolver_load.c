@@ -56,22 +56,33 @@ static qkv_status load_pieces(const qkvi_resolver *resolver, const qkvi_stored *
     return QKV_OK;
 }
 
+/* Rows first … first + n - 1 of a parameter that is rows of the tensor. */
+static qkv_status read_rows(const qkvi_resolver *resolver, const qkvi_stored *tensor,
+                            const qkvi_param *row, int64_t first, int64_t n, float *to,
+                            qkv_error *error) {
+    const int64_t n_cols = row->shape[1];
+    for (int64_t r = 0, some; r < n; r += some) {
+        const int64_t at = qkvi_param_stored_row(row, first + r, &some);
+        if (some > n - r) some = n - r;
+        QKV_TRY(qkvi_safetensors_read_part(resolver->file, tensor, (size_t)(at * n_cols),
+                                           (size_t)(some * n_cols), to + r * n_cols, error));
+    }
+    return QKV_OK;
+}
+
 /* Rows of the tensor that are one parameter: as if they were a tensor of their own. */
 static qkv_status load_rows(const qkvi_resolver *resolver, const qkvi_stored *tensor,
                             const qkvi_param *row, float *arena, row_buffer *buffer,
                             qkv_error *error) {
     const int64_t n_cols = row->shape[1], n_rows = row->shape[0];
-    const size_t at = (size_t)(row->first_row * n_cols);
     if (row->form == QKVI_PARAM_FLOATS)
-        return qkvi_safetensors_read_part(resolver->file, tensor, at, row->n_elems,
-                                          arena + row->offset, error);
+        return read_rows(resolver, tensor, row, 0, n_rows, arena + row->offset, error);
     const int64_t step = rows_at_once(n_rows, n_cols);
     QKV_TRY(reserve(resolver, (size_t)(step * n_cols), buffer, error));
     for (int64_t first = 0; first < n_rows; first += step) {
         const int64_t n = n_rows - first < step ? n_rows - first : step;
         const qkvi_stored_rows stored = { first, n, buffer->values, buffer->kernels };
-        QKV_TRY(qkvi_safetensors_read_part(resolver->file, tensor, at + (size_t)(first * n_cols),
-                                           (size_t)(n * n_cols), buffer->values, error));
+        QKV_TRY(read_rows(resolver, tensor, row, first, n, buffer->values, error));
         qkvi_param_from_stored(row, &stored, arena);
     }
     return QKV_OK;

@@ -1,0 +1,51 @@
+"""Kinds of random model folders for random_folders.py: decoders of other graphs than Llama's, GPT-NeoX."""
+import transformers as t
+
+from random_draw import edit
+from random_folder_kinds import act, change_copies, decoder, kind, rename, save, weights
+from random_rotary_kinds import positions
+
+ENDS = dict(bos_token_id=2, eos_token_id=3, pad_token_id=0)
+
+
+def sized(draw, dims):
+    n, dim = draw.choice([1, 2, 3]), draw.choice(dims)
+    return dict(num_attention_heads=n, hidden_size=n * dim, num_hidden_layers=draw.randint(1, 4), vocab_size=draw.randint(34, 60),
+                max_position_embeddings=draw.randint(24, 48), **ENDS)
+
+
+def causal(draw, folder, name, config):
+    """A folder of the decoder whose classes begin with `name`."""
+    loaded = getattr(t, name + "ForCausalLM")
+    cls = draw.choice([loaded] * 3 + [getattr(t, name + "Model")])
+    draw.note(cls.__name__)
+    save(draw, weights(draw, cls(config)), folder)
+    if cls is not loaded:
+        t.GenerationConfig(bos_token_id=2, eos_token_id=3).save_pretrained(folder)
+    return loaded
+
+
+@kind
+def gpt_neox(draw, folder):
+    fields = {name: draw.choice(values) for name, values in
+              dict(use_parallel_residual=[True, False], attention_bias=[True, False], layer_norm_eps=[1e-3],
+                   tie_word_embeddings=[True, False]).items() if draw.maybe(0.5)}
+    config = t.GPTNeoXConfig(**sized(draw, [8, 16]), intermediate_size=draw.randint(5, 40), hidden_act=act(draw), **fields)
+    loaded = causal(draw, folder, "GPTNeoX", config)
+    change_copies(draw, folder, [("gpt_neox.embed_in.weight", draw.choice(["embed_out.weight", "lm_head.weight"]))])
+    rename(draw, folder, "gpt_neox.")
+    fields |= positions(draw, ("rotary_emb_base", "rope_theta"), two_kinds=False)
+    if draw.maybe(0.6):
+        fields["rotary_pct"] = draw.choice([0.25, 0.3, 0.5, 0.75, 1.0, 1])
+    for name in ("rope_parameters", "rope_scaling"):
+        if fields.get(name) and draw.maybe(0.5):
+            fields[name]["partial_rotary_factor"] = draw.choice([0.25, 0.5, 1.0])
+    if draw.maybe(0.2):
+        fields["partial_rotary_factor"] = 0.5  # at the top nothing reads it
+
+    def say(saved):
+        saved.pop("rope_parameters", None)
+        saved.update(fields)
+    edit(folder / "config.json", say)
+    draw.note(str(fields))
+    return decoder(draw, folder, loaded, config.vocab_size, config.max_position_embeddings)
