@@ -1,7 +1,7 @@
 /*
- * config.json of Llama and its kin, of GPT-NeoX and of ModernBERT: what absent fields mean (the configurations
- * of transformers 5.24), the spellings of transformers 4 and 5, and every field that would be
- * computed otherwise, which is refused by its name.
+ * config.json of Llama and its kin, of GPT-NeoX and of ModernBERT: what absent fields mean (the
+ * configurations of transformers 5.24), the spellings of transformers 4 and 5, and every field that
+ * would be computed otherwise, which is refused by its name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
