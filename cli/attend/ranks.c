@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/hash.h"
 #include "common/job.h"
 #include "common/ranks.h"
 #include "common/session.h"
 
 /* What is of whole arrays, or printed. */
-static const struct given_rule inputs[] = {
+static const struct option_conflict inputs[] = {
     { .these = "--mpi",
       .with =
           "--mask|--mask-bits|--block-mask|--cu-seqlens|--grad-out|--stats|--explain|--json|--x" },
@@ -21,7 +21,7 @@ static const struct given_rule inputs[] = {
 };
 
 int attend_ranks_check(const struct cli_command *command, const struct attend_options *options) {
-    return given_check(command, options, 0, inputs, CLI_COUNT(inputs));
+    return conflicts_check(command, options, 0, inputs, CLI_COUNT(inputs));
 }
 
 /* ---- The piece ------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/job.h"
 #include "common/number.h"
 
@@ -35,7 +35,7 @@ static bool is_array_file(const char *path) {
 #define GRADIENTS "--grad-out|--grad-lse|--dq|--dk|--dv|--dsink|--dmask"
 
 /* q, k and v, or what they are made of. */
-static const struct given_rule inputs[] = {
+static const struct option_conflict inputs[] = {
     { .these = "--x",
       .with = "--q|--k|--v",
       .message = "%s together with %s: q, k and v are made of --x" },
@@ -101,7 +101,7 @@ static int check_files(const struct cli_command *command, const struct attend_op
 int attend_rules_parse(const struct cli_command *command, const struct attend_options *options,
                        struct attend_rules *rules) {
     *rules = (struct attend_rules){ 0 };
-    int code = given_check(command, options, 0, inputs, CLI_COUNT(inputs));
+    int code = conflicts_check(command, options, 0, inputs, CLI_COUNT(inputs));
     if (!code) code = check_files(command, options);
     if (!code) code = rules_parse(command, &options->common, &rules->seen);
     if (!code) code = parse_dropout(command, options->dropout, rules);

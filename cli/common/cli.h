@@ -56,11 +56,4 @@ extern const struct cli_command cmd_look, cmd_fill, cmd_next, cmd_heads, cmd_map
  */
 int help_print(const struct cli_command *command);
 
-/*
- * Writes a text; where it has a hole, "@{name}", fill writes. A hole that is a line takes its end
- * along. False if not all of the text could be written.
- */
-bool template_write(FILE *out, const char *text, void (*fill)(void *user, const char *name),
-                    void *user);
-
 #endif

@@ -42,3 +42,12 @@ int64_t *number_list(const char *text, int64_t min, int64_t max, int *n) {
     if (values) *n = count;
     return values;
 }
+
+static int compare(const void *x, const void *y) {
+    const struct sort_key *const a = x, *const b = y;
+    if (isnan(a->key) != isnan(b->key)) return isnan(a->key) ? 1 : -1;
+    if (a->key < b->key || a->key > b->key) return a->key < b->key ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+void sort_keys(struct sort_key *list, int64_t n) { qsort(list, (size_t)n, sizeof *list, compare); }

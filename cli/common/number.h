@@ -18,4 +18,12 @@ bool number_real(const char *text, double *value);
  */
 int64_t *number_list(const char *text, int64_t min, int64_t max, int *n);
 
+/* Stable ascending sort by key, NaN last. */
+struct sort_key {
+    double key;
+    int64_t index;
+};
+
+void sort_keys(struct sort_key *list, int64_t n);
+
 #endif

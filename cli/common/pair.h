@@ -33,7 +33,7 @@ struct pair_options {
     OPTION_TEXT("--target", "TEXT", member.target), OPTION_FLAG("--cross", member.cross),          \
         OPTION_FLAG("--decoder", member.decoder)
 
-/* In a table of rules (given.h): `options` look at a decoder, and messages call them `names`. */
+/* In a table of conflicts: `options` look at a decoder, and messages call them `names`. */
 #define PAIR_RULES(options, names)                                                                 \
     { .these = "--target", .without = options, .message = "%s goes with " names }, {               \
         .these = "--cross", .with = "--decoder"                                                    \

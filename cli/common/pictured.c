@@ -5,8 +5,8 @@
 
 int picture_check(const struct cli_command *command, const void *options,
                   const struct picture_options *picture, const char *out, const char *two_sided) {
-    const char *const any = given_first(command, options, 0, PICTURE_CELLS "|--size|--title");
-    if (any && given_ending(out, ".png .svg .pdf") < 0)
+    const char *const any = option_first(command, options, 0, PICTURE_CELLS "|--size|--title");
+    if (any && path_ending(out, ".png .svg .pdf") < 0)
         return cli_usage(command, "%s is of a picture: -o FILE.png, .svg or .pdf", any);
     if (two_sided && picture->palette.set && picture->palette.value != QKV_PALETTE_QKV)
         return cli_usage(command,

@@ -2,7 +2,7 @@
 #ifndef QKV_CLI_COMMON_PICTURED_H
 #define QKV_CLI_COMMON_PICTURED_H
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/job.h"
 #include <qkv/picture.h>
 

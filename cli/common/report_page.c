@@ -7,6 +7,7 @@
 
 #include "common/csv.h"
 #include "common/report.h"
+#include "common/text.h"
 
 extern const char report_page_text[]; /* report_page.html */
 

@@ -36,7 +36,7 @@ struct share {
 
 /*
  * next and failed of lines, each a piece; the first member of *user is an open struct lines
- * (share_lines.c).
+ * (share.c).
  */
 bool share_next_line(void *user, struct text *piece, qkv_status *status, qkv_error *error);
 void share_failed_line(void *user, int64_t n, qkv_error *error);

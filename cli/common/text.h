@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <qkv/status.h>
 
@@ -35,5 +36,12 @@ struct caption {
 
 /* Appends " Text: \"...\"." with the first words of a text, and of its pair. */
 void caption_add_texts(struct caption *caption, const struct text *const said[2]);
+
+/*
+ * Writes a text; where it has a hole, "@{name}", fill writes. A hole that is a line takes its end
+ * along. False if not all of the text could be written.
+ */
+bool template_write(FILE *out, const char *text, void (*fill)(void *user, const char *name),
+                    void *user);
 
 #endif

@@ -1,7 +1,7 @@
 /* `qkv embed`: texts to vectors, and which texts are near each other. */
 #include "embed/embed.h"
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/ranks.h"
 
 #include "qkv/files.h"
@@ -48,7 +48,7 @@ static int check(const struct cli_command *command, const struct embed_options *
         return cli_usage(command, "-o: --similar makes a list: FILE.json, or no --similar");
     if (o->prompt && o->no_prompt) return cli_usage(command, "--prompt together with --no-prompt");
     const char *const of_texts =
-        given_first(command, o, 0, "--similar|--top|--pooling|--normalize|--prompt|--no-prompt");
+        option_first(command, o, 0, "--similar|--top|--pooling|--normalize|--prompt|--no-prompt");
     if (o->tokens && of_texts)
         return cli_usage(command, "--tokens together with %s, which is of texts", of_texts);
     if (!o->tokens && (o->word || o->token_layer.set))

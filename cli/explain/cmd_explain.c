@@ -2,7 +2,7 @@
  * `qkv explain`: attention step by step with the real numbers. Here are its options, which report
  * they ask for, and where it goes; the other files make the reports.
  */
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "explain/explain.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 /* A picture (--no-scale and --positions only), JSON (--no-scale and --scores only), or a report. */
 static qkv_status answer(struct explain *e, json_t **json, qkv_error *error) {
     const struct explain_options *o = e->options;
-    if (o->out && given_ending(o->out, ".html") < 0) {
+    if (o->out && path_ending(o->out, ".html") < 0) {
         const qkv_status status =
             (o->no_scale ? explain_scale_picture : explain_positions_picture)(e, error);
         if (status == QKV_OK) cli_note(o->common.quiet, "qkv: wrote %s", o->out);
@@ -52,7 +52,7 @@ static int explain_without(const struct cli_command *command,
 #define WITHOUT "%s without a TEXT"
 
 /* What is about another kind of report than the one that is asked for. */
-static const struct given_rule rules[] = {
+static const struct option_conflict rules[] = {
     { .these = "--scores", .with = "--no-scale|--positions|--shuffle" },
     { .these = "--no-scale", .with = "--positions|--shuffle" },
     { .these = "--positions", .with = "--shuffle" },
@@ -87,18 +87,18 @@ static const struct given_rule rules[] = {
 /* -o: an ending that this report can be written as, in a folder where files can be written. */
 static int check_out(const struct cli_command *command, const struct explain_options *o) {
     if (!o->out) return EXIT_OK;
-    const bool picture = given_ending(o->out, ".png .svg .pdf") >= 0;
-    if (given_ending(o->out, ".html") < 0 && !(picture && (o->no_scale || o->positions)))
+    const bool picture = path_ending(o->out, ".png .svg .pdf") >= 0;
+    if (path_ending(o->out, ".html") < 0 && !(picture && (o->no_scale || o->positions)))
         return cli_usage(command, "-o: '%s' ends in %s", o->out,
                          o->no_scale || o->positions ? "none of .html .png .svg .pdf"
                          : picture ? "a picture's ending: only --no-scale and --positions draw one"
                                    : "something else than .html");
-    return given_check_out(command, &o->common, o->out, ".html .png .svg .pdf");
+    return path_check_out(command, &o->common, o->out, ".html .png .svg .pdf");
 }
 
 static int explain(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct explain_options *options = data;
-    int code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
+    int code = conflicts_check(command, options, n_words, rules, CLI_COUNT(rules));
     if (code == EXIT_OK) code = check_out(command, options);
     if (code) return code;
     if (options->out) cli_catch_interrupts();

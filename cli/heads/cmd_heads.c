@@ -1,21 +1,21 @@
 /* `qkv heads`: the signature and label of every head, on one text or over many. */
 #include <stdlib.h>
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/ranks.h"
 #include "heads/effect.h"
 #include "heads/fires.h"
 #include "qkv/files.h"
 
-static const struct given_rule inputs[] = {
+static const struct option_conflict inputs[] = {
     { .these = "--file", .with = "a text|--pair|--jsonl" },
     { .without = "--file|a text|--jsonl", .message = "TEXT or --file is missing" },
 };
 
-static const struct given_rule outs[] = { { .these = "-o", .with = "--json|--jsonl" } };
+static const struct option_conflict outs[] = { { .these = "-o", .with = "--json|--jsonl" } };
 
 /* Random texts have no target, nor has a second sentence; lines of a file have their own. */
-static const struct given_rule rules[] = {
+static const struct option_conflict rules[] = {
     { .these = "--what-if",
       .with = "--probes|--grammar",
       .message = "%s together with --probes, which are of the model as it is" },
@@ -24,7 +24,7 @@ static const struct given_rule rules[] = {
 };
 
 /* Effects are of a text, and what a head fires on is of a file. */
-static const struct given_rule effects[] = {
+static const struct option_conflict effects[] = {
     { .these = "--ablate|--reference|--patch|--group|--word|--loss",
       .without = "--effect",
       .message = "%s goes with --effect" },
@@ -40,7 +40,7 @@ static int check_effects(const struct cli_command *command, const struct heads_o
                          int n_words) {
     if (options->reference && !options->ablate.value)
         return cli_usage(command, "--reference goes with --ablate mean");
-    return given_check(command, options, n_words, effects, CLI_COUNT(effects));
+    return conflicts_check(command, options, n_words, effects, CLI_COUNT(effects));
 }
 
 static const char *endings_of(const struct heads_options *options) {
@@ -49,13 +49,13 @@ static const char *endings_of(const struct heads_options *options) {
 
 static int check(const struct cli_command *command, const struct heads_options *options,
                  int n_words) {
-    int code = given_check(command, options, n_words, inputs, CLI_COUNT(inputs));
+    int code = conflicts_check(command, options, n_words, inputs, CLI_COUNT(inputs));
     if (code == EXIT_OK) code = check_effects(command, options, n_words);
-    if (code == EXIT_OK) code = given_check_ending(command, options->out, endings_of(options));
-    if (code == EXIT_OK) code = given_check(command, options, n_words, outs, CLI_COUNT(outs));
+    if (code == EXIT_OK) code = path_check_ending(command, options->out, endings_of(options));
+    if (code == EXIT_OK) code = conflicts_check(command, options, n_words, outs, CLI_COUNT(outs));
     if (code == EXIT_OK && options->file)
         code = what_if_check_drop(command, &options->what_if, "--file: its texts");
-    if (code == EXIT_OK) code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
+    if (code == EXIT_OK) code = conflicts_check(command, options, n_words, rules, CLI_COUNT(rules));
     if (code == EXIT_OK && options->file && options->which.target)
         code = cli_usage(command, "%s together with --file and --target: a line has its own",
                          options->which.cross ? "--cross" : "--decoder");

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/named.h"
 
 /* ---- The numbers ----------------------------------------------------------------------------- */
@@ -41,8 +41,8 @@ static void finish(struct effect *effect) {
     for (int64_t s = 0; s < effect->asked.n_sets; s++)
         effect->sets[s].sum = sum_of_singles(effect, &effect->sets[s]);
     for (int64_t i = 0; i < effect->n_all; i++)
-        effect->order[i] = (struct ranked){ effect->sets[i].nats, i };
-    ranked_sort(effect->order, effect->n_all);
+        effect->order[i] = (struct sort_key){ effect->sets[i].nats, i };
+    sort_keys(effect->order, effect->n_all);
     effect->n_shown = effect->n_all;
     if (options->top.set && options->top.value < effect->n_all)
         effect->n_shown = options->top.value;

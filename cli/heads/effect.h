@@ -2,7 +2,7 @@
 #ifndef QKV_CLI_HEADS_EFFECT_H
 #define QKV_CLI_HEADS_EFFECT_H
 
-#include "common/ranked.h"
+#include "common/number.h"
 #include "heads/heads.h"
 #include <qkv/effects.h>
 
@@ -38,7 +38,7 @@ struct effect {
     double *log_p; /* [n_sets + 1][n_places] */
     double value;  /* mean ln p of the words, as the model is */
     struct effect_set *sets;
-    struct ranked *order; /* [n_all], from the head that helps most */
+    struct sort_key *order; /* [n_all], from the head that helps most */
     int64_t n_shown;
 };
 

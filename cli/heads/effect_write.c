@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/conflicts.h"
 #include "common/csv.h"
-#include "common/given.h"
 #include "common/head_numbers.h"
 #include "heads/effect.h"
 
@@ -108,7 +108,7 @@ static qkv_status draw(const struct effect *effect, const char *path, qkv_error 
 }
 
 qkv_status effect_write(const struct effect *effect, const char *path, qkv_error *error) {
-    const int ending = given_ending(path, EFFECT_ENDINGS);
+    const int ending = path_ending(path, EFFECT_ENDINGS);
     if (ending < 2) return write_table(effect, path, ending == 0 ? ',' : '\t', error);
     if (ending > 2) return draw(effect, path, error);
     json_t *const object = effect_json(effect);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/ranks.h"
 #include "heads/texts.h"
 

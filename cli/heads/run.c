@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/ranks.h"
 #include "heads/heads.h"
 #include "heads/texts.h"
@@ -65,7 +65,7 @@ static void heads_free(struct heads *heads) {
 static qkv_status write_file(const struct heads *heads, const char *path, qkv_error *error) {
     json_t *json = NULL;
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    const int ending = given_ending(path, HEADS_ENDINGS);
+    const int ending = path_ending(path, HEADS_ENDINGS);
     qkv_status status = ending < 2 ? heads_table(heads, path, ending == 0 ? ',' : '\t', error)
                                    : heads_object(heads, &json, error);
     if (json) status = json_write_file(path, json, error);

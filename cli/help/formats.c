@@ -1,5 +1,6 @@
 /* What the formats of `qkv help --format` share: the short text of an option, and its values. */
 #include "help/formats.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <string.h>

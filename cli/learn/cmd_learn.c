@@ -1,7 +1,7 @@
 /* `qkv learn`: the tutorial, step by step, its commands run as they are read. */
 #include "learn/learn.h"
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/number.h"
 
 #include <string.h>

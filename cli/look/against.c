@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/head_numbers.h"
-#include "common/ranked.h"
+#include "common/number.h"
 #include "look/text.h"
 #include "sinks/page.h"
 #include <qkv/patterns.h>
@@ -25,7 +25,7 @@ struct distance {
 struct against {
     struct text_seen of[2]; /* A, whose first part is what a sink knows, and B */
     struct distance *list;  /* [n_all] */
-    struct ranked *order;   /* from the farthest head */
+    struct sort_key *order; /* from the farthest head */
     int64_t n_layers, n_heads, n_all, n_shown;
 };
 
@@ -135,11 +135,11 @@ static qkv_status compare(struct against *a, qkv_error *error) {
     qkv_status status = rows && a->list && a->order ? QKV_OK : text_no_memory(error);
     for (int64_t i = 0; i < a->n_all && status == QKV_OK; i++) {
         status = compare_head(a, i, rows, error);
-        a->order[i] = (struct ranked){ -a->list[i].mean, i };
+        a->order[i] = (struct sort_key){ -a->list[i].mean, i };
     }
     free(rows);
     if (status != QKV_OK) return status;
-    ranked_sort(a->order, a->n_all);
+    sort_keys(a->order, a->n_all);
     a->n_shown = a->n_all;
     if (a->of[0].options->top.set && a->of[0].options->top.value < a->n_all)
         a->n_shown = a->of[0].options->top.value;

@@ -1,5 +1,5 @@
 /* `qkv look`: where each token looks. Its options, and which of them go together. */
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "look/job.h"
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
@@ -10,7 +10,7 @@
  * --q and --k are in place of a text and its model; a source has a target, and nothing that is of
  * one text only.
  */
-static const struct given_rule inputs[] = {
+static const struct option_conflict inputs[] = {
     { .these = "--q", .without = "--k", .message = "%s without --k" },
     { .these = "--k", .without = "--q", .message = "%s without --q" },
     { .these = "--tokens|--q-tokens|--causal|--window|--scale|--pool",
@@ -37,7 +37,7 @@ static const struct given_rule inputs[] = {
 };
 
 /* The numbers of a chart are its .csv, so nothing is lost by what is refused. */
-static const struct given_rule charts[] = {
+static const struct option_conflict charts[] = {
     { .these = "--plot",
       .with = "--json|--jsonl",
       .message = "%s together with %s: the numbers of a chart are -o FILE.csv" },
@@ -51,7 +51,7 @@ static const struct given_rule charts[] = {
 
 static int check_plot(const struct cli_command *command, const struct look_options *o) {
     if (!o->sink.plot.set) return EXIT_OK;
-    if (given_ending(o->out, PICTURES " .csv") < 0)
+    if (path_ending(o->out, PICTURES " .csv") < 0)
         return cli_usage(
             command, "-o: '%s' ends in none of .png .svg .pdf .csv, which --plot writes", o->out);
     if (o->heads) return cli_usage(command, "--plot is of one head: --head L.H, not --heads");
@@ -64,24 +64,25 @@ static int check_plot(const struct cli_command *command, const struct look_optio
 }
 
 /* What goes with --lens in a page only, which has it beside the heads. */
-static const struct given_rule lens_alone[] = {
+static const struct option_conflict lens_alone[] = {
     { .these = "--lens", .with = "--top|--heads|--head|--layer|--map|-o" },
 };
-static const struct given_rule against_page[] = {
+static const struct option_conflict against_page[] = {
     { .these = "--against", .with = "--cross|--decoder", .message = "%s with %s writes no page" },
 };
 
 static int check_page(const struct cli_command *command, const struct look_options *o,
                       int n_words) {
-    const bool page = given_ending(o->out, ".html") == 0;
+    const bool page = path_ending(o->out, ".html") == 0;
     if (o->lens && !page)
-        return given_check(command, o, n_words, lens_alone, CLI_COUNT(lens_alone));
-    return page ? given_check(command, o, n_words, against_page, CLI_COUNT(against_page)) : EXIT_OK;
+        return conflicts_check(command, o, n_words, lens_alone, CLI_COUNT(lens_alone));
+    return page ? conflicts_check(command, o, n_words, against_page, CLI_COUNT(against_page))
+                : EXIT_OK;
 }
 
 static int check_out(const struct cli_command *command, const struct look_options *o) {
-    const bool page = o->serve || given_ending(o->out, ".html") == 0;
-    const int code = given_check_ending(command, o->out, ENDINGS);
+    const bool page = o->serve || path_ending(o->out, ".html") == 0;
+    const int code = path_check_ending(command, o->out, ENDINGS);
     if (code) return code;
     if (o->out && (o->common.json || o->common.jsonl))
         return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
@@ -93,7 +94,7 @@ static int check_out(const struct cli_command *command, const struct look_option
     if (o->effect && !page)
         return cli_usage(command, "--effect is of a page: -o FILE.html; 'qkv heads --effect' "
                                   "prints a table");
-    if (o->against && o->out && given_ending(o->out, ".html " PICTURES " .json") < 0)
+    if (o->against && o->out && path_ending(o->out, ".html " PICTURES " .json") < 0)
         return cli_usage(command,
                          "-o: '%s' ends in none of .html " PICTURES " .json, which --against "
                          "writes",
@@ -105,10 +106,10 @@ static int check_out(const struct cli_command *command, const struct look_option
 }
 
 static int check(const struct cli_command *command, const struct look_options *o, int n_words) {
-    int code = given_check(command, o, n_words, inputs, CLI_COUNT(inputs));
-    if (code == EXIT_OK && o->align && o->out && given_ending(o->out, PICTURES " .json") < 0)
+    int code = conflicts_check(command, o, n_words, inputs, CLI_COUNT(inputs));
+    if (code == EXIT_OK && o->align && o->out && path_ending(o->out, PICTURES " .json") < 0)
         code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
-    if (code == EXIT_OK) code = given_check(command, o, n_words, charts, CLI_COUNT(charts));
+    if (code == EXIT_OK) code = conflicts_check(command, o, n_words, charts, CLI_COUNT(charts));
     if (code == EXIT_OK)
         code = picture_check(command, o, &o->sink.picture, o->out,
                              o->against && (o->common.head || o->common.layer.set) ? "--against"

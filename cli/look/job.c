@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conflicts.h"
 #include "common/draw.h"
-#include "common/given.h"
 #include "common/lens.h"
 #include "common/named.h"
 #include "look/against.h"
@@ -32,7 +32,7 @@ static void tell_written(const struct seen *seen, const char *path) {
     if (seen->rule && seen->sink->plot.set)
         fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
                 choice->head, seen->rule);
-    else if (seen->rule && !seen->draw && given_ending(path, PICTURES) >= 0)
+    else if (seen->rule && !seen->draw && path_ending(path, PICTURES) >= 0)
         fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
                 choice->head, seen->rule);
     fputc('\n', stderr);
@@ -61,7 +61,7 @@ static qkv_status show(const struct seen *seen, const struct look_options *optio
     char what[64], room[NAMED_ROOM];
     name_content(seen, what);
     if (!options->against) out = named_file(out, what, seen->said, room);
-    const int ending = given_ending(out, ENDINGS);
+    const int ending = path_ending(out, ENDINGS);
     const qkv_status status =
         (seen->sink->plot.set ? seen_chart : writers[ending])(seen, out, error);
     if (status == QKV_OK && is_first_rank()) tell_written(seen, out);
@@ -83,7 +83,7 @@ struct look_job {
 static qkv_status look_text(const struct look_job *job, const qkv_encoding *input,
                             struct text_seen **made, qkv_error *error) {
     const struct look_options *const options = job->texts.options;
-    const bool tells = !options->out || given_ending(options->out, ".json") == 0;
+    const bool tells = !options->out || path_ending(options->out, ".json") == 0;
     struct text_seen *const t = *made = calloc(1, sizeof *t);
     if (!t) return text_no_memory(error);
     text_begin(t, &job->texts, input, job->list, job->n_list);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/number.h"
 #include "sinks/page.h"
 
@@ -161,7 +161,7 @@ static int64_t page_windows(const struct windows *windows, int64_t n) {
     const double width = n > 64 ? 2 : 4, /* f16 where the writer may choose it */
         bytes = (double)n_heads *
                 (((double)(2 * n * info->head_dim) * width + 4 * (double)n) * 4 / 3 + 1500);
-    if (given_ending(mean->options->out, ".html") < 0) return 0;
+    if (path_ending(mean->options->out, ".html") < 0) return 0;
     const double room = PAGE_BYTES / bytes;
     return room < 1 ? 1 : (int64_t)room;
 }

@@ -63,7 +63,7 @@ static int check(const struct cli_command *command, const struct lookup_options 
         return cli_usage(command, "--vectors together with %s",
                          o->sentence ? "--sentence" : "--model");
     if (o->out && o->hard) return cli_usage(command, "-o together with --hard");
-    const int code = given_check_out(command, &o->common, o->out, ".png .svg .pdf");
+    const int code = path_check_out(command, &o->common, o->out, ".png .svg .pdf");
     return code ? code : picture_check(command, o, &o->picture, o->out, NULL);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/named.h"
 #include "common/number.h"
 #include "map/map.h"
@@ -117,7 +117,7 @@ qkv_status map_answer(qkv_ctx *ctx, struct map *map, json_t **json, qkv_error *e
     snprintf(what, sizeof what, "map-%" PRId64 ".%" PRId64, map->choice.layer, map->choice.head);
     const char *const out =
         named_file(options->out, map->text.session ? what : "map", map->said, room);
-    status = writers[given_ending(out, MAP_ENDINGS)](map, out, error);
+    status = writers[path_ending(out, MAP_ENDINGS)](map, out, error);
     if (status == QKV_OK) cli_note(options->common.quiet, "qkv: wrote %s", out);
     return status;
 }

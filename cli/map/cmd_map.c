@@ -3,14 +3,14 @@
  * be; source.c says which queries and keys, answer.c computes the map, and the other files show
  * what came of it.
  */
-#include "common/given.h"
+#include "common/conflicts.h"
 #include "common/number.h"
 #include "map/map.h"
 
 #include <string.h>
 
 /* --q and --k are in place of a text and its model, and a target goes with a decoder. */
-static const struct given_rule rules[] = {
+static const struct option_conflict rules[] = {
     { .these = "--q", .without = "--k", .message = "%s without --k" },
     { .these = "--k", .without = "--q", .message = "%s without --q" },
     { .without = "--q|a text|--jsonl", .message = "TEXT is missing" },
@@ -32,10 +32,10 @@ static int check_balance(const struct cli_command *command, const struct map_opt
 
 static int map(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct map_options *options = data;
-    int code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
+    int code = conflicts_check(command, options, n_words, rules, CLI_COUNT(rules));
     if (code == EXIT_OK) code = check_balance(command, options);
     if (code == EXIT_OK)
-        code = given_check_out(command, &options->common, options->out, MAP_ENDINGS);
+        code = path_check_out(command, &options->common, options->out, MAP_ENDINGS);
     if (code == EXIT_OK)
         code = picture_check(command, options, &options->picture, options->out, NULL);
     if (code) return code;

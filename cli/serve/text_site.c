@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/predict.h"
+#include "common/text.h"
 #include "serve/serve.h"
 
 extern const char serve_start_text[], serve_style_text[], serve_script_text[];

@@ -1,5 +1,5 @@
 /* Finds options by their names in the command's table, whose kinds tell which were given. */
-#include "common/given.h"
+#include "common/conflicts.h"
 
 #include <string.h>
 
@@ -31,8 +31,8 @@ static const char *find(const struct cli_command *command, const void *options, 
     return NULL;
 }
 
-const char *given_first(const struct cli_command *command, const void *options, int n_words,
-                        const char *names) {
+const char *option_first(const struct cli_command *command, const void *options, int n_words,
+                         const char *names) {
     const char *found = NULL;
     while (*names && !found) {
         const size_t n = strcspn(names, "|");
@@ -42,20 +42,19 @@ const char *given_first(const struct cli_command *command, const void *options, 
     return found;
 }
 
-int given_check(const struct cli_command *command, const void *options, int n_words,
-                const struct given_rule *rules, int n) {
-    for (const struct given_rule *rule = rules; rule < rules + n; rule++) {
-        const char *others = rule->with ? rule->with : rule->without,
-                   *this = rule->these ? given_first(command, options, n_words, rule->these) : "",
-                   *other = given_first(command, options, n_words, others);
-        if (this && !other == !rule->with)
-            return cli_usage(command, rule->message ? rule->message : "%s together with %s", this,
-                             other);
+int conflicts_check(const struct cli_command *command, const void *options, int n_words,
+                    const struct option_conflict *list, int n) {
+    for (const struct option_conflict *c = list; c < list + n; c++) {
+        const char *others = c->with ? c->with : c->without,
+                   *this = c->these ? option_first(command, options, n_words, c->these) : "",
+                   *other = option_first(command, options, n_words, others);
+        if (this && !other == !c->with)
+            return cli_usage(command, c->message ? c->message : "%s together with %s", this, other);
     }
     return EXIT_OK;
 }
 
-int given_ending(const char *path, const char *endings) {
+int path_ending(const char *path, const char *endings) {
     const char *dot = path ? strrchr(path, '.') : NULL;
     for (int i = 0; dot && *endings; i++) {
         const size_t n = strcspn(endings, " ");
@@ -65,15 +64,15 @@ int given_ending(const char *path, const char *endings) {
     return -1;
 }
 
-int given_check_ending(const struct cli_command *command, const char *path, const char *endings) {
-    if (!path || given_ending(path, endings) >= 0) return EXIT_OK;
+int path_check_ending(const struct cli_command *command, const char *path, const char *endings) {
+    if (!path || path_ending(path, endings) >= 0) return EXIT_OK;
     return cli_usage(command, "-o: '%s' ends in none of %s", path, endings);
 }
 
-int given_check_out(const struct cli_command *command, const struct cli_common *common,
-                    const char *path, const char *endings) {
+int path_check_out(const struct cli_command *command, const struct cli_common *common,
+                   const char *path, const char *endings) {
     qkv_error error;
-    const int code = given_check_ending(command, path, endings);
+    const int code = path_check_ending(command, path, endings);
     if (code || !path) return code;
     if (common->json || common->jsonl)
         return cli_usage(command, "-o together with %s", common->json ? "--json" : "--jsonl");
