@@ -24,6 +24,7 @@ static const struct {
     { "qkv_proj", "{\"model_type\":\"phi3\",\"pad_token_id\":0," SIZES },
     { "Wqkv", "{\"model_type\":\"modernbert\",\"attention_bias\":true," SIZES },
     { "query_key_value", "{\"model_type\":\"gpt_neox\",\"rotary_pct\":1," SIZES },
+    { "project_in", "{\"model_type\":\"opt\",\"ffn_dim\":3,\"word_embed_proj_dim\":3," SIZES },
     { "q_norm", "{\"model_type\":\"qwen3\",\"num_key_value_heads\":1,\"head_dim\":2," SIZES },
     { "model.layers.", "{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\","
                        "\"factor\":2}," SIZES },

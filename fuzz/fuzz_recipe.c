@@ -107,7 +107,9 @@ static void check(const qkvi_recipe *recipe, const qkv_model_info *info) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     static int is_there;
-    qkv_model_info info = { .hidden = HIDDEN, .max_len = LONGEST, .architecture = "bert" };
+    qkv_model_info info = {
+        .hidden = HIDDEN, .pooled_dim = HIDDEN, .max_len = LONGEST, .architecture = "bert"
+    };
     qkvi_recipe recipe;
     qkv_error error;
     if (!is_there++) put_folder();

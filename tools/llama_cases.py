@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Llama and its kin, of GPT-NeoX and of ModernBERT: tiny random models, run by transformers in float64.
+"""Makes the goldens of Llama and its kin, of GPT-NeoX, OPT and of ModernBERT: tiny random models, run by transformers in float64.
 
     python3 tools/llama_cases.py tests/golden/llama [NAME...]   needs torch, transformers, safetensors
 
 Each folder is a model (config.json, model.safetensors, and a vocab.txt, which is enough to open it) and
 
 expected.safetensors   a batch of sequences one after another and what float64 arithmetic makes of the f32 weights: lengths, ids, hidden.L
-    (L counts from 0, the embeddings; the last one is normed), weights.L ([heads][rows][keys] of one sequence after another), logits of
+    (L counts from 0, the embeddings; the last one is normed; what OPT projects of it is `projected`), weights.L ([heads][rows][keys] of one sequence after another), logits of
     every token, target_tokens, target_ids, loss.plain, label_smoothing, loss.lm and of loss.lm every gradient: grad.NAME. ModernBERT has
     mlm (logits of the targets) and loss.mlm instead.
 generate.json          as decoder_cases.py makes it
@@ -46,6 +46,11 @@ def neox(**fields):
     return t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**(sizes | fields))
 
 
+def opt(**fields):
+    sizes = {k: v for k, v in SIZES.items() if k not in ("num_key_value_heads", "intermediate_size")}
+    return t.OPTForCausalLM, t.OPTConfig(**(sizes | dict(ffn_dim=29, dropout=0.0) | fields))
+
+
 MODELS = {
     "llama_1": of("LlamaForCausalLM", "LlamaConfig", attention_bias=True, mlp_bias=True, rope_parameters=LLAMA3),
     "llama_2": of("LlamaForCausalLM", "LlamaConfig", num_attention_heads=6, num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3,
@@ -79,6 +84,11 @@ MODELS = {
                        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0)),
     "gpt_neox_3": neox(hidden_size=32, attention_bias=False, hidden_act="gelu_new",
                        rope_parameters=dict(YARN, partial_rotary_factor=0.5)),
+    # Norms before parts; after them, with narrower words; narrower words before a last norm, a head of their own; no last norm, no biases.
+    "opt_1": opt(),
+    "opt_2": opt(do_layer_norm_before=False, word_embed_proj_dim=10),
+    "opt_3": opt(word_embed_proj_dim=30, tie_word_embeddings=False, activation_function="gelu"),
+    "opt_4": opt(enable_bias=False, _remove_final_layer_norm=True, num_attention_heads=3),
     "modernbert_1": of("ModernBertForMaskedLM", "ModernBertConfig", cls_token_id=1, sep_token_id=2, num_hidden_layers=4, local_attention=6, attention_bias=True,
                        mlp_bias=True, global_attn_every_n_layers=3),
     "modernbert_2": of("ModernBertForMaskedLM", "ModernBertConfig", cls_token_id=1, sep_token_id=2, num_hidden_layers=2, local_attention=4,
@@ -174,15 +184,32 @@ def make_batch(config, generator):
     return batch
 
 
+def last_hidden(model, outs, batch):
+    """Of models whose last hidden states are projected: what is projected."""
+    decoder = getattr(model.model, "decoder", None)
+    if decoder is None or decoder.project_out is None:
+        return
+    for out, (ids, _, _) in zip(outs, batch):
+        seen = []
+        with decoder.project_out.register_forward_pre_hook(lambda _, read: seen.append(read[0])):
+            model(input_ids=ids[None], use_cache=False)
+        out.projected = out.hidden_states[-1]
+        out.hidden_states = (*out.hidden_states[:-1], *seen)
+
+
 def expected(name, model, batch):
     outs = [model(input_ids=ids[None], output_hidden_states=True, output_attentions=True) if "modernbert" in name else
             model(input_ids=ids[None], output_hidden_states=True, output_attentions=True, use_cache=False) for ids, _, _ in batch]
+    if "opt" in name:
+        last_hidden(model, outs, batch)
     starts = torch.tensor([0] + [len(ids) for ids, _, _ in batch]).cumsum(0)
     ints = {"lengths": starts.diff(), "ids": torch.cat([b[0] for b in batch]),
             "target_tokens": torch.cat([starts[i] + b[1] for i, b in enumerate(batch)]), "target_ids": torch.cat([b[2] for b in batch])}
     floats = {}
     for layer in range(len(outs[0].hidden_states)):
         floats[f"hidden.{layer}"] = torch.cat([o.hidden_states[layer][0] for o in outs])
+    if hasattr(outs[0], "projected"):
+        floats["projected"] = torch.cat([o.projected[0] for o in outs])
     for layer in range(len(outs[0].attentions)):
         floats[f"weights.{layer}"] = torch.cat([o.attentions[layer].flatten() for o in outs])
     logits = torch.cat([o.logits[0] for o in outs])

@@ -1,4 +1,4 @@
-"""Kinds of random model folders for random_folders.py: decoders of other graphs than Llama's, GPT-NeoX."""
+"""Kinds of random model folders for random_folders.py: decoders of other graphs than Llama's, GPT-NeoX and OPT."""
 import transformers as t
 
 from random_draw import edit
@@ -47,5 +47,18 @@ def gpt_neox(draw, folder):
         saved.pop("rope_parameters", None)
         saved.update(fields)
     edit(folder / "config.json", say)
+    draw.note(str(fields))
+    return decoder(draw, folder, loaded, config.vocab_size, config.max_position_embeddings)
+
+
+@kind
+def opt(draw, folder):
+    fields = {name: draw.choice(values) for name, values in
+              dict(do_layer_norm_before=[True, False], _remove_final_layer_norm=[True, False], enable_bias=[True, False],
+                   word_embed_proj_dim=[7, 12, 40], tie_word_embeddings=[True, False]).items() if draw.maybe(0.4)}
+    config = t.OPTConfig(**sized(draw, [4, 6, 8]), ffn_dim=draw.randint(5, 40), activation_function=act(draw), **fields)
+    loaded = causal(draw, folder, "OPT", config)
+    change_copies(draw, folder, [("model.decoder.embed_tokens.weight", "lm_head.weight")])
+    rename(draw, folder, "model.")
     draw.note(str(fields))
     return decoder(draw, folder, loaded, config.vocab_size, config.max_position_embeddings)

@@ -131,7 +131,7 @@ qkv_status embed_begin(struct embed *e, qkv_error *error) {
     const struct embed_options *const o = e->options;
     e->pooling = o->pooling.set ? (qkv_pooling)(o->pooling.value + QKV_POOLING_MEAN)
                                 : e->session->info->pooling;
-    e->dim = o->pooling.set ? e->session->info->hidden : e->session->info->sentence_dim;
+    e->dim = o->pooling.set ? e->session->info->pooled_dim : e->session->info->sentence_dim;
     e->vectors = calloc((size_t)e->n + 1, (size_t)e->dim * sizeof(*e->vectors));
     e->lengths = calloc((size_t)e->n + 1, sizeof(*e->lengths));
     return e->vectors && e->lengths ? QKV_OK : text_no_memory(error);

@@ -88,7 +88,7 @@ static const char *pooling_name(const struct embed *e) {
 static bool has_more(const struct embed *e) {
     const qkv_model_info *const info = e->session->info;
     return !e->options->pooling.set &&
-           (info->sentence_layers > 0 || info->sentence_dim != info->hidden);
+           (info->sentence_layers > 0 || info->sentence_dim != info->pooled_dim);
 }
 
 qkv_status embed_print(const struct embed *e, qkv_error *error) {

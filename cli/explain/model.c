@@ -56,11 +56,12 @@ static void embedding(struct report *report, const struct explain *t) {
     const bool has_segments = info->n_types > 0;
     const bool rotary = is_rotary(info);
     vectors(report, "Embedding of the query",
-            rotary && info->scales_words ? "e = √hidden word[id]"
-            : rotary                     ? "e = word[id]"
-            : info->scales_words         ? "e = √hidden word[id] + position[i]"
-            : has_segments               ? "e = word[id] + segment + position[i]"
-                                         : "e = word[id] + position[i]",
+            rotary && info->scales_words           ? "e = √hidden word[id]"
+            : rotary                               ? "e = word[id]"
+            : info->scales_words                   ? "e = √hidden word[id] + position[i]"
+            : has_segments                         ? "e = word[id] + segment + position[i]"
+            : info->embedding_size != info->hidden ? "e = W_in word[id] + position[i]"
+                                                   : "e = word[id] + position[i]",
             s);
     report_vector(report, hidden, s->word, false, "word %d", t->input->ids[i]);
     if (has_segments)

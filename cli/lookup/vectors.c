@@ -227,7 +227,9 @@ static qkv_status of_model(struct lookup *l, qkv_error *error) {
 
 qkv_status lookup_vectors(struct lookup *l, qkv_error *error) {
     const qkv_model_info *info = l->session->info;
-    l->dim = l->own ? l->own->n_values : l->options->sentence ? info->hidden : info->embedding_size;
+    l->dim = l->own                 ? l->own->n_values
+             : l->options->sentence ? info->pooled_dim
+                                    : info->embedding_size;
     l->k = calloc((size_t)(l->table->n_rows * l->dim) + 1, sizeof(*l->k));
     l->q = calloc((size_t)(l->n_queries * l->dim) + 1, sizeof(*l->q));
     l->unknown = calloc((size_t)l->n_queries + 1, 1);

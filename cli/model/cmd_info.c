@@ -159,6 +159,10 @@ static void print_model(const qkv_model *model, bool verbose) {
         print_decoder(info);
     else if (strcmp(info->activation, "gelu") != 0)
         printf("activation    %s\n", info->activation);
+    if (info->post_norm)
+        printf("blocks        norms are of sums, and none ends the stack\n");
+    else if (info->no_last_norm)
+        printf("blocks        no norm ends the stack\n");
     if (info->parallel) printf("blocks        both parts read the block's input\n");
     printf("%-13s eps %g\n", info->rms_norm ? "RMSNorm" : "layer norm", info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);

@@ -234,7 +234,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  *
  * turn is that of rotary positions (qkv_rope). Query heads share the k and v of a key/value head.
  *
- * Models differ as follows. word may be multiplied by the root of hidden. Without a norm of its
+ * Models differ as follows. word may be multiplied by the root of hidden, or be a linear map of a
+ * narrower vector (OPT). Without a norm of its
  * own, embedded is embedding. gelu is the model's activation, and scale is that of the head.
  * Queries of a decoder see keys j <= i, and those of a layer with a window see i - window_left <= j
  * <= i + window_right. Other keys have a product, a score of -infinity and a

@@ -164,7 +164,7 @@ typedef struct qkv_model_info {
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len;
     /** Segments; 0: the model has none and ignores them. */
     int64_t n_types;
-    /** Of the vectors of words: hidden, except for ELECTRA. */
+    /** Of the vectors of words: hidden, except for ELECTRA and some OPT. */
     int64_t embedding_size;
     /** Sizes of the decoder over an encoder; 0: there is none. */
     int64_t n_decoder_layers, n_decoder_heads, decoder_intermediate;
@@ -179,7 +179,7 @@ typedef struct qkv_model_info {
 
     /** 1: positions are sinusoids, not learned. */
     int sinusoidal_positions;
-    /** Row of the position table that the first token gets: 0, except for RoBERTa and BART. */
+    /** Row of the position table that the first token gets: 0, except for RoBERTa, BART, OPT. */
     int64_t first_position;
     double layer_norm_eps;
     /**
@@ -219,7 +219,7 @@ typedef struct qkv_model_info {
     int normalizes;
     /** Tokens of the longest text that it makes vectors of, at most max_len. */
     int64_t sentence_len;
-    /** Numbers of a sentence's vector: hidden, unless a modules.json says otherwise. */
+    /** Numbers of a sentence's vector: pooled_dim, unless a modules.json says otherwise. */
     int64_t sentence_dim;
     /** Modules with weights behind the pooling: Dense, LayerNorm. */
     int sentence_layers;
@@ -252,6 +252,12 @@ typedef struct qkv_model_info {
     int parallel;
     /** 1: norms are RMSNorm (Llama), not LayerNorm. */
     int rms_norm;
+    /** 1: norms are of sums, norm(x + f(x)), in a family that has f(norm(x)) otherwise (OPT). */
+    int post_norm;
+    /** 1: no norm ends the stack of such a family (OPT). */
+    int no_last_norm;
+    /** Channels that are pooled: hidden, or embedding_size, to which some OPT project them. */
+    int64_t pooled_dim;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -637,7 +643,7 @@ QKV_DEFINE_INIT(qkv_embed_options)
  * (docs/checkpoints.md). Normalize divides by max(|x|, 1e-12); then products are cosines.
  *
  *   vectors   [n_batch][dim], in the order of inputs, of any lengths up to max_len. dim is
- *             sentence_dim, or hidden where a pooling is asked for.
+ *             sentence_dim, or pooled_dim where a pooling is asked for.
  *   Accuracy  pooled and multiplied in double precision; rounded once, and by each module.
  *   Determinism, threads   each vector has the bits of a call alone, for any threads.
  *   Memory    a run of at most 4,096 tokens at a time, or of one input that is longer.

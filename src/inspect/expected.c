@@ -33,7 +33,7 @@ qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_
     QKV_TRY(qkvi_need(log_p, "log_p", error));
     QKV_TRY(qkvi_word_states(model, run, QKV_HEAD_NEXT, b, &which, &n, error));
     const float *const hidden = qkv_run_hidden(run, which, b, qkvi_net_last(model->net)->n_layers);
-    const int64_t n_words = model->net->lm.n_out, width = model->net->lm.n_in;
+    const int64_t n_words = model->net->lm.n_out, width = qkvi_net_last(model->net)->hidden;
     QKV_TRY(check_next(next, n, n_words, error));
     float *const logits = qkvi_aligned_array((size_t)n_words, ROWS * sizeof *logits);
     if (!logits) return qkvi_no_memory(error, "logits");

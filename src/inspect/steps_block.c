@@ -11,17 +11,15 @@
 void qkvi_steps_embed(const qkvi_steps_work *w, const float *hidden, const qkvi_steps_arrays *a,
                       qkv_steps *steps) {
     const qkvi_embed *e = &w->stack->embed;
-    const qkvi_weights words = qkvi_embed_words(e);
-    const int64_t i = steps->query, size = e->hidden;
+    const int64_t i = steps->query, size = w->stack->hidden;
+    const float *const positions = e->n_positions > 0 ? e->position : w->stack->positions;
     const int64_t type = qkvi_stack_type(w->stack, w->input->types, i);
     const int64_t place = qkvi_stack_place(w->stack, w->input->ids, i);
-    qkvi_step_widen(size, e->type + type * size, a->segment);
-    if (e->n_positions > 0) qkvi_step_widen(size, e->position + place * size, a->position);
+    if (!w->stack->positions) qkvi_step_widen(size, e->type + type * size, a->segment);
+    if (positions) qkvi_step_widen(size, positions + place * size, a->position);
     qkvi_step_embedding(w->stack, w->input, i, 1, a->embedding);
-    for (int64_t c = 0; c < size; c++) {
-        a->word[c] = (double)e->word_scale * (double)qkvi_weight_at(&words, w->input->ids[i], c);
-        a->embedded[c] = a->embedding[c];
-    }
+    qkvi_step_word(w->stack, w->input->ids[i], a->word);
+    memcpy(a->embedded, a->embedding, (size_t)size * sizeof *a->embedded);
     qkvi_step_input(w->stack, a->embedded);
     for (int64_t j = 0; j < steps->n; j++) {
         qkvi_step_embedding(w->stack, w->input, j, 1, w->row);

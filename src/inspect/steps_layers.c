@@ -5,13 +5,43 @@
 #include "files/base.h"
 #include "inspect/rows.h"
 #include "inspect/steps.h"
+#include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "qkv/inspect.h"
 
+/* A word's vector as blocks have it: of OPT a linear layer may be between. */
+static double word_channel(const qkvi_stack *stack, int32_t id, int64_t c) {
+    const qkvi_weights words = qkvi_embed_words(&stack->embed);
+    const qkvi_weights project = qkvi_linear_weights(&stack->project);
+    double sum = 0;
+    if (!stack->positions) return (double)qkvi_weight_at(&words, id, c);
+    for (int64_t i = 0; i < stack->embedding_size; i++)
+        sum += (double)qkvi_weight_at(&project, c, i) * (double)qkvi_weight_at(&words, id, i);
+    return sum;
+}
+
+void qkvi_step_word(const qkvi_stack *stack, int32_t id, double *to) {
+    for (int64_t c = 0; c < stack->hidden; c++)
+        to[c] = (double)stack->embed.word_scale * word_channel(stack, id, c);
+}
+
+/* Behind a projection: there are no segments. */
+static void narrow_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,
+                             int positions, double *sum) {
+    const int64_t place = qkvi_stack_place(stack, input->ids, i);
+    qkvi_step_word(stack, input->ids[i], sum);
+    for (int64_t c = 0; positions && c < stack->hidden; c++)
+        sum[c] += (double)stack->positions[place * stack->hidden + c];
+}
+
 void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,
                          int positions, double *sum) {
     const qkvi_embed *e = &stack->embed;
+    if (stack->positions) {
+        narrow_embedding(stack, input, i, positions, sum);
+        return;
+    }
     const qkvi_weights words = qkvi_embed_words(e);
     const float *type = e->type + qkvi_stack_type(stack, input->types, i) * e->hidden;
     const float *position = e->n_positions > 0
@@ -106,7 +136,7 @@ qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding 
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "input has %lld tokens, the model takes 1 to %lld",
                               (long long)input->n, (long long)info->max_len);
-    if (info->embedding_size != info->hidden)
+    if (info->embedding_size != info->hidden && !qkvi_family_of(info->architecture)->positions_last)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "steps of models whose embeddings (%lld channels) are not as wide as "
                               "their blocks (%lld)",

@@ -6,6 +6,7 @@
 
 #include "core/fpstate.h"
 #include "core/options.h"
+#include "model/arch/net.h"
 #include "text/tokenizer.h"
 
 /* ---- Texts that become vectors --------------------------------------------------------------- */
@@ -106,6 +107,15 @@ static int64_t take(const place *places, int64_t first, int64_t n_batch,
     return n;
 }
 
+/* The last hidden states of an input, or what is projected of them. */
+static const float *last_rows(const qkvi_embedding *e, const qkv_run *run, int64_t b, int64_t n) {
+    const qkvi_linear *const project = &e->model->net->project_out;
+    const float *const hidden = qkv_run_hidden(run, QKV_SELF, b, e->model->info.n_layers);
+    if (project->n_out == 0) return hidden;
+    qkvi_linear_forward(e->ctx, project, n, hidden, e->rows);
+    return e->rows;
+}
+
 static qkv_status embed_all(const qkvi_embedding *e, int64_t n_batch,
                             const qkv_encoding *const *inputs, const place *places, float *vectors,
                             qkv_error *error) {
@@ -116,8 +126,7 @@ static qkv_status embed_all(const qkvi_embedding *e, int64_t n_batch,
         QKV_TRY(qkv_model_run(e->ctx, e->model, n, some, 0, NULL, &run, error));
         const qkvi_fpstate saved = qkvi_fpstate_enter();
         for (int64_t b = 0; b < n; b++)
-            qkvi_embed_vector(e, some[b]->n,
-                              qkv_run_hidden(run, QKV_SELF, b, e->model->info.n_layers),
+            qkvi_embed_vector(e, some[b]->n, last_rows(e, run, b, some[b]->n),
                               vectors + places[first + b].at * e->kept);
         qkvi_fpstate_leave(saved);
         qkv_run_free(run);
@@ -136,7 +145,7 @@ static void choose(const qkv_embed_options *options, qkvi_embedding *e) {
     if (is_alone) {
         e->asked = options->pooling;
         e->poolings = &e->asked;
-        e->dim = e->kept = e->model->info.hidden;
+        e->dim = e->kept = e->model->info.pooled_dim;
         e->normalizes = wanted >= 0 ? wanted : e->model->info.normalizes;
         return;
     }
@@ -151,7 +160,7 @@ static void choose(const qkv_embed_options *options, qkvi_embedding *e) {
 
 /* The most numbers that a vector has on its way. */
 static int64_t widest(const qkvi_embedding *e) {
-    int64_t most = e->n_poolings * e->model->info.hidden;
+    int64_t most = e->n_poolings * e->model->info.pooled_dim;
     for (int i = 0; i < e->n_steps; i++) {
         const int64_t n = e->model->recipe.steps[i].n_out;
         if (n > most) most = n;
@@ -190,6 +199,16 @@ static qkv_status check(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
     return QKV_OK;
 }
 
+/* Numbers that are projected of the longest input that can be run; one where nothing is. */
+static size_t n_projected(const qkv_model *model, int64_t n_batch,
+                          const qkv_encoding *const *inputs) {
+    int64_t longest = 0;
+    for (int64_t b = 0; b < n_batch; b++)
+        if (inputs[b]->n > longest) longest = inputs[b]->n;
+    if (longest > model->info.max_len) longest = model->info.max_len;
+    return (size_t)(longest * model->net->project_out.n_out) + 1;
+}
+
 qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
                            const qkv_encoding *const *inputs, const qkv_embed_options *options,
                            float *vectors, qkv_error *error) {
@@ -201,8 +220,9 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
     e.x = qkvi_malloc_array(n_widest, sizeof *e.x);
     e.a = qkvi_malloc_array(n_widest, sizeof *e.a);
     e.b = qkvi_malloc_array(n_widest, sizeof *e.b);
+    e.rows = qkvi_aligned_array(n_projected(model, n_batch, inputs), sizeof *e.rows);
     qkv_status status = QKV_OK;
-    if (places && e.x && e.a && e.b) {
+    if (places && e.x && e.a && e.b && e.rows) {
         for (int64_t b = 0; b < n_batch; b++) places[b] = (place){ inputs[b]->n, b };
         qsort(places, (size_t)n_batch, sizeof *places, by_length);
         status = embed_all(&e, n_batch, inputs, places, vectors, error);
@@ -213,5 +233,6 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
     free(e.x);
     free(e.a);
     free(e.b);
+    free(e.rows);
     return status;
 }

@@ -65,7 +65,7 @@ static void pool_nothing(qkv_pooling pooling, int64_t dim, const float *hidden, 
 }
 
 static void pool(const qkvi_embedding *e, int64_t n, const float *hidden) {
-    const int64_t dim = e->model->info.hidden;
+    const int64_t dim = e->model->info.pooled_dim;
     for (int p = 0; p < e->n_poolings; p++) {
         const qkv_pooling pooling = e->poolings[p];
         double *const x = e->x + p * dim;

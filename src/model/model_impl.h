@@ -91,9 +91,10 @@ typedef struct qkvi_embedding {
     int normalizes;    /* at the end */
     double *x;         /* [widest] */
     float *a, *b;      /* [widest] */
+    float *rows;       /* [longest input][pooled_dim] of what is projected, if anything is */
 } qkvi_embedding;
 
-/** The vector [e->kept] of an input whose last hidden states are [n][hidden]. */
+/** The vector [e->kept] of an input whose last hidden states are [n][pooled_dim]. */
 void qkvi_embed_vector(const qkvi_embedding *e, int64_t n, const float *hidden, float *vector);
 
 #endif

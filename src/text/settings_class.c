@@ -54,6 +54,7 @@ static const struct model_type {
     { "mpnet", "MPNetTokenizer", BEHIND_CLASS },
     { "bart", "RobertaTokenizer", BEHIND_CLASS },
     { "gpt2", "GPT2Tokenizer", BEHIND_CLASS },
+    { "opt", "GPT2Tokenizer", BEHIND_CLASS },
     { "gpt_neox", "GPTNeoXTokenizer", BEHIND_CLASS },
     { "marian", "MarianTokenizer", BEHIND_CLASS },
     { "gemma", "GemmaTokenizer", BEHIND_CLASS },

@@ -1,4 +1,4 @@
-# BERT's family in the tool: RoBERTa from text to words as transformers has them, ELECTRA's judgement, what DistilBERT lacks. GPT-NeoX.
+# BERT's family in the tool: RoBERTa from text to words as transformers has them, ELECTRA's judgement, what DistilBERT lacks. GPT-NeoX, OPT.
 . ./lib.sh
 family=$here/../golden/family
 
@@ -111,4 +111,24 @@ run look "she was when . , ? w0" --model "$neox" -o "$folder/neox.html" --quiet
 code 0
 run info "$here/../golden/llama/gpt_neox_2"
 out_like '^positions     theta 100$'
+# ---- OPT: words that are narrower than the blocks, norms after parts ---------------------------------
+
+opt=$here/../golden/llama/opt_2
+run info "$opt"
+code 0
+out_like '^model .*(opt)$'
+out_like '^word vectors  10$'
+out_like '^longest text  64 tokens, 0 segments, learned positions$'
+out_like '^blocks        norms are of sums, and none ends the stack$'
+run explain "she was when . , ? w0" --model "$opt" --layer 0 --head 2
+code 0
+out_like 'e = W_in word\[id\] + position\[i\]$'
+out_like '^    output of layer  *[0-9.]*e-0[678]$'
+run embed "she was when" --model "$opt" --json
+code 0
+check "vectors as wide as words" test "$(tr ',' '\n' <"$folder/out" | grep -c '[0-9]')" -lt 16
+run look "she was when . , ? w0" --model "$opt" -o "$folder/opt.html" --quiet
+code 0
+run info "$here/../golden/llama/opt_4"
+out_like '^blocks        no norm ends the stack$'
 finish

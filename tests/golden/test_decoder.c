@@ -265,7 +265,7 @@ static void test_perplexity_of_pairs(void **state) {
 
 /*
  * With the last token's pooling a text's vector is its row of the last hidden states, which
- * transformers has in float64.
+ * transformers has in float64; or of what some OPT project of them.
  */
 static void test_last_token_pooling(void **state) {
     golden g;
@@ -275,9 +275,10 @@ static void test_last_token_pooling(void **state) {
     char name[32];
     open_golden(&g, *state);
     const qkv_model_info *const info = qkv_model_get_info(g.model);
-    const size_t width = (size_t)info->hidden, n = (size_t)g.n_sequences;
+    const size_t width = (size_t)info->pooled_dim, n = (size_t)g.n_sequences;
     qkv_encoding *const texts = encodings_of(g.n_sequences, g.lengths, g.ids, inputs);
     snprintf(name, sizeof name, "hidden.%d", (int)info->n_layers);
+    if (info->pooled_dim != info->hidden) snprintf(name, sizeof name, "projected");
     float *const rows = read_floats(&g, name, (size_t)g.n_tokens * width);
     float *const wanted = malloc(n * width * sizeof *wanted), *const got =
                                                                   malloc(n * width * sizeof *got);
@@ -305,7 +306,8 @@ int main(void) {
                          "llama/qwen2_1",         "llama/qwen3_1",         "llama/gemma_1",
                          "llama/gemma2_1",        "llama/gemma3_text_1",   "llama/smollm3_1",
                          "llama/olmo2_1",         "llama/phi3_1",          "llama/gpt_neox_1",
-                         "llama/gpt_neox_2",      "llama/gpt_neox_3" };
+                         "llama/gpt_neox_2",      "llama/gpt_neox_3",      "llama/opt_1",
+                         "llama/opt_2",           "llama/opt_3",           "llama/opt_4" };
     enum { N = sizeof names / sizeof *names };
     enum { FIRST_PAIR = 3, FIRST_LLAMA = 9 };
     struct CMUnitTest tests[5 * N];

@@ -40,7 +40,10 @@ static const char *const names[] = { "gpt2_1",
                                      "../llama/olmo2_1",
                                      "../llama/phi3_1",
                                      "../llama/gpt_neox_1",
-                                     "../llama/gpt_neox_2" };
+                                     "../llama/gpt_neox_2",
+                                     "../llama/opt_1",
+                                     "../llama/opt_2",
+                                     "../llama/opt_3" };
 enum { N_MODELS = sizeof names / sizeof *names, MOST_IDS = 256 };
 
 static int n_texts, n_differ; /* of all tests */

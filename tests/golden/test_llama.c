@@ -19,7 +19,8 @@ static char names[][24] = { "llama_1",    "llama_2",    "llama_3",       "llama_
                             "llama_5",    "mistral_1",  "qwen2_1",       "qwen3_1",
                             "gemma_1",    "gemma2_1",   "gemma3_text_1", "smollm3_1",
                             "olmo2_1",    "phi3_1",     "modernbert_1",  "modernbert_2",
-                            "gpt_neox_1", "gpt_neox_2", "gpt_neox_3" };
+                            "gpt_neox_1", "gpt_neox_2", "gpt_neox_3",    "opt_1",
+                            "opt_2",      "opt_3",      "opt_4" };
 enum { N_MODELS = sizeof names / sizeof *names };
 
 static qkv_model *open_model(const char *name, qkv_model_weights weights) {

@@ -242,6 +242,7 @@ BEGIN(smollm3_1)
 BEGIN(olmo2_1)
 BEGIN(phi3_1)
 BEGIN(gpt_neox_1)
+BEGIN(opt_2)
 BEGIN(modernbert_1)
 
 static void classifier_only(void) { folder = QKV_TEST_DATA "/golden/classify/modernbert_mean"; }
@@ -262,6 +263,7 @@ static const oom_call calls[] = {
     DECODER(olmo2_1),
     DECODER(phi3_1),
     DECODER(gpt_neox_1),
+    DECODER(opt_2),
     EACH(modernbert_1),
     { "qkv_model_open", "a classifier", classifier_only, open_family, take_opened, drop,
       OOM_IO | OOM_SLOW, 100 },
@@ -276,6 +278,7 @@ static const oom_call calls[] = {
     { "qkv_inspect_steps", "soft caps, norms after parts", gemma2_1_run, explain, take_steps, drop,
       0, 0 },
     { "qkv_inspect_steps", "norms of whole rows", olmo2_1_run, explain, take_steps, drop, 0, 0 },
+    { "qkv_inspect_steps", "words that are projected", opt_2_run, explain, take_steps, drop, 0, 0 },
     { "qkv_inspect_effects", "a head of a window", gemma2_1_model, ablate, take_effects, drop, 0,
       0 },
     { "qkv_inspect_effects", "of an encoder", modernbert_1_model, ablate, take_effects, drop, 0,

@@ -26,6 +26,7 @@ typedef struct net_kind {
     qkvi_norm_kind norm;
     bool adds, normed_output, gated, rotates, norms_heads, norms_rows, parallel;
     int64_t turned; /* channels of a head; 0: all */
+    int64_t narrow; /* of words, which a linear layer widens, and another one narrows; 0: none */
     int64_t window; /* of layer 1, in keys; 0: none */
     float cap;      /* of scores, and of logits */
 } net_kind;
@@ -65,6 +66,8 @@ static const net_kind net_kinds[] = {
       .norms_rows = true, .window = 30 },
     { "like GPT-NeoX", 1, true, false, true, false, false, QKVI_GELU, 1, 0, 0, .n_kv_heads = 3,
       .adds = true, .rotates = true, .parallel = true, .turned = 4 },
+    { "like OPT", 1, true, false, true, true, false, QKVI_GELU, 4, 0, 2, .n_kv_heads = 3,
+      .adds = true, .narrow = 20 },
 };
 enum { N_NET_KINDS = sizeof net_kinds / sizeof *net_kinds };
 enum { NET_LAYERS = 2, NET_HEADS = 3, NET_HIDDEN = 36, NET_WIDE = 50, NET_MAX_LEN = 520 };
@@ -177,6 +180,22 @@ static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, 
     return b;
 }
 
+/* Words of another width, and positions behind what is made of them. */
+static void make_narrow(random_net *r, const net_kind *kind, qkvi_stack *s) {
+    const int64_t n_positions = kind->first_position + NET_MAX_LEN;
+    s->embed = (qkvi_embed){ .hidden = kind->narrow,
+                             .n_words = s->vocab_size,
+                             .n_types = 1,
+                             .word_scale = kind->word_scale,
+                             .padding = -1,
+                             .padding_place = -1 };
+    s->embedding_size = kind->narrow;
+    s->embed.word = take(r, s->vocab_size * kind->narrow, 0, 0.5f);
+    s->project = make_linear(r, NET_HIDDEN, kind->narrow, NULL);
+    s->positions = take(r, n_positions * NET_HIDDEN, 0, 0.3f);
+    if (!r->is_gradient) s->no_segment = s->embed.type = calloc((size_t)kind->narrow, 4);
+}
+
 static void make_embed(random_net *r, const net_kind *kind, int64_t n_words, float *words,
                        qkvi_stack *s) {
     s->embed = (qkvi_embed){ .hidden = NET_HIDDEN,
@@ -210,7 +229,10 @@ static void make_stack(random_net *r, const net_kind *kind, int place, float *wo
                        .first_position = kind->first_position,
                        .causal = last,
                        .eps = 1e-5f };
-    make_embed(r, kind, n_words, kind->tied ? words : NULL, s);
+    if (kind->narrow > 0)
+        make_narrow(r, kind, s);
+    else
+        make_embed(r, kind, n_words, kind->tied ? words : NULL, s);
     if (kind->embed_norm) s->embed_norm = make_norm(r, kind);
     s->blocks = calloc(NET_LAYERS, sizeof *s->blocks);
     for (int l = 0; l < NET_LAYERS; l++)
@@ -241,7 +263,8 @@ static random_net *make_net_in(qkv_model_weights compute, const net_kind *kind, 
     const qkvi_stack *last = qkvi_net_last(&r->net);
     r->net.has_lm = true;
     r->net.logit_cap = kind->cap;
-    r->net.lm = make_linear(r, last->vocab_size, NET_HIDDEN, last->embed.word);
+    if (kind->narrow > 0) r->net.project_out = make_linear(r, kind->narrow, NET_HIDDEN, NULL);
+    r->net.lm = make_linear(r, last->vocab_size, last->embedding_size, last->embed.word);
     if (kind->lm_bias) /* no parameter */
         r->net.lm.bias = is_gradient ? NULL : take(r, last->vocab_size, 0, 0.5f);
     if (!is_gradient) qkvi_net_pack(NULL, &r->net);

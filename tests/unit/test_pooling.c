@@ -36,7 +36,8 @@ static int64_t tokenizer_len = 200;
 
 static qkv_status read_folder(const char *modules, const char *pooling, qkv_model_info *info,
                               qkv_error *error) {
-    *info = (qkv_model_info){ .max_len = 100, .hidden = 2, .architecture = "bert" };
+    *info =
+        (qkv_model_info){ .max_len = 100, .hidden = 2, .pooled_dim = 2, .architecture = "bert" };
     put("modules.json", modules);
     put("1_Pooling/config.json", pooling);
     qkvi_recipe_free(&recipe);

@@ -211,7 +211,7 @@ static void test_unknown_types(void **state) {
     (void)state;
 #define LOADS                                                                                      \
     "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "         \
-    "\"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", \"mistral\", "                        \
+    "\"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", \"llama\", \"mistral\", "               \
     "\"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "                                                \
     "\"gemma3_text\", \"smollm3\", \"olmo2\", \"phi3\", \"gpt_neox\" and \"modernbert\""
     expect_refusal("{\"model_type\":\"mbart\"}", QKV_ERR_UNSUPPORTED,

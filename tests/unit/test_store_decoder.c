@@ -112,6 +112,32 @@ static void test_bart(void **state) {
     assert_true(info.scales_words);
 }
 
+static void test_opt(void **state) {
+    (void)state;
+    const int all = QKV_BIAS_QKV | QKV_BIAS_OUTPUT | QKV_BIAS_MLP;
+    qkv_model_info info = read_config("{\"model_type\":\"opt\"}");
+    assert_true(info.kind == QKV_MODEL_DECODER && info.has_lm && info.untied == 0);
+    assert_true(info.vocab_size == 50272 && info.hidden == 768 && info.intermediate == 3072);
+    assert_true(info.n_layers == 12 && info.n_heads == 12 && info.head_dim == 64);
+    assert_true(info.max_len == 2048 && info.first_position == 2 && info.embedding_size == 768);
+    assert_true(info.bos_id == 2 && info.eos_id == 2 && info.pad_id == 1);
+    assert_true(info.biases == all && !info.post_norm && !info.no_last_norm && !info.rms_norm);
+    assert_true(info.pooled_dim == 768 && info.sentence_dim == 0); /* the latter by other files */
+    assert_true(info.layer_norm_eps == 1e-5 && info.rotary_dim == 0 && !info.parallel);
+    assert_string_equal(info.activation, "relu");
+    info = read_config("{\"model_type\":\"opt\",\"hidden_size\":24,\"num_attention_heads\":4,"
+                       "\"word_embed_proj_dim\":10,\"do_layer_norm_before\":false,\"ffn_dim\":7,"
+                       "\"enable_bias\":false,\"layer_norm_eps\":0.5,\"intermediate_size\":9,"
+                       "\"tie_word_embeddings\":false,\"activation_function\":\"gelu\"}");
+    assert_true(info.embedding_size == 10 && info.pooled_dim == 10 && info.hidden == 24);
+    assert_true(info.post_norm && info.no_last_norm && info.biases == 0);
+    assert_true(info.intermediate == 7 && info.layer_norm_eps == 1e-5);
+    assert_int_equal(info.untied, QKV_UNTIED_HEAD);
+    info = read_config("{\"model_type\":\"opt\",\"_remove_final_layer_norm\":true,"
+                       "\"word_embed_proj_dim\":null,\"hidden_size\":36}");
+    assert_true(!info.post_norm && info.no_last_norm && info.embedding_size == 36);
+}
+
 static void test_marian(void **state) {
     (void)state;
     qkv_model_info info = read_config("{\"model_type\":\"marian\"}");
@@ -135,6 +161,7 @@ static void test_marian(void **state) {
     assert_int_equal(info.start_id, 36);
 }
 
+#define OPT(more)  "{\"model_type\":\"opt\",\"vocab_size\":40," more "}"
 #define GPT2(more) "{\"model_type\":\"gpt2\",\"vocab_size\":40," more "}"
 #define BART(more) "{\"model_type\":\"bart\",\"vocab_size\":40," more "}"
 #define MARIAN(more)                                                                               \
@@ -167,6 +194,26 @@ static void test_refused_configs(void **state) {
           "c: scale_attn_weights is an integer, must be true or false" },
         { GPT2("\"reorder_and_upcast_attn\":\"no\""), QKV_ERR_FORMAT,
           "c: reorder_and_upcast_attn is a string, must be true or false" },
+        { OPT("\"layer_norm_elementwise_affine\":false"), QKV_ERR_UNSUPPORTED,
+          "c: layer_norm_elementwise_affine 'false' is not supported" },
+        { OPT("\"enable_bias\":0"), QKV_ERR_FORMAT,
+          "c: enable_bias is an integer, must be true or false" },
+        { OPT("\"do_layer_norm_before\":\"no\""), QKV_ERR_FORMAT,
+          "c: do_layer_norm_before is a string, must be true or false" },
+        { OPT("\"_remove_final_layer_norm\":1"), QKV_ERR_FORMAT,
+          "c: _remove_final_layer_norm is an integer, must be true or false" },
+        { OPT("\"word_embed_proj_dim\":0"), QKV_ERR_SHAPE,
+          "c: word_embed_proj_dim = 0 is less than 1" },
+        { OPT("\"word_embed_proj_dim\":1048576"), QKV_ERR_LIMIT,
+          "c: word_embed_proj_dim = 1048576 is above the limit 65536" },
+        { OPT("\"ffn_dim\":-1"), QKV_ERR_FORMAT,
+          "c: ffn_dim = -1 is not between 0 and 2147483647" },
+        { OPT("\"hidden_size\":20,\"num_attention_heads\":3"), QKV_ERR_SHAPE,
+          "c: hidden_size = 20 is not a multiple of num_attention_heads = 3" },
+        { OPT("\"max_position_embeddings\":0"), QKV_ERR_SHAPE,
+          "c: max_position_embeddings = 0 is less than 1" },
+        { OPT("\"activation_function\":\"relu6\""), QKV_ERR_UNSUPPORTED,
+          "c: activation_function 'relu6' is not supported" },
         { GPT2("\"eos_token_id\":[\"a\"]"), QKV_ERR_FORMAT,
           "c: eos_token_id is a string, must be an integer" },
         { GPT2("\"eos_token_id\":[1,2,3,4,5,6,7,8,9]"), QKV_ERR_LIMIT,
@@ -515,6 +562,7 @@ int main(void) {
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_bart),
         cmocka_unit_test(test_marian),
+        cmocka_unit_test(test_opt),
         cmocka_unit_test(test_refused_configs),
         cmocka_unit_test(test_generation_defaults),
         cmocka_unit_test(test_generation_fields),

@@ -19,6 +19,7 @@ static void cut(qkvi_decoder *d, int64_t n, qkvi_cutter *cutter) {
     const qkvi_sequences none = { 0 };
     qkvi_rows_cut(&none, n, false, cutter, &d->pass.rows);
     qkvi_stack_pass_cut(cutter, &d->pass);
+    d->narrow = qkvi_cut(cutter, n * d->net->project_out.n_out, sizeof *d->narrow);
 }
 
 /* Room for the activations of n rows. */
@@ -60,7 +61,8 @@ static qkv_status compute(qkv_ctx *ctx, qkvi_decoder *d, int64_t first, float *l
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = qkvi_stack_forward(ctx, d->stack, &d->pass);
     if (status == QKV_OK)
-        qkvi_lm_logits(ctx, d->net, n - first, d->pass.y + first * d->stack->hidden, logits);
+        qkvi_lm_logits(ctx, d->net, n - first, d->pass.y + first * d->stack->hidden, d->narrow,
+                       logits);
     qkvi_fpstate_leave(saved);
     return qkvi_pass_failed(ctx, status, error);
 }

@@ -20,6 +20,7 @@ struct qkvi_decoder {
     qkvi_block_acts *acts; /* [n_layers] */
     qkvi_batch_rows source_rows;
     qkvi_stack_pass pass;
+    float *narrow;    /* [rows of the pass][project_out.n_out] */
     int64_t prompted; /* the slot of a prompt, or -1: a step */
     int64_t *last;    /* [n_slots] places of the tokens of a step */
 };

@@ -103,6 +103,17 @@ const qkvi_model_family qkvi_families[] = {
       .head = "lm_head",
       .fused = "attn.c_attn",
       .transposes = true },
+    { .type = "opt",
+      .kind = QKV_MODEL_DECODER,
+      .place = QKVI_NORM_INPUT,
+      .biases = QKVI_BIASES_ENABLED,
+      .first_position = 2,
+      .positions_last = true,
+      OPT_CONFIG,
+      .spelling = { .prefix = "model.",
+                    .ties = { { "model.decoder.embed_tokens.weight", { "lm_head.weight" } } } },
+      .stacks = { { OPT_NAMES } },
+      .head = "lm_head" },
     { .type = "bart",
       .kind = QKV_MODEL_PAIR,
       .first_position = 2,
@@ -244,7 +255,7 @@ const qkvi_model_family qkvi_families[] = {
 /* ---- What a family is asked ------------------------------------------------------------------ */
 
 const char qkvi_family_types[] =
-    "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", "
+    "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", "
     "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
     "\"olmo2\", \"phi3\", \"gpt_neox\" and \"modernbert\"";
 

@@ -97,6 +97,33 @@
         }                                                                                          \
     }
 
+/* OPT. */
+#define OPT_CONFIG                                                                                 \
+    .config = { .hidden = { "hidden_size", 768 },                                                  \
+                .max_len = { "max_position_embeddings", 2048 },                                    \
+                .vocab_size = { "vocab_size", 50272 },                                             \
+                .embedding_size = { "word_embed_proj_dim", -1 },                                   \
+                .stacks = { { { "num_hidden_layers", 12 },                                         \
+                              { "num_attention_heads", 12 },                                       \
+                              { "ffn_dim", 3072 } } },                                             \
+                .activation = "activation_function",                                               \
+                .activation_absent = "relu",                                                       \
+                .eps_absent = 1e-5,                                                                \
+                .bos = 2,                                                                          \
+                .eos = 2,                                                                          \
+                .pad = 1,                                                                          \
+                .start = -1,                                                                       \
+                .switches = { { "add_cross_attention", 0, 0 },                                     \
+                              { "is_encoder_decoder", 0, 0 },                                      \
+                              { "layer_norm_elementwise_affine", 1, 0 },                           \
+                              { "do_layer_norm_before", 1, AT(post_norm) },                        \
+                              { "_remove_final_layer_norm", 0, AT(no_last_norm) } } }
+
+#define OPT_NAMES                                                                                  \
+    .word = "model.decoder.embed_tokens", .position = "model.decoder.embed_positions",             \
+    .project = "model.decoder.project_in", .project_out = "model.decoder.project_out",             \
+    .layer = "model.decoder.layers.", PAIR_BLOCK, .last_norm = "model.decoder.final_layer_norm"
+
 /* RoBERTa and XLM-RoBERTa. */
 #define ROBERTA_NAMES                                                                              \
     .spelling = { .prefix = "roberta.",                                                            \

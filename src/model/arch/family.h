@@ -8,6 +8,9 @@
  *   roberta     as bert, positions after the padding's row; MLM head       (Liu et al. 2019)
  *   electra     as bert, narrower, then a linear layer to the width of the blocks; a head that
  *               tells replaced tokens, or an MLM head                      (Clark et al. 2020)
+ *   opt         word, perhaps narrower, then a linear layer, + position, first row 2; causal,
+ *               norms before or after parts, LM head, perhaps behind a linear layer
+ *                                                                        (Zhang et al. 2022)
  *   gpt2        word + position; causal, pre-norm, LM head                 (Radford et al. 2019)
  *   bart        encoder and decoder; word + position, first row 2; LM head (Lewis et al. 2020)
  *   marian      as bart, with sinusoids and no norm of the embeddings, words perhaps of their own
@@ -69,6 +72,7 @@ typedef enum qkvi_biases {
     QKVI_BIASES_QKV, /* queries, keys and values */
     /* of the MLP, and of attention unless config.json says attention_bias: false */
     QKVI_BIASES_UNLESS_ATTENTION,
+    QKVI_BIASES_ENABLED, /* all, unless config.json says enable_bias: false */
     QKVI_BIASES_NONE
 } qkvi_biases;
 
@@ -115,7 +119,7 @@ typedef struct qkvi_config_fields {
 
 /* Of one stack. Parts of a block are after "<layer><number>.". */
 typedef struct qkvi_stack_names {
-    const char *word, *position, *segment, *embed_norm, *project;
+    const char *word, *position, *segment, *embed_norm, *project, *project_out;
     const char *layer;
     const char *query, *key, *value, *output, *norm1;
     const char *query_norm, *key_norm;
@@ -144,6 +148,7 @@ typedef struct qkvi_model_family {
     bool first_after_pad; /* positions begin after the padding's, which is not counted … */
     int64_t first_position; /* … others in this row */
     bool padding_learns;    /* padding's word learns as an embedding (no padding_idx in torch) */
+    bool positions_last;    /* added to what is projected; projections have no bias */
     bool head_is_gelu;      /* of masked words, whatever the blocks have */
 
     qkvi_config_fields config;

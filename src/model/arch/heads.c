@@ -196,12 +196,14 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
  * forward and backward with the loss for training.
  *
  *     logits = x Eᵀ + b       E: the stack's words, where they are tied; b: mostly none
+ *     logits = (x Pᵀ) Eᵀ      where words are narrower than blocks (OPT)
  *     logits = c tanh(logits / c)                     where a model caps them (Gemma 2)
  */
 
 void qkvi_lm_logits(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
-                    float *logits) {
-    qkvi_linear_forward(ctx, &net->lm, n_rows, x, logits);
+                    float *narrow, float *logits) {
+    if (net->project_out.n_out > 0) qkvi_linear_forward(ctx, &net->project_out, n_rows, x, narrow);
+    qkvi_linear_forward(ctx, &net->lm, n_rows, net->project_out.n_out > 0 ? narrow : x, logits);
     if (net->logit_cap > 0)
         qkvi_soft_cap_forward(ctx, net->logit_cap, n_rows, net->lm.n_out, logits);
 }
@@ -209,9 +211,13 @@ void qkvi_lm_logits(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const flo
 qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                        float *logits, qkv_error *error) {
     if (!net->has_lm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
+    const size_t elems = (size_t)(n_rows * net->project_out.n_out);
+    float *const narrow = elems > 0 ? qkvi_aligned_array(elems, sizeof *narrow) : NULL;
+    if (elems > 0 && !narrow) return qkvi_no_memory(error, "the LM head");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    qkvi_lm_logits(ctx, net, n_rows, hidden, logits);
+    qkvi_lm_logits(ctx, net, n_rows, hidden, narrow, logits);
     qkvi_fpstate_leave(saved);
+    free(narrow);
     return QKV_OK;
 }
 
@@ -219,14 +225,14 @@ qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const 
 void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                      qkvi_net_pass *pass, qkvi_net_losses *losses) {
     const qkvi_stack_pass *const last = &pass->stacks[pass->n_stacks - 1];
-    const int64_t n = batch->n_targets, hidden = net->lm.n_in;
+    const int64_t n = batch->n_targets, hidden = last->stack->hidden;
     qkvi_cross_entropy found = { 0 };
     for (int64_t i = 0; i < n; i++) {
         const int32_t row = last->rows.row_of_token[batch->target_tokens[i]];
         pass->lm.rows[i] = row;
         memcpy(pass->lm.x + i * hidden, last->y + row * hidden, (size_t)hidden * sizeof(float));
     }
-    qkvi_lm_logits(ctx, net, n, pass->lm.x, pass->lm.logits);
+    qkvi_lm_logits(ctx, net, n, pass->lm.x, pass->lm.narrow, pass->lm.logits);
     if (net->logit_cap > 0)
         memcpy(pass->lm.capped, pass->lm.logits, (size_t)(n * net->lm.n_out) * sizeof(float));
     qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, batch->whole_targets,
@@ -240,15 +246,23 @@ void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *ba
 void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
                       qkvi_net_pass *pass) {
     qkvi_stack_pass *const last = &pass->stacks[pass->n_stacks - 1];
-    const int64_t n = pass->n_targets, hidden = net->lm.n_in;
+    const int64_t n = pass->n_targets, hidden = last->stack->hidden;
+    const bool projects = net->project_out.n_out > 0;
+    float *const read = projects ? pass->lm.narrow : pass->lm.x;
     words_zero(grads, &grads->lm);
     if (net->logit_cap > 0)
         qkvi_soft_cap_backward(ctx, net->logit_cap, n, net->lm.n_out, pass->lm.capped,
                                pass->lm.logits);
-    qkvi_pack_rows(ctx, &net->lm, n, pass->lm.x, pass->lm.packed);
+    qkvi_pack_rows(ctx, &net->lm, n, read, pass->lm.packed);
     qkvi_linear_backward_params(ctx, &net->lm, &grads->lm, n, pass->lm.logits, pass->lm.packed,
                                 pass->lm.sums);
-    qkvi_linear_backward_input(ctx, &net->lm, n, pass->lm.logits, pass->lm.x);
+    qkvi_linear_backward_input(ctx, &net->lm, n, pass->lm.logits, read);
+    if (projects) {
+        qkvi_pack_rows(ctx, &net->project_out, n, pass->lm.x, pass->lm.packed);
+        qkvi_linear_backward_params(ctx, &net->project_out, &grads->project_out, n, read,
+                                    pass->lm.packed, pass->lm.sums);
+        qkvi_linear_backward_input(ctx, &net->project_out, n, read, pass->lm.x);
+    }
     memset(last->d, 0, (size_t)(last->rows.n_rows * hidden) * sizeof(float));
     for (int64_t i = 0; i < n; i++)
         memcpy(last->d + pass->lm.rows[i] * hidden, pass->lm.x + i * hidden,

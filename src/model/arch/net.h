@@ -40,6 +40,8 @@ typedef struct qkvi_net {
     qkvi_linear discriminator, discriminator_out;
     int64_t n_labels; /* 0: no classifier */
     qkvi_linear classifier;
+    qkvi_linear
+        project_out; /* what lm, and pooling, read of the last hidden states; n_out 0: them */
     qkvi_linear lm;  /* over the last stack; weight mostly its words', bias NULL or no parameter */
     float logit_cap; /* c of c tanh(logit / c), of lm; 0: none */
     float *packed;   /* owned; of a net that is trained */

@@ -104,8 +104,9 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
                             .scale = qkvi_family_scale(b->info, s->head_dim, l) };
     block->eps = s->eps;
     block->act = b->act;
-    block->adds = b->family->place != QKVI_NORM_SUM;
-    block->pre_norm = b->family->place == QKVI_NORM_INPUT || b->family->place == QKVI_NORM_BOTH;
+    const qkvi_norm_place place = b->info->post_norm ? QKVI_NORM_SUM : b->family->place;
+    block->adds = place != QKVI_NORM_SUM;
+    block->pre_norm = place == QKVI_NORM_INPUT || place == QKVI_NORM_BOTH;
     block->parallel = b->info->parallel;
     block->mha = none;
     bind_mha(b, s, names, l, &block->mha);
@@ -135,19 +136,22 @@ static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
     const qkvi_stack_names *const names = &b->family->stacks[stack];
     const char *const words = qkvi_word_name(b->info, b->family, stack);
     const qkvi_linear tied = bind_weight(b, words, s->vocab_size, s->embedding_size);
+    const bool last = b->family->positions_last && qkvi_stack_projects(s);
+    float *const positions = bind_at(b, names->position, ".weight");
     s->embed = (qkvi_embed){
         .hidden = s->embedding_size,
         .n_words = s->vocab_size,
         .n_types = s->n_types > 0 ? s->n_types : 1,
-        .n_positions = names->position ? s->first_position + s->max_len : 0,
+        .n_positions = names->position && !last ? s->first_position + s->max_len : 0,
         .word_scale = word_scale(b->info),
         .padding = b->family->padding_learns ? -1 : b->info->pad_id,
         .padding_place = s->skips_padding ? s->first_position - 1 : -1,
         .word = tied.weight,
         .tied = qkvi_linear_weights(&tied),
         .type = bind_at(b, names->segment, ".weight"),
-        .position = bind_at(b, names->position, ".weight"),
+        .position = last ? NULL : positions,
     };
+    if (last) s->positions = positions;
     s->embed_norm = bind_norm(b, names->embed_norm, s->embedding_size);
     s->project = bind_linear(b, names->project, s->hidden, s->embedding_size);
     s->last_norm = bind_norm(b, names->last_norm, s->hidden);
@@ -168,7 +172,9 @@ static void bind_heads(const binder *b, qkvi_net *net) {
     net->discriminator = bind_linear(b, f->discriminator, h, h);
     net->discriminator_out = bind_linear(b, f->discriminator_out, 1, h);
     net->classifier = bind_linear(b, f->classifier, net->n_labels, h);
-    net->lm = bind_weight(b, head, last->vocab_size, h);
+    if (last->positions)
+        net->project_out = bind_weight(b, f->stacks[0].project_out, last->embedding_size, h);
+    net->lm = bind_weight(b, head, last->vocab_size, last->embedding_size);
     net->logit_cap = (float)b->info->logit_cap;
 }
 

@@ -62,6 +62,7 @@ static void each_linear(qkvi_net *net, linear_visitor *visit, void *argument) {
         visit(argument, &net->discriminator_out);
     }
     if (net->n_labels > 0) visit(argument, &net->classifier);
+    if (net->project_out.n_out > 0) visit(argument, &net->project_out);
     if (net->has_lm) visit(argument, &net->lm);
 }
 

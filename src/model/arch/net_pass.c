@@ -79,13 +79,16 @@ static void cut_mlm(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pas
 }
 
 static void cut_lm(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass) {
-    const int64_t n = pass->n_targets, h = net->lm.n_in;
+    const int64_t n = pass->n_targets, h = qkvi_net_last(net)->hidden,
+                  size = net->project_out.n_out;
+    const int64_t sums = qkvi_colsum_elems(n, net->lm.n_out);
     pass->lm.x = floats(cutter, n * h);
     pass->lm.rows = qkvi_cut(cutter, n, sizeof *pass->lm.rows);
     pass->lm.logits = floats(cutter, n * net->lm.n_out);
     pass->lm.capped = floats(cutter, net->logit_cap > 0 ? n * net->lm.n_out : 0);
-    pass->lm.packed = floats(cutter, qkvi_rows_packed_elems(n, h));
-    pass->lm.sums = floats(cutter, qkvi_colsum_elems(n, net->lm.n_out));
+    pass->lm.narrow = floats(cutter, n * size);
+    pass->lm.packed = floats(cutter, qkvi_rows_packed_elems(n, h > size ? h : size));
+    pass->lm.sums = floats(cutter, qkvi_max_i64(sums, qkvi_colsum_elems(n, size)));
 }
 
 static void cut_heads(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass) {

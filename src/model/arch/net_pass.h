@@ -30,9 +30,10 @@ typedef struct qkvi_lm_acts {
     float *x;      /* [n][hidden] the rows of targets, then their gradient */
     int32_t *rows; /* [n] where they are */
     float *logits; /* [n][vocab_size], then their gradient */
+    float *narrow; /* [n][embedding_size] what is projected of x, then its gradient; or nothing */
     float *capped; /* [n][vocab_size] logits that stay, of models that cap them; or nothing */
-    float *packed; /* panels of x */
-    float *sums;   /* column sums of logits */
+    float *packed; /* panels of x, or of narrow */
+    float *sums;   /* column sums of logits, or of narrow */
 } qkvi_lm_acts;
 
 struct qkvi_net_pass {
@@ -70,9 +71,12 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grad
                          const qkvi_net_pass *pass);
 void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                      qkvi_net_pass *pass, qkvi_net_losses *losses);
-/* Logits [n_rows][words] of last hidden states x [n_rows][hidden]. */
+/*
+ * Logits [n_rows][words] of last hidden states x [n_rows][hidden]; narrow: room for
+ * [n_rows][project_out.n_out].
+ */
 void qkvi_lm_logits(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
-                    float *logits);
+                    float *narrow, float *logits);
 void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
                       qkvi_net_pass *pass);
 

@@ -212,13 +212,16 @@ static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *
     const int64_t size = sizes->embedding_size;
     QKV_TRY(add_words(table, info, f, qkvi_word_name(info, f, stack), sizes->vocab_size, size, e));
     if (!info->sinusoidal_positions && names->position)
-        QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len, size, e,
-                                "%s.weight", names->position));
+        QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len,
+                                f->positions_last ? sizes->hidden : size, e, "%s.weight",
+                                names->position));
     if (sizes->n_types > 0)
         QKV_TRY(qkvi_params_add(table, 2, sizes->n_types, size, e, "%s.weight", names->segment));
     if (names->embed_norm) QKV_TRY(add_norm(table, f, names->embed_norm, size, e));
-    return size == sizes->hidden ? QKV_OK
-                                 : add_linear(table, names->project, sizes->hidden, size, e);
+    if (size == sizes->hidden) return QKV_OK;
+    if (!f->positions_last) return add_linear(table, names->project, sizes->hidden, size, e);
+    QKV_TRY(add_weight(table, names->project, sizes->hidden, size, e));
+    return add_weight(table, names->project_out, size, sizes->hidden, e);
 }
 
 static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
@@ -229,7 +232,9 @@ static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
     const int biases = qkvi_family_biases(info);
     for (int64_t l = 0; l < sizes.n_layers; l++)
         QKV_TRY(add_block(table, &sizes, biases, f, names, l, e));
-    return names->last_norm ? add_norm(table, f, names->last_norm, sizes.hidden, e) : QKV_OK;
+    return names->last_norm && !info->no_last_norm
+               ? add_norm(table, f, names->last_norm, sizes.hidden, e)
+               : QKV_OK;
 }
 
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,

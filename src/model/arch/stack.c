@@ -63,6 +63,8 @@ static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass
     qkvi_dropout_rows(ctx, &dropout, n, stack->embedding_size, pass->embedded);
     if (qkvi_stack_projects(stack))
         qkvi_linear_forward(ctx, &stack->project, n, pass->embedded, pass->h0);
+    if (stack->positions)
+        qkvi_gather(ctx, stack->hidden, n, rows.places, 1, true, stack->positions, pass->h0);
 }
 
 static void turn_rows(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack_pass *pass) {
@@ -107,11 +109,22 @@ static float *project_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi
     return pass->d_embed;
 }
 
+/* Of positions that were added behind a projection. */
+static void positions_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
+                               qkvi_stack_pass *pass) {
+    const int64_t n_slots = qkvi_stack_positions(stack);
+    if (n_slots == 0) return;
+    memset(grads->positions, 0, (size_t)(n_slots * stack->hidden) * sizeof(float));
+    qkvi_scatter(ctx, stack->hidden, n_slots, -1, pass->rows.n_rows, pass->rows.places, 1, pass->d,
+                 grads->positions, pass->embed_scratch);
+}
+
 static void embed_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
                            qkvi_stack_pass *pass) {
     const int64_t n = pass->rows.n_rows;
     const qkvi_embed_rows rows = { pass->rows.ids, pass->rows.types, pass->rows.places };
     const qkvi_row_dropout dropout = dropout_of(pass, -1);
+    positions_backward(ctx, stack, grads, pass);
     float *const d = project_backward(ctx, stack, grads, pass);
     qkvi_dropout_rows(ctx, &dropout, n, stack->embedding_size, d);
     if (stack->embed_norm.gamma)

@@ -17,6 +17,7 @@
  * them apart is in the struct:
  *
  *     h0 = project(norm(scale word + type + position))        norm, project: where there are any
+ *     h0 = project(scale word) + position                     of OPT, if its words are narrower
  *     h[l + 1] = block[l](h[l], memory)                       memory: of a decoder over an encoder
  *     y = norm(h[n_layers])                                   where there is one (pre-norm)
  *
@@ -34,6 +35,7 @@ typedef struct qkvi_stack {
     qkvi_embed embed; /* position: owned sinusoids, or learned; NULL: sinusoids have no gradient */
     qkvi_layernorm embed_norm;     /* gamma NULL: none */
     qkvi_linear project;           /* [hidden][embedding_size] */
+    float *positions;              /* rows of [hidden] that are added behind it; NULL: none */
     qkvi_block *blocks;            /* [n_layers], owned */
     qkvi_layernorm last_norm;      /* gamma NULL: none */
     float *sinusoids, *no_segment; /* owned */
@@ -42,6 +44,10 @@ typedef struct qkvi_stack {
 
 static inline bool qkvi_stack_projects(const qkvi_stack *stack) {
     return stack->embedding_size != stack->hidden;
+}
+/* Rows of positions that are added behind a projection; 0: there are none. */
+static inline int64_t qkvi_stack_positions(const qkvi_stack *stack) {
+    return stack->positions ? stack->first_position + stack->max_len : 0;
 }
 static inline bool qkvi_stack_crosses(const qkvi_stack *stack) {
     return qkvi_block_crosses(&stack->blocks[0]);

@@ -142,7 +142,9 @@ static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     qkvi_block_scratch_cut(&s->blocks[0], n > n_picked ? n : n_picked, n_keys, cutter,
                            &pass->scratch);
     pass->embed_sums = floats(cutter, 2 * qkvi_colsum_elems(n > n_picked ? n : n_picked, widest));
-    pass->embed_scratch = qkvi_cut(cutter, qkvi_embed_scratch_elems(&s->embed, n), sizeof(int32_t));
+    const int64_t scattered = qkvi_embed_scratch_elems(&s->embed, n);
+    pass->embed_scratch =
+        qkvi_cut(cutter, qkvi_max_i64(scattered, qkvi_stack_positions(s) + n), sizeof(int32_t));
     if (!qkvi_stack_projects(s)) return;
     pass->d_embed = floats(cutter, n * size);
     pass->embed_packed = floats(cutter, qkvi_rows_packed_elems(n, size));

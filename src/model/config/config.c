@@ -140,6 +140,7 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_fa
     QKV_TRY(check_equal(reader, f->kv_heads, QKV_ERR_SHAPE, heads, info->n_heads));
     QKV_TRY(check_equal(reader, f->first_position, QKV_ERR_UNSUPPORTED, "", info->first_position));
     if (family->positions == QKVI_ROTARY) QKV_TRY(qkvi_config_rotary(reader, family, info));
+    info->pooled_dim = family->positions_last ? info->embedding_size : info->hidden;
     info->pooling = QKV_POOLING_MEAN; /* unless a modules.json says otherwise */
     info->sentence_len = info->max_len;
     return read_target_words(reader, f->target_vocab_size, info);
@@ -202,6 +203,14 @@ static qkv_status read_switch(const qkvi_json_reader *reader, const qkvi_switch 
     return QKV_OK;
 }
 
+/* Biases of all linear layers in blocks, or of none. */
+static qkv_status read_enabled(const qkvi_json_reader *reader, qkv_model_info *info) {
+    int enabled = 1;
+    QKV_TRY(qkvi_json_take_bool(reader, "enable_bias", &enabled));
+    info->biases = enabled ? QKV_BIAS_QKV | QKV_BIAS_OUTPUT | QKV_BIAS_MLP : 0;
+    return QKV_OK;
+}
+
 /* Where each side has words of its own, only the head is tied to something: the decoder's. */
 static qkv_status read_ties(const qkvi_json_reader *reader, const qkvi_model_family *family,
                             qkv_model_info *info) {
@@ -233,6 +242,8 @@ static qkv_status read_switches(const qkvi_json_reader *reader, const qkvi_model
     if (f->position_word) QKV_TRY(qkvi_config_word(reader, f->position_word, "absolute"));
     for (int s = 0; s < QKVI_SWITCHES && f->switches[s].field; s++)
         QKV_TRY(read_switch(reader, &f->switches[s], info));
+    if (info->post_norm) info->no_last_norm = 1;
+    if (family->biases == QKVI_BIASES_ENABLED) QKV_TRY(read_enabled(reader, info));
     return read_ties(reader, family, info);
 }
 

@@ -256,8 +256,8 @@ qkv_status qkvi_recipe_read(const char *folder, int64_t max_len, qkv_model_info 
                             qkvi_recipe *s, qkv_error *error) {
     *s = (qkvi_recipe){ .n_poolings = 1,
                         .poolings = { QKV_POOLING_MEAN },
-                        .dim = info->hidden,
-                        .kept = info->hidden,
+                        .dim = info->pooled_dim,
+                        .kept = info->pooled_dim,
                         .max_len = max_len < info->max_len ? max_len : info->max_len,
                         .default_prompt = -1 };
     QKV_TRY(folder ? read_folder(folder, info, s, error)

@@ -36,7 +36,8 @@ static qkv_status add_rows(const measure *m, int64_t n, const float *hidden, con
     for (int64_t first = 0; first < n; first += ROWS) {
         const int64_t count = qkvi_min_i64(ROWS, n - first);
         qkvi_cross_entropy ignored = { 0 };
-        QKV_TRY(qkvi_net_lm(m->ctx, net, count, hidden + first * net->lm.n_in, m->logits, error));
+        QKV_TRY(qkvi_net_lm(m->ctx, net, count, hidden + first * qkvi_net_last(net)->hidden,
+                            m->logits, error));
         qkvi_cross_entropy_rows(m->ctx, count, net->lm.n_out, targets + first, 0, 0, m->logits,
                                 m->scratch, &ignored);
         for (int64_t r = 0; r < count; r++) *sum += (double)m->scratch[2 * r];
