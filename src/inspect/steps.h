@@ -7,7 +7,9 @@
 
 #include "model/arch/net.h"
 
-/* to [hidden]: a word's vector, scaled; of OPT what is projected of it, where words are narrower. */
+/*
+ * to [hidden]: a word's vector, scaled; of OPT what is projected of it, where words are narrower.
+ */
 void qkvi_step_word(const qkvi_stack *stack, int32_t id, double *to);
 
 /* sum [hidden] = word + segment + position of token i; without the position if positions is 0. */
