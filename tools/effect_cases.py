@@ -32,6 +32,8 @@ CASES = {
     "marian_cross": (t.MarianMTModel, "tests/golden/decoder/marian_3/mild", "cross"),
     "llama": (t.LlamaForCausalLM, "tests/golden/llama/llama_2", "self"),
     "gemma2": (t.Gemma2ForCausalLM, "tests/golden/llama/gemma2_1", "self"),
+    "gpt_neox": (t.GPTNeoXForCausalLM, "tests/golden/llama/gpt_neox_1", "self"),
+    "opt": (t.OPTForCausalLM, "tests/golden/llama/opt_3", "self"),
 }
 LENGTH, TARGET_LENGTH, MASK = 11, 6, 4
 
@@ -42,6 +44,10 @@ def projections(model, which):
         return [layer.attention.output.dense for layer in model.bert.encoder.layer]
     if isinstance(model, t.GPT2LMHeadModel):
         return [layer.attn.c_proj for layer in model.transformer.h]
+    if isinstance(model, t.GPTNeoXForCausalLM):
+        return [layer.attention.dense for layer in model.gpt_neox.layers]
+    if isinstance(model, t.OPTForCausalLM):
+        return [layer.self_attn.out_proj for layer in model.model.decoder.layers]
     if not model.config.is_encoder_decoder:
         return [layer.self_attn.o_proj for layer in model.model.layers]
     if which == "self":
@@ -98,6 +104,14 @@ def ablation(kind, heads, width, layer, outputs):
     return change
 
 
+def last_of(model):
+    """What GPT-NeoX and OPT make of the last block's output."""
+    if isinstance(model, t.GPTNeoXForCausalLM):
+        return model.gpt_neox.final_layer_norm
+    decoder = model.model.decoder
+    return lambda h: decoder.project_out(decoder.final_layer_norm(h))
+
+
 def lens(model, out, positions, words):
     """Of each layer: ln p of the words, and the likeliest ones."""
     if isinstance(model, t.BertForPreTraining):
@@ -105,6 +119,11 @@ def lens(model, out, positions, words):
     elif isinstance(model, t.GPT2LMHeadModel):
         states, last = out.hidden_states, len(out.hidden_states) - 1
         states = [model.transformer.ln_f(h) if l < last else h for l, h in enumerate(states)]
+        read = model.lm_head
+    elif isinstance(model, (t.GPTNeoXForCausalLM, t.OPTForCausalLM)):
+        states, last = out.hidden_states, len(out.hidden_states) - 1
+        end = last_of(model)
+        states = [end(h) if l < last else h for l, h in enumerate(states)]
         read = model.lm_head
     elif not model.config.is_encoder_decoder:
         states, last = out.hidden_states, len(out.hidden_states) - 1

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from llama_cases import F32, MODELS, double
 
-NAMES = ["llama_1", "llama_2", "qwen2_1", "qwen3_1", "gemma2_1", "olmo2_1", "phi3_1", "modernbert_1"]
+NAMES = ["llama_1", "llama_2", "qwen2_1", "qwen3_1", "gemma2_1", "olmo2_1", "phi3_1", "gpt_neox_1", "modernbert_1"]
 GROUP = 64
 
 
@@ -47,7 +47,7 @@ def main(root):
         folder = pathlib.Path(root) / "llama" / name
         kind, config = MODELS[name]
         ids = load_file(folder / "expected.safetensors")
-        state = {key: value.double() for key, value in load_file(folder / "model.safetensors").items()}
+        state = {key.replace("embed_out.", "lm_head."): value.double() for key, value in load_file(folder / "model.safetensors").items()}
         with double(), torch.no_grad():
             config._attn_implementation = "eager"
             torch.set_default_dtype(torch.float64)

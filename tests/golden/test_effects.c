@@ -1,7 +1,7 @@
 /*
  * Ablated heads and the lens against transformers in float64 with hooks (tools/effect_cases.py):
  * every head alone and groups of heads; zero, mean and patched outputs; BERT, GPT-2, BART and
- * Marian, each attention, Llama and Gemma 2. Then properties: batches, threads and other sets
+ * Marian, each attention, Llama, Gemma 2, GPT-NeoX and OPT. Then properties: batches, threads and other sets
  * change no bit, and neither does a patch with the text's own outputs.
  */
 #include "golden_model.h"
@@ -16,7 +16,9 @@ static const struct kind {
               { "bart_decoder", "tests/golden/decoder/bart_2/mild", QKV_DECODER },
               { "marian_cross", "tests/golden/decoder/marian_3/mild", QKV_CROSS },
               { "llama", "tests/golden/llama/llama_2", QKV_SELF },
-              { "gemma2", "tests/golden/llama/gemma2_1", QKV_SELF } };
+              { "gemma2", "tests/golden/llama/gemma2_1", QKV_SELF },
+              { "gpt_neox", "tests/golden/llama/gpt_neox_1", QKV_SELF },
+              { "opt", "tests/golden/llama/opt_3", QKV_SELF } };
 
 /* A case: its model, texts and sets. */
 typedef struct fixture {

@@ -364,8 +364,9 @@ static void check_int8(const char *name, qkv_ctx *ctx, const qkvi_safetensors *e
 }
 
 static void test_int8(void **state) {
-    static const char *const list[] = { "llama_1",  "llama_2", "qwen2_1", "qwen3_1",
-                                        "gemma2_1", "olmo2_1", "phi3_1",  "modernbert_1" };
+    static const char *const list[] = { "llama_1", "llama_2",    "qwen2_1",
+                                        "qwen3_1", "gemma2_1",   "olmo2_1",
+                                        "phi3_1",  "gpt_neox_1", "modernbert_1" };
     qkvi_safetensors *const expected = open_file("int8.safetensors");
     qkv_ctx *const ctx = open_ctx(NULL, 2);
     (void)state;
