@@ -57,8 +57,6 @@ int64_t qkvi_embed_scratch_elems(const qkvi_embed *layer, int64_t n_rows);
 void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,
                          const qkvi_embed_rows *rows, const float *d_s, int32_t *scratch);
 
-#pragma GCC visibility pop
-
 /* y[row] = scale table[ids[row]], + y[row] if add; table [..][n] */
 void qkvi_gather(qkv_ctx *ctx, int64_t n, int64_t n_rows, const int32_t *ids, float scale, bool add,
                  const float *table, float *y);
@@ -70,5 +68,7 @@ void qkvi_gather(qkv_ctx *ctx, int64_t n, int64_t n_rows, const int32_t *ids, fl
 void qkvi_scatter(qkv_ctx *ctx, int64_t n, int64_t n_slots, int64_t left_out, int64_t n_rows,
                   const int32_t *slots, float scale, const float *d_s, float *d_table,
                   int32_t *scratch);
+
+#pragma GCC visibility pop
 
 #endif

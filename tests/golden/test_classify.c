@@ -24,7 +24,7 @@ static void open_case(golden *g, const char *name) {
 static void classify(const golden *g, int64_t first, int64_t n, float *logits) {
     static uint8_t types[512];
     qkv_encoding inputs[MAX_SEQUENCES];
-    const qkv_encoding *list[MAX_SEQUENCES];
+    const qkv_encoding *list[MAX_SEQUENCES] = { NULL };
     qkv_error error;
     qkv_run *run;
     int64_t at = 0;
