@@ -24,14 +24,14 @@ static double score_of(const qkv_attention_desc *d, const float *q, const float 
 }
 
 static void check_row(const qkv_attention_desc *d, const float *q, const float *k, int64_t i,
-                      const float *row, double *t) {
+                      const float *shown, double *t) {
     const int64_t n = d->len_k;
     double most = d->flags & QKV_SET_SINKS ? (double)d->sinks[0] : -INFINITY, all = 0, sum = 0;
     for (int64_t j = 0; j < n; j++) t[j] = score_of(d, q, k, i, j), most = fmax(most, t[j]);
     const double sink = d->flags & QKV_SET_SINKS ? exp((double)d->sinks[0] - most) : 0;
     for (int64_t j = 0; j < n; j++) all += exp(t[j] - most);
     for (int64_t j = 0; j < n; j++) {
-        const double want = exp(t[j] - most) / (all + sink), is = (double)row[j];
+        const double want = exp(t[j] - most) / (all + sink), is = (double)shown[j];
         if (!(fabs(is - want) <= 0x1p-22 * want + 0x1p-149))
             fail_msg("%s: weight[%lld][%lld] = %.9g, not %.9g, of score %.9g, greatest %.9g", isa,
                      (long long)i, (long long)j, is, want, t[j], most);
