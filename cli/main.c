@@ -18,8 +18,6 @@
 #include "common/journal.h"
 #include "common/ranks.h"
 
-extern const struct cli_command *const cli_all_commands[]; /* commands.c */
-
 static int run(const struct cli_command *command, int argc, char **argv) {
     void *options = calloc(1, command->options_bytes);
     if (!options) return cli_fail("out of memory");

@@ -15,8 +15,6 @@
 
 enum { MOST_ARGUMENTS = 64, MOST_BYTES = 4096, PATH_BYTES = 64 };
 
-extern const struct cli_command *const cli_all_commands[]; /* cli/commands.c */
-
 /* ---- Messages -------------------------------------------------------------------------------- */
 
 /* The first message of a run is kept, not said. What it would say steers no terminal. */

@@ -122,7 +122,7 @@ static void add_rows(const struct attend_problem *problem, const struct rows *ro
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-/* All of them if they are few and of one sequence a batch; else *weights stays NULL. */
+/* Weights are printed where they are few, and of one sequence in each batch. */
 static bool are_few(const struct attend_problem *problem) {
     const qkv_attention_desc *d = &problem->desc;
     const int64_t n = d->n_batch * d->n_heads;
@@ -130,6 +130,7 @@ static bool are_few(const struct attend_problem *problem) {
            d->len_q <= MOST_NUMBERS / n / d->len_k;
 }
 
+/* All of them; *weights stays NULL where they are not few. */
 static int make_weights(qkv_ctx *ctx, const struct attend_problem *problem, const float *lse,
                         float **weights) {
     const qkv_attention_desc *d = &problem->desc;

@@ -33,9 +33,10 @@ struct cli_command {
     .options = (table), .n_options = CLI_COUNT(table), .options_bytes = sizeof(OPTIONS)
 
 /*
- * The table, NULL at its end (commands.c): main sets it, so that what is below it can be asked for
- * help.
+ * The table of commands, NULL at its end (commands.c); and where the files below it find it: main
+ * sets that.
  */
+extern const struct cli_command *const cli_all_commands[];
 extern const struct cli_command *const *cli_commands;
 
 /*

@@ -79,12 +79,12 @@ static json_t *lens_json(const struct lens *lens) {
             rows, json_set(NULL,
                            "layer:i best:o best_id:i best_probability:n probability:n log_p:n "
                            "rank:i entropy:n",
-                           layer, text_token_json(lens->session, row->best), (int64_t)row->best,
-                           exp(row->best_log_p), exp(row->log_p), row->log_p, row->rank + 1,
-                           row->entropy));
+                           layer, token_json(lens->session->tokenizer, row->best),
+                           (int64_t)row->best, exp(row->best_log_p), exp(row->log_p), row->log_p,
+                           row->rank + 1, row->entropy));
     }
     return json_set(NULL, "position:i token:o id:i layers:o", lens->position,
-                    text_token_json(lens->session, lens->word), (int64_t)lens->word, rows);
+                    token_json(lens->session->tokenizer, lens->word), (int64_t)lens->word, rows);
 }
 
 static const char note[] =

@@ -108,8 +108,8 @@ static json_t *candidates_json(const struct session *session, const struct predi
     for (int64_t c = 0; c < predictions->top; c++) {
         const qkv_candidate *candidate = &predictions->candidates[m * predictions->top + c];
         json_array_append_new(candidates, json_pack("{s:o, s:i, s:o}", "token",
-                                                    text_token_json(session, candidate->id), "id",
-                                                    candidate->id, "probability",
+                                                    token_json(session->tokenizer, candidate->id),
+                                                    "id", candidate->id, "probability",
                                                     json_number((double)candidate->probability)));
     }
     return candidates;

@@ -13,14 +13,6 @@ json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input) {
     return tokens;
 }
 
-json_t *text_token_json(const struct session *session, int32_t id) {
-    return token_json(session->tokenizer, id);
-}
-
-json_t *text_tokens_json(const struct session *session, const qkv_encoding *input) {
-    return tokens_json(session->tokenizer, input);
-}
-
 void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id) {
     json_t *token = token_json(tokenizer, id);
     csv->failed |= !token;

@@ -30,9 +30,9 @@ qkv_status explain_model_json(const struct explain *t, json_t **json, qkv_error 
         { "down", hidden, s->down },
         { "y", hidden, s->y },
     };
-    json_t *object =
-        json_set(NULL, "layer:i head:i query:i tokens:o scale:n largest:n sum:n", s->layer, s->head,
-                 s->query, text_tokens_json(t->session, t->input), s->scale, s->largest, s->sum);
+    json_t *object = json_set(
+        NULL, "layer:i head:i query:i tokens:o scale:n largest:n sum:n", s->layer, s->head,
+        s->query, tokens_json(t->session->tokenizer, t->input), s->scale, s->largest, s->sum);
     for (int i = 0; object && i < CLI_COUNT(rows); i++)
         json_object_set_new(object, rows[i].name, numbers(rows[i].n, rows[i].values));
     *json = json_set(object, "differences:o",

@@ -38,7 +38,7 @@ json_t *effect_json(const struct effect *effect) {
            *heads = json_array(), *groups = json_array();
     struct caption caption = { "" };
     effect_caption(effect, true, &caption);
-    json_set(object, "tokens:o", text_tokens_json(effect->session, effect->input));
+    json_set(object, "tokens:o", tokens_json(effect->session->tokenizer, effect->input));
     if (effect->pair.next) pair_json(effect->session, &effect->pair, object);
     for (int64_t i = 0; i < effect->n_shown; i++) {
         const struct effect_set *const set = &effect->sets[effect->order[i].index];

@@ -52,7 +52,7 @@ qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *err
     json_t *object = json_set(NULL, "attention:s", attention_key(text->session, heads->which)),
            *rows = json_array();
     if (text->input) {
-        json_set(object, "tokens:o", text_tokens_json(text->session, text->input));
+        json_set(object, "tokens:o", tokens_json(text->session->tokenizer, text->input));
         if (text->pair.next) pair_json(text->session, &text->pair, object);
     } else {
         json_set(object, "n_texts:i n_tokens:i", heads->n_texts, heads->n_tokens);

@@ -246,7 +246,7 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
     }
     json_set(object, "attention:s a:t b:t tokens:o",
              attention_key(first->session, first->view.which), source_of(a, 0), source_of(a, 1),
-             text_tokens_json(first->session, first->input));
+             tokens_json(first->session->tokenizer, first->input));
     if (first->pair.next) pair_json(first->session, &first->pair, object);
     json_set(object, "heads:o note:s", heads, what);
 }

@@ -188,7 +188,7 @@ void text_add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct text_seen *const t = text_of(seen);
     const qkv_heads_choice *const choice = &seen->choice;
     if (!behind) {
-        json_set(object, "tokens:o", text_tokens_json(t->text.session, t->text.input));
+        json_set(object, "tokens:o", tokens_json(t->text.session->tokenizer, t->text.input));
         text_add_words(t, object);
         return;
     }

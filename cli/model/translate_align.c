@@ -51,7 +51,7 @@ static qkv_status tell(struct writing *w, int32_t id, int32_t source, double wei
     if (all && list) {
         json_array_append_new(
             list, json_pack("{s:o, s:o, s:o}", "token", token_json(session->target, id), "source",
-                            text_token_json(session, source), "weight", json_number(weight)));
+                            token_json(session->tokenizer, source), "weight", json_number(weight)));
     } else if (all) {
         fputs("    ", w->term.out);
         term_put(&w->term, token, 20, false);

@@ -140,7 +140,7 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
         heads[i].text = run;
     }
     if (status == QKV_OK && !seen->order) sort_heads(seen, first, heads);
-    page->desc.n_heads -= n - seen->n_order;
+    page->desc.n_heads -= n - seen->n_order; /* of all heads, sorted, only the first */
     return status;
 }
 

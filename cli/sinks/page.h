@@ -63,7 +63,7 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
 /* Room for n heads more, which count from now on; NULL: *error says why. */
 qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error);
 
-/* ---- Tables beside the heads--------------------------------------------------------------- */
+/* ---- Tables beside the heads ----------------------------------------------------------------- */
 
 /* Lists are those of qkv_page_table; elements are malloc'd texts or NULL. */
 struct page_table {

@@ -115,7 +115,7 @@ static qkv_status make_maps(struct page *page, qkv_error *error) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* One line about what a page holds, of n heads that were options for. */
+/* One line about what a page holds, of the n heads that it was given. */
 static void tell(const qkv_page_result *result, int64_t n) {
     fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
             (double)result->n_bytes / 1e6);

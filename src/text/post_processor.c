@@ -14,16 +14,9 @@
 
 #include "files/json.h"
 
-/* The file being read. */
-struct reader {
-    const char *name;
-    qkv_tokenizer *tokenizer;
-    qkv_error *error;
-};
-
 /* ["[SEP]", 102] */
-static qkv_status read_special_pair(const struct reader *r, const json_t *object, const char *field,
-                                    int32_t *id) {
+static qkv_status read_special_pair(const qkvi_tokenizer_reader *r, const json_t *object,
+                                    const char *field, int32_t *id) {
     const char *token;
     json_int_t number;
     if (json_unpack((json_t *)object, "{s:[s,I]}", field, &token, &number) != 0)
@@ -36,13 +29,14 @@ static qkv_status read_special_pair(const struct reader *r, const json_t *object
                           QKVI_PRINTABLE(96, token), (long long)number);
 }
 
-static qkv_status template_failed(const struct reader *r, const char *field, const char *rule) {
+static qkv_status template_failed(const qkvi_tokenizer_reader *r, const char *field,
+                                  const char *rule) {
     return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: post_processor.%s: %s", r->name, field,
                           rule);
 }
 
-static qkv_status append_item(const struct reader *r, const char *field, qkvi_template *template,
-                              int64_t id, json_int_t type) {
+static qkv_status append_item(const qkvi_tokenizer_reader *r, const char *field,
+                              qkvi_template *template, int64_t id, json_int_t type) {
     if (template->n == QKVI_TEMPLATE_MAX)
         return qkvi_error_set(r->error, QKV_ERR_LIMIT,
                               "%s: post_processor.%s has more than %d places, the limit", r->name,
@@ -54,8 +48,9 @@ static qkv_status append_item(const struct reader *r, const char *field, qkvi_te
 
 /* {"SpecialToken": {"id": "[CLS]", "type_id": 0}}: the ids of special_tokens["[CLS]"], which may be
  * several. */
-static qkv_status append_special(const struct reader *r, const char *field, const json_t *specials,
-                                 const json_t *item, qkvi_template *template) {
+static qkv_status append_special(const qkvi_tokenizer_reader *r, const char *field,
+                                 const json_t *specials, const json_t *item,
+                                 qkvi_template *template) {
     const char *name;
     json_int_t type;
     if (json_unpack((json_t *)item, "{s:s,s:I}", "id", &name, "type_id", &type) != 0)
@@ -75,8 +70,8 @@ static qkv_status append_special(const struct reader *r, const char *field, cons
 }
 
 /* {"Sequence": {"id": "A", "type_id": 0}} */
-static qkv_status append_sequence(const struct reader *r, const char *field, const json_t *item,
-                                  qkvi_template *template) {
+static qkv_status append_sequence(const qkvi_tokenizer_reader *r, const char *field,
+                                  const json_t *item, qkvi_template *template) {
     const char *name;
     json_int_t type;
     if (json_unpack((json_t *)item, "{s:s,s:I}", "id", &name, "type_id", &type) != 0)
@@ -87,8 +82,8 @@ static qkv_status append_sequence(const struct reader *r, const char *field, con
                        type);
 }
 
-static qkv_status read_template(const struct reader *r, const json_t *object, const char *field,
-                                int n_texts, qkvi_template *template) {
+static qkv_status read_template(const qkvi_tokenizer_reader *r, const json_t *object,
+                                const char *field, int n_texts, qkvi_template *template) {
     const json_t *specials = json_object_get(object, "special_tokens");
     const json_t *list = json_object_get(object, field);
     *template = (qkvi_template){ 0 };
@@ -115,7 +110,7 @@ static qkv_status read_template(const struct reader *r, const json_t *object, co
 }
 
 /* trim_offsets and add_prefix_space, true unless the file says otherwise. */
-static qkv_status read_trim(const struct reader *r, const json_t *object) {
+static qkv_status read_trim(const qkvi_tokenizer_reader *r, const json_t *object) {
     const qkvi_json_reader fields = { r->name, "post_processor", object, r->error };
     int trim = 1, prefix = 1;
     QKV_TRY(qkvi_json_take_bool(&fields, "trim_offsets", &trim));
@@ -126,7 +121,7 @@ static qkv_status read_trim(const struct reader *r, const json_t *object) {
 }
 
 /* {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]} */
-static qkv_status read_around(const struct reader *r, const json_t *object,
+static qkv_status read_around(const qkvi_tokenizer_reader *r, const json_t *object,
                               void (*set)(qkv_tokenizer *, int32_t cls, int32_t sep)) {
     int32_t cls = -1, sep = -1;
     QKV_TRY(read_special_pair(r, object, "cls", &cls));
@@ -135,13 +130,13 @@ static qkv_status read_around(const struct reader *r, const json_t *object,
     return QKV_OK;
 }
 
-static qkv_status read_bare(const struct reader *r, const json_t *object) {
+static qkv_status read_bare(const qkvi_tokenizer_reader *r, const json_t *object) {
     r->tokenizer->single = qkvi_bare_single;
     r->tokenizer->pair = qkvi_bare_pair;
     return read_trim(r, object);
 }
 
-static qkv_status read_one(const struct reader *r, const json_t *object, const char *type) {
+static qkv_status read_one(const qkvi_tokenizer_reader *r, const json_t *object, const char *type) {
     if (strcmp(type, "TemplateProcessing") == 0) {
         QKV_TRY(read_template(r, object, "single", 1, &r->tokenizer->single));
         return read_template(r, object, "pair", 2, &r->tokenizer->pair);
@@ -160,7 +155,7 @@ static qkv_status read_one(const struct reader *r, const json_t *object, const c
 }
 
 /* Ranges are trimmed before anything is put around a text: what puts it there comes last. */
-static qkv_status read_sequence(const struct reader *r, const json_t *object) {
+static qkv_status read_sequence(const qkvi_tokenizer_reader *r, const json_t *object) {
     const json_t *const list = json_object_get(object, "processors");
     const size_t n = json_array_size(list);
     r->tokenizer->single = qkvi_bare_single;
@@ -188,7 +183,5 @@ qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r) {
         return QKV_OK;
     }
     QKV_TRY(qkvi_tokenizer_part(r, "post_processor", &object, &type));
-    const struct reader inner = { r->name, r->tokenizer, r->error };
-    return strcmp(type, "Sequence") == 0 ? read_sequence(&inner, object)
-                                         : read_one(&inner, object, type);
+    return strcmp(type, "Sequence") == 0 ? read_sequence(r, object) : read_one(r, object, type);
 }

@@ -7,6 +7,7 @@
 #   out_like RE, err_like RE   some line of it matches the basic regular expression RE
 #   out_says TEXT   standard output holds TEXT, wherever its lines were broken
 #   out_is FILE          standard output was that of expected/FILE.txt
+#   broken TEXT ARGS...  attend fails with this message, and writes no $o
 #   narrow N ARGS...     runs the tool with N columns: its tables have every number that they have in 200, and no line is wider
 set -u
 qkv=$1
@@ -129,6 +130,17 @@ narrow() {
     all_numbers "$folder/out" | comm -23 "$folder/wide" - >"$folder/lost"
     check "not shown: $(tr '\n' ' ' <"$folder/lost")" empty "$folder/lost"
     check "a wider line" test "$(grep -c "^    .\{$((columns - 3)),\}$" "$folder/out")" -eq 0
+}
+# A failure of attend: exact message, exit code 1, nothing on standard output, and no file.
+broken() {
+    message=$1
+    shift
+    rm -f "$o"
+    run attend "$@" -o "$o"
+    code 1
+    no_out
+    err "qkv: $message"
+    check "an output was written" test ! -e "$o"
 }
 # A usage error: exact message, exit code 2, nothing on standard output.
 usage() {

@@ -194,16 +194,6 @@ out_like '^  kernel  *attend_block$'
 check "--explain wrote a file" test ! -e "$o"
 
 # Failures: exit code 1, a message, and no output file.
-broken() {
-    message=$1
-    shift
-    rm -f "$o"
-    run attend "$@" -o "$o"
-    code 1
-    no_out
-    err "qkv: $message"
-    check "an output was written" test ! -e "$o"
-}
 broken "--q has shape [2,4,5,8], --k has [2,4,5,6]: the head sizes differ" \
     --q "$data/q.npy" --k "$data/grad.npy" --v "$data/grad.npy"
 broken "--dmask: $data/boolean.npy holds booleans, which have no gradient" \

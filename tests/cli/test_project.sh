@@ -319,16 +319,6 @@ usage attend "--k F is missing" attend --q q --v v
 usage attend "--q F is missing" attend
 
 # Arrays that do not go together.
-broken() {
-    message=$1
-    shift
-    rm -f "$o"
-    run attend "$@" -o "$o"
-    code 1
-    no_out
-    err "qkv: $message"
-    check "an output was written" test ! -e "$o"
-}
 f=$folder
 parts="--wk $f/wk.csv --wv $f/wv.csv"
 random odd 5 8 1
