@@ -7,7 +7,13 @@
 #include "page/head.h"
 #include "page/parts.h"
 
-enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16, MAX_SIDE = 1024 };
+enum {
+    MAX_N = 1 << 20,
+    MAX_DIM = 1 << 12,
+    MAX_HEADS = 1 << 16,
+    MAX_SIDE = 1024,
+    MAX_PIXELS = 4096
+};
 
 static qkv_status check_map(const qkv_page *page, int64_t i, qkv_error *error) {
     const qkv_page_head *const head = &page->heads[i];
@@ -104,6 +110,44 @@ static qkv_status check_effects(const qkv_page *page, qkv_error *error) {
     return QKV_OK;
 }
 
+/* Of each text that a reader can choose. */
+static qkv_status check_image(const qkv_page *page, int64_t text, const qkv_page_image *image,
+                              qkv_error *error) {
+    const long long number = (long long)text;
+    if ((image == NULL) != (page->image == NULL))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "image of text %lld is %s, of text 0 it is %s", number,
+                              image ? "given" : "NULL", image ? "NULL" : "given");
+    if (image == NULL) return QKV_OK;
+    if (image->pixels == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "image of text %lld: pixels is NULL",
+                              number);
+    if (image->width < 1 || image->width > MAX_PIXELS || image->height < 1 ||
+        image->height > MAX_PIXELS)
+        return qkvi_error_set(
+            error, QKV_ERR_SHAPE, "image of text %lld: width = %lld, height = %lld must be 1 to %d",
+            number, (long long)image->width, (long long)image->height, MAX_PIXELS);
+    if (image->rows < 1 || image->rows > image->height || image->columns < 1 ||
+        image->columns > image->width || image->first < 0 || image->first > page->n ||
+        image->first + image->rows * image->columns != page->n)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "image of text %lld: first = %lld, rows = %lld, columns = %lld of "
+                              "%lld x %lld pixels: first + rows columns must be n = %lld",
+                              number, (long long)image->first, (long long)image->rows,
+                              (long long)image->columns, (long long)image->height,
+                              (long long)image->width, (long long)page->n);
+    return QKV_OK;
+}
+
+static qkv_status check_images(const qkv_page *page, qkv_error *error) {
+    if (page->queries && page->image)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "image together with queries");
+    QKV_TRY(check_image(page, 0, page->image, error));
+    for (int64_t t = 1; t < page->n_texts; t++)
+        QKV_TRY(check_image(page, t, page->texts[t].image, error));
+    return QKV_OK;
+}
+
 qkv_status qkvi_page_check(const qkv_page *page, qkv_error *error) {
     if (page->tokens == NULL || page->heads == NULL)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
@@ -125,5 +169,6 @@ qkv_status qkvi_page_check(const qkv_page *page, qkv_error *error) {
             (long long)page->query, page->queries ? "n_queries" : "n", (long long)page->n_queries);
     QKV_TRY(check_effects(page, error));
     QKV_TRY(qkvi_page_check_tables(page, error));
+    QKV_TRY(check_images(page, error));
     return check_heads(page, error);
 }

@@ -19,6 +19,7 @@ size_t qkvi_page_add_script(qkvi_bytes *script, const qkv_page *page) {
         int is_used;
     } parts[] = { { qkvi_page_script, qkvi_page_script_end, 1 },
                   { qkvi_page_tables, qkvi_page_tables_end, page->n_tables > 0 },
+                  { qkvi_page_image, qkvi_page_image_end, page->image != NULL },
                   { qkvi_page_made_by, qkvi_page_made_by_end, page->made_by != NULL },
                   { qkvi_page_main, qkvi_page_main_end, 1 } };
     size_t bytes = 0;

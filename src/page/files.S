@@ -61,6 +61,10 @@
     .incbin "src/page/web/tables.js"
     end qkvi_page_tables
 
+    begin qkvi_page_image
+    .incbin "src/page/web/image.js"
+    end qkvi_page_image
+
     begin qkvi_page_made_by
     .incbin "src/page/web/made_by.js"
     end qkvi_page_made_by

@@ -48,6 +48,24 @@ static void add_array(qkvi_bytes *file, const char *key, const uint8_t *small, c
     qkvi_bytes_text(file, "],");
 }
 
+static size_t pixels_bytes(const qkv_page_image *image) {
+    return image ? (size_t)(3 * image->width * image->height) : 0;
+}
+
+static void add_image(qkvi_bytes *file, const qkv_page_image *image) {
+    if (image == NULL) return;
+    add_key(file, "image");
+    qkvi_bytes_text(file, "{");
+    add_int(file, "width", image->width);
+    add_int(file, "height", image->height);
+    add_int(file, "rows", image->rows);
+    add_int(file, "columns", image->columns);
+    add_int(file, "first", image->first);
+    qkvi_bytes_text(file, "\"pixels\":\"");
+    qkvi_base85_add(file, image->pixels, pixels_bytes(image));
+    qkvi_bytes_text(file, "\"},");
+}
+
 static void add_tokens(qkvi_bytes *file, const qkv_page_text *text, int64_t n) {
     add_key(file, "tokens");
     for (int64_t i = 0; i < n; i++) {
@@ -58,11 +76,13 @@ static void add_tokens(qkvi_bytes *file, const qkv_page_text *text, int64_t n) {
     add_array(file, "special", text->special, NULL, n);
     add_array(file, "segment", text->segments, NULL, n);
     add_array(file, "word", NULL, text->words, n);
+    add_image(file, text->image);
 }
 
 /* The text, and all of several with their names. */
 static void add_texts(qkvi_bytes *file, const qkv_page *page) {
-    const qkv_page_text only = { NULL, page->tokens, page->special, page->segments, page->words };
+    const qkv_page_text only = { NULL,           page->tokens, page->special,
+                                 page->segments, page->words,  page->image };
     add_tokens(file, &only, page->n);
     if (page->n_texts > 0) add_key(file, "runs");
     for (int64_t r = 0; r < page->n_texts; r++) {
@@ -287,7 +307,8 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
 enum { A_TOKEN = 32, ESCAPED = 6 };
 
 static size_t text_bytes(const qkv_page_text *text, int64_t n) {
-    size_t used = (size_t)n * A_TOKEN + (text->name ? ESCAPED * strlen(text->name) : 0);
+    size_t used = (size_t)n * A_TOKEN + (text->name ? ESCAPED * strlen(text->name) : 0) +
+                  pixels_bytes(text->image) / 4 * 5 + A_TOKEN;
     for (int64_t i = 0; i < n; i++)
         if (text->tokens[i]) used += ESCAPED * strlen(text->tokens[i]);
     return used;
@@ -304,6 +325,6 @@ size_t qkvi_page_fixed_bytes(const qkv_page *page) {
     if (page->made_by) used += ESCAPED * strlen(page->made_by);
     if (page->effect_of) used += ESCAPED * strlen(page->effect_of);
     if (page->effect_word) used += ESCAPED * strlen(page->effect_word);
-    used += qkvi_page_tables_bytes(page);
+    used += pixels_bytes(page->image) / 4 * 5 + qkvi_page_tables_bytes(page);
     return used + (page->queries ? 3 * text_bytes(page->queries, page->n_queries) : 0);
 }

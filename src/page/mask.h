@@ -70,7 +70,8 @@ static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *
 /** Names and so on of queries: their own, or those of keys. */
 static inline qkv_page_text qkvi_page_queries(const qkv_page *page) {
     if (page->queries) return *page->queries;
-    return (qkv_page_text){ NULL, page->tokens, page->special, page->segments, page->words };
+    return (qkv_page_text){ NULL,           page->tokens, page->special,
+                            page->segments, page->words,  page->image };
 }
 
 #endif

@@ -33,6 +33,7 @@ static qkv_status take_runs(qkv_page *page, qkv_error *error) {
     page->special = first->special;
     page->segments = first->segments;
     page->words = first->words;
+    page->image = first->image;
     return QKV_OK;
 }
 

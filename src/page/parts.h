@@ -63,6 +63,7 @@ extern const char qkvi_page_shell[],
     qkvi_page_shell_end[]; /* shell.html: what <body> begins with */
 extern const char qkvi_page_script[], qkvi_page_script_end[]; /* *.js, one after the other … */
 extern const char qkvi_page_tables[], qkvi_page_tables_end[]; /* … tables.js, if there are any … */
+extern const char qkvi_page_image[], qkvi_page_image_end[]; /* … image.js, if there is one … */
 extern const char qkvi_page_made_by[],
     qkvi_page_made_by_end[]; /* … made_by.js, if the page names who made it … */
 extern const char qkvi_page_main[], qkvi_page_main_end[]; /* … and main.js, which begins */

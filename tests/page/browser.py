@@ -17,6 +17,7 @@ import time
 import xml.dom.minidom
 
 import axe_playwright_python
+import images
 import served
 import tables
 import views
@@ -98,6 +99,7 @@ PAGES = {
     "small": lambda: make("small", 40, 64, 2, 2),
     "causal": lambda: make("causal", 40, 64, 2, 2, "causal"),
     "half": lambda: make("half", 128, 64, 2, 2),
+    "image": lambda: make("image", images.TOKENS, 16, 3, 4, "image"),
     "odd": lambda: make("odd", 60, 8, 1, 2),
     "hands": lambda: make("hands", 48, 16, 3, 4),
     "plane": lambda: make("plane", 2048, 8, 1, 2),
@@ -1301,13 +1303,13 @@ def axe():
 
 PARTS = {part.__name__: part for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, what_if, accessible,
                                           layouts, sizes, long_head, modified, decoders, windows, dumped, far_maps, without_scripts)}
-PARTS |= {part.__name__: functools.partial(part, sys.modules[__name__]) for part in views.PARTS + served.PARTS + tables.PARTS}
+PARTS |= {part.__name__: functools.partial(part, sys.modules[__name__]) for part in views.PARTS + served.PARTS + tables.PARTS + images.PARTS}
 # By subject, each a step of its own: tools/deep/page-GROUP.sh
 GROUPS = {
     "numbers": ["look_page", "values", "scores", "cross", "modified", "decoders", "windows", "dumped", "far_maps", "sliding", "sample", "findings",
                 "whole_model", "lens", "against", "many_columns", "without_scripts", "hostile", "served"],
     "hands": ["keys", "controls", "matrix_hands", "the_map", "files", "what_if", "alike", "frame", "by_keyboard"],
-    "views": ["all_views", "canvas", "layouts", "captions", "compared", "narrow", "on_paper", "sizes", "long_head", "speed"],
+    "views": ["all_views", "image", "canvas", "layouts", "captions", "compared", "narrow", "on_paper", "sizes", "long_head", "speed"],
     "readers": ["accessible", "contrasts"],
 }
 

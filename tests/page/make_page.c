@@ -1,10 +1,10 @@
 /*
- * Pages for the browser's tests: make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal|scores].
- * Queries and keys are drawn from a fixed seed, near enough to each other that weights are neither
+ * Pages for the browser's tests:
+ * make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal|scores|image]. Queries and keys are drawn from a fixed seed, near enough to each other that weights are neither
  * all alike nor all in one key; lse is the library's. Beside FOLDER/NAME.html lie the first head's
  * NAME.q.npy, NAME.k.npy and, up to 512 tokens, NAME.eye.npy, with which `qkv attend` prints its
  * weights; with "scores" also what else makes scores: NAME.mask.npy, NAME.alibi.npy and
- * NAME.sink.npy.
+ * NAME.sink.npy. With "image" tokens are [CLS], four registers and the patches of a square image.
  */
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ struct rule {
 };
 
 static int rule_make(struct rule *rule, const char *name, int64_t n) {
-    *rule = (struct rule){ .causal = name != NULL };
+    *rule = (struct rule){ .causal = name != NULL && strcmp(name, "image") != 0 };
     if (name == NULL || strcmp(name, "scores") != 0) return 0;
     *rule = (struct rule){ 1, 2, 25, 3, 0.03f, 1.5f, NULL, NULL };
     rule->added = calloc((size_t)(n * n), sizeof *rule->added);
@@ -148,6 +148,43 @@ static int write_arrays(const char *folder, const char *name, int64_t n, int64_t
     return failed;
 }
 
+enum { BEFORE = 5, PATCH = 8, NAME_BYTES = 32 };
+
+/* A disc on a ramp, and the names of its patches as tokens; n - BEFORE must be a square. */
+static int image_make(qkv_page_image *image, int64_t n, const char **tokens, uint8_t *special) {
+    int64_t side = 1;
+    while (side * side < n - BEFORE) side++;
+    const int64_t width = side * PATCH;
+    uint8_t *const pixels = malloc((size_t)(3 * width * width));
+    char *const names = calloc((size_t)n, NAME_BYTES);
+    if (!pixels || !names || side * side != n - BEFORE) return fail("no square of patches");
+    for (int64_t y = 0; y < width; y++) {
+        for (int64_t x = 0; x < width; x++) {
+            const int64_t dx = x - width / 3, dy = y - width / 2;
+            const int in = dx * dx + dy * dy < width * width / 16;
+            uint8_t *const to = pixels + 3 * (y * width + x);
+            to[0] = (uint8_t)(in ? 230 : 40 + 100 * y / width);
+            to[1] = (uint8_t)(in ? 120 : 90 + 100 * x / width);
+            to[2] = (uint8_t)(in ? 40 : 160);
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        char *const name = names + i * NAME_BYTES;
+        const int64_t patch = i - BEFORE;
+        if (patch >= 0)
+            snprintf(name, NAME_BYTES, "%lld,%lld", (long long)(patch / side),
+                     (long long)(patch % side));
+        else if (i > 0)
+            snprintf(name, NAME_BYTES, "[REG%lld]", (long long)(i - 1));
+        else
+            snprintf(name, NAME_BYTES, "[CLS]");
+        tokens[i] = name;
+        special[i] = patch < 0;
+    }
+    *image = (qkv_page_image){ pixels, width, width, side, side, BEFORE };
+    return 0;
+}
+
 static int write_page(const char *path, qkv_page *page) {
     qkv_page_result result = qkv_page_result_init();
     qkv_error error;
@@ -170,7 +207,7 @@ static void set_numbers(int64_t layer, int64_t head, double *numbers) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 7) return fail("FOLDER NAME TOKENS DIM LAYERS HEADS [causal]");
+    if (argc < 7) return fail("FOLDER NAME TOKENS DIM LAYERS HEADS [causal|scores|image]");
     const int64_t n = atoll(argv[3]), dim = atoll(argv[4]), layers = atoll(argv[5]),
                   across = atoll(argv[6]), n_heads = layers * across;
     struct rule rule;
@@ -194,6 +231,9 @@ int main(int argc, char **argv) {
         segments[i] = i > n / 2;
         word[i] = i == 0 ? 0 : word[i - 1] + (strcmp(tokens[i], "##s") != 0);
     }
+    qkv_page_image image = { 0 };
+    const int has_image = argc > 7 && strcmp(argv[7], "image") == 0;
+    if (has_image && image_make(&image, n, tokens, special)) return 1;
     for (int64_t h = 0; h < n_heads; h++) {
         float *const q = numbers + h * n * (2 * dim + 1), *const k = q + n * dim,
                      *const lse = k + n * dim;
@@ -236,8 +276,9 @@ int main(int argc, char **argv) {
                       .query = n / 3,
                       .tokens = tokens,
                       .special = special,
-                      .segments = segments,
-                      .words = word,
+                      .segments = has_image ? NULL : segments,
+                      .words = has_image ? NULL : word,
+                      .image = has_image ? &image : NULL,
                       .n_heads = n_heads,
                       .heads = heads,
                       .title = "A test </title> of tokens",
@@ -248,6 +289,8 @@ int main(int argc, char **argv) {
                        write_arrays(argv[1], argv[2], n, dim, numbers, numbers + n * dim) ||
                        write_rule(argv[1], argv[2], n, &rule);
     qkv_ctx_destroy(ctx);
+    if (has_image) free((void *)(uintptr_t)tokens[0]);
+    free((void *)(uintptr_t)image.pixels);
     free(tokens);
     free(special);
     free(segments);

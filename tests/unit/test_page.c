@@ -624,6 +624,79 @@ static void test_effects(void **state) {
     assert_non_null(strstr(error.message, "effect_log_p"));
 }
 
+static int64_t of_image(const json_t *image, const char *key) {
+    return (int64_t)json_integer_value(json_object_get(image, key));
+}
+
+/* The image is in the manifest, and its view in the script; of texts each has its own. */
+static void test_image(void **state) {
+    (void)state;
+    enum { WIDTH = 3, HEIGHT = 2 };
+    static uint8_t pixels[2][3 * WIDTH * HEIGHT];
+    for (int i = 0; i < 3 * WIDTH * HEIGHT; i++)
+        pixels[0][i] = (uint8_t)(7 * i), pixels[1][i] = 255;
+    qkv_page page = make_page(8, 4, 2, 1, 0);
+    const qkv_page_image image = { pixels[0], WIDTH, HEIGHT, 2, 3, 2 };
+    struct file file = write_page(&page);
+    json_t *manifest = manifest_of(&file);
+    assert_null(json_object_get(manifest, "image"));
+    assert_null(strstr((const char *)file.bytes, "tabs.image ="));
+    close_page(&file, manifest);
+    page.image = &image;
+    file = write_page(&page);
+    manifest = manifest_of(&file);
+    assert_non_null(strstr((const char *)file.bytes, "tabs.image ="));
+    json_t *shown = json_object_get(manifest, "image");
+    assert_int_equal(of_image(shown, "width"), WIDTH);
+    assert_int_equal(of_image(shown, "height"), HEIGHT);
+    assert_int_equal(of_image(shown, "rows"), 2);
+    assert_int_equal(of_image(shown, "columns"), 3);
+    assert_int_equal(of_image(shown, "first"), 2);
+    qkvi_bytes text = { 0 };
+    qkvi_base85_add(&text, pixels[0], sizeof pixels[0]);
+    qkvi_bytes_add(&text, "", 1);
+    assert_string_equal(text_of(shown, "pixels"), (const char *)text.data);
+    qkvi_bytes_free(&text);
+    close_page(&file, manifest);
+
+    const qkv_page_image other = { pixels[1], WIDTH, HEIGHT, 1, 3, 5 };
+    qkv_page_text texts[2] = { { .name = "a", .tokens = tokens, .image = &image },
+                               { .name = "b", .tokens = tokens, .image = &other } };
+    page.texts = texts, page.n_texts = 2, page.text_bytes = sizeof *texts, page.image = NULL;
+    file = write_page(&page);
+    manifest = manifest_of(&file);
+    for (int t = 0; t < 2; t++) {
+        shown =
+            json_object_get(json_array_get(json_object_get(manifest, "runs"), (size_t)t), "image");
+        assert_int_equal(of_image(shown, "first"), t ? 5 : 2);
+    }
+    close_page(&file, manifest);
+
+    static const struct {
+        qkv_page_image image;
+        qkv_status status;
+        const char *says;
+    } wrong[] = {
+        { { NULL, 3, 2, 2, 3, 2 }, QKV_ERR_ARGUMENT, "pixels is NULL" },
+        { { pixels[0], 0, 2, 2, 3, 2 }, QKV_ERR_SHAPE, "width = 0" },
+        { { pixels[0], 3, 4097, 2, 3, 2 }, QKV_ERR_SHAPE, "height = 4097" },
+        { { pixels[0], 3, 2, 3, 2, 2 }, QKV_ERR_SHAPE, "rows = 3" },
+        { { pixels[0], 3, 2, 2, 3, 1 }, QKV_ERR_SHAPE, "first = 1" },
+        { { pixels[0], 3, 2, 2, 3, -2 }, QKV_ERR_SHAPE, "first = -2" },
+        { { pixels[0], 3, 2, 2, 0, 8 }, QKV_ERR_SHAPE, "columns = 0" },
+    };
+    qkv_error error;
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        texts[1].image = &wrong[w].image;
+        assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), wrong[w].status);
+        assert_non_null(strstr(error.message, wrong[w].says));
+        assert_non_null(strstr(error.message, "image of text 1"));
+    }
+    texts[1].image = NULL;
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "image of text 1 is NULL, of text 0 it is given"));
+}
+
 static void test_limit(void **state) {
     (void)state;
     qkv_page page = make_page(MAX_N, MAX_DIM, MAX_HEADS, 1, 0);
@@ -736,7 +809,7 @@ static void test_queries(void **state) {
     static const uint8_t special[QUERIES] = { 1, 0, 0, 0, 0 };
     static unsigned char bytes[4096];
     static double places[2 * (KEYS + QUERIES)];
-    const qkv_page_text queries = { NULL, names, special, NULL, NULL };
+    const qkv_page_text queries = { NULL, names, special, NULL, NULL, NULL };
     qkv_page page = make_page(KEYS, DIM, 1, 1, 0);
     page.n_queries = QUERIES;
     page.queries = &queries;
@@ -857,7 +930,7 @@ static void test_runs(void **state) {
     static const char *const other[5] = { "</script>", "b", NULL, "d", "e" };
     static const uint8_t special[5] = { 1, 0, 0, 0, 1 };
     qkv_page page = make_page(5, 4, 3, 1, 0);
-    const qkv_page_text runs[2] = { { "first", page.tokens, NULL, NULL, NULL },
+    const qkv_page_text runs[2] = { { "first", page.tokens, NULL, NULL, NULL, NULL },
                                     { "<second>", other, special, NULL, NULL } };
     page.tokens = NULL;
     page.n_texts = 2;
@@ -1077,7 +1150,7 @@ static void test_refusals(void **state) {
     REFUSE(page.n_texts = 1 << 17, QKV_ERR_SHAPE, "n_texts = 131072");
     REFUSE(page.n_texts = 1, QKV_ERR_ARGUMENT, "texts is NULL");
     REFUSE((page.n_texts = 1, page.texts = nameless), QKV_ERR_ARGUMENT, "texts[0].tokens is NULL");
-    static const qkv_page_text three = { NULL, tokens, NULL, NULL, NULL };
+    static const qkv_page_text three = { NULL, tokens, NULL, NULL, NULL, NULL };
     static const float endless[1] = { INFINITY };
     REFUSE(page.n_queries = 3, QKV_ERR_ARGUMENT, "n_queries = 3 is not n = 5: queries is NULL");
     REFUSE(page.two_texts = 1, QKV_ERR_ARGUMENT, "queries of another text");
@@ -1144,33 +1217,20 @@ static void test_heads_of_other_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sha256),
-        cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_base85),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_hostile_tokens),
-        cmocka_unit_test(test_policy),
-        cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_thumbnail),
-        cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_head_window),
-        cmocka_unit_test(test_effects),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_tables_refused),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_same_bytes_of_contexts),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_long),
-        cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_heads_of_other_sizes),
+        cmocka_unit_test(test_sha256),         cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_base85),         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hostile_tokens), cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_floats),         cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_halves),         cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_thumbnail),      cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_head_window),    cmocka_unit_test(test_effects),
+        cmocka_unit_test(test_image),          cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_tables),         cmocka_unit_test(test_tables_refused),
+        cmocka_unit_test(test_same_bytes),     cmocka_unit_test(test_same_bytes_of_contexts),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_runs),           cmocka_unit_test(test_long),
+        cmocka_unit_test(test_offsets),        cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_scores),         cmocka_unit_test(test_heads_of_other_sizes),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);

@@ -1,5 +1,7 @@
-/* Begins: what is there once, then the first drawing. Heads that the browser has not read yet come later. */
-tabOrder.unshift("start", "model", "tokens", "matrix", "why", "map", "numbers", "compare");
+/* Begins: what is there once, then a first drawing; heads may come later. */
+tabOrder.unshift(
+    "start", ...tabs.image ? ["image"] : [], "model", "tokens", "matrix", "why", "map", "numbers",
+    "compare");
 
 function showTop() {
     byId("title").textContent = manifest.title || "Attention";
