@@ -148,7 +148,7 @@ static int write_arrays(const char *folder, const char *name, int64_t n, int64_t
     return failed;
 }
 
-enum { BEFORE = 5, PATCH = 8, NAME_BYTES = 32 };
+enum { BEFORE = 5, PATCH = 8, NAME_BYTES = 48 };
 
 /* A disc on a ramp, and the names of its patches as tokens; n - BEFORE must be a square. */
 static int image_make(qkv_page_image *image, int64_t n, const char **tokens, uint8_t *special) {
