@@ -155,6 +155,10 @@ static void test_positions(void **state) {
     read_config(MODEL("llama", ",\"rope_parameters\":{\"rope_theta\":7},\"rope_scaling\":{}"),
                 &info);
     assert_true(info.rope[0].theta == 7);
+    read_config(MODEL("gemma3_text", ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":7}},"
+                                     "\"rope_scaling\":{}"),
+                &info);
+    assert_true(info.rope[0].theta == 7);
     read_config(MODEL("qwen2", ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":null,"
                                "\"original_max_position_embeddings\":16}"),
                 &info);
@@ -349,7 +353,13 @@ static void test_refused(void **state) {
         { MODEL("llama", ROPE("longrope", "")), QKV_ERR_UNSUPPORTED,
           "rope_parameters.rope_type 'longrope' is not supported" },
         { MODEL("phi3", ",\"rope_scaling\":{\"type\":\"su\"}"), QKV_ERR_UNSUPPORTED,
-          "rope_scaling.rope_type 'su' is not supported" },
+          "rope_scaling.type 'su' is not supported" },
+        { MODEL("llama", ",\"rope_scaling\":{\"full_attention\":{\"rope_type\":\"linear\"}}"),
+          QKV_ERR_UNSUPPORTED,
+          "rope_scaling.full_attention is not supported: the model has one kind of positions" },
+        { MODEL("gemma3_text", ",\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":0}}"),
+          QKV_ERR_FORMAT,
+          "rope_parameters.sliding_attention.rope_theta = 0 is not between 1.001 and 1e+30" },
         { MODEL("llama", ROPE("linear", "")), QKV_ERR_FORMAT, "rope_parameters.factor is missing" },
         { MODEL("llama", ROPE("linear", ",\"factor\":0.5")), QKV_ERR_FORMAT,
           "rope_parameters.factor = 0.5 is not between 1 and 1e+06" },

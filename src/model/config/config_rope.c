@@ -65,17 +65,19 @@ static qkv_status read_rope_type(const qkvi_json_reader *reader, const rope_fiel
                   { "dynamic", QKV_ROPE_DYNAMIC },
                   { "llama3", QKV_ROPE_LLAMA3 },
                   { "yarn", QKV_ROPE_YARN } };
-    const char *type = "default";
+    const char *older = "default", *type = NULL;
     if (!fields->two_kinds || reader->object != fields->scaling)
-        QKV_TRY(qkvi_json_take_string(reader, "type", &type));
+        QKV_TRY(qkvi_json_take_string(reader, "type", &older));
     QKV_TRY(qkvi_json_take_string(reader, "rope_type", &type));
+    const char *const field = type ? "rope_type" : "type";
+    if (!type) type = older;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         if (strcmp(type, types[t].name) == 0) {
             rope->type = types[t].type;
             return QKV_OK;
         }
-    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "%s.rope_type '%s' is not supported",
-                          reader->path, QKVI_PRINTABLE(128, type));
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "%s.%s '%s' is not supported", reader->path,
+                          field, QKVI_PRINTABLE(128, type));
 }
 
 static qkv_status need_real(const qkvi_json_reader *reader, const char *field) {
@@ -188,6 +190,8 @@ static qkv_status read_truncates(const qkvi_json_reader *reader, const json_t *o
 static qkv_status read_two(const qkvi_json_reader *reader, const qkvi_model_family *family,
                            rope_fields *fields, qkv_model_info *info) {
     static const char *const kinds[2] = { "full_attention", "sliding_attention" };
+    static const char *const paths[2] = { "rope_parameters.full_attention",
+                                          "rope_parameters.sliding_attention" };
     static const char *const thetas[2][2] = { { "rope_theta", "rope_local_base_freq" },
                                               { "global_rope_theta", "local_rope_theta" } };
     const bool is_encoder = family->kind == QKV_MODEL_ENCODER;
@@ -197,14 +201,13 @@ static qkv_status read_two(const qkvi_json_reader *reader, const qkvi_model_fami
         double theta = family->theta[k];
         const qkvi_json_reader inner = { reader->file, "rope_parameters", fields->parameters,
                                          reader->error };
-        const bool scaled = fields->scaling && (k == 0 || is_encoder);
+        const bool scaled = json_object_size(fields->scaling) > 0 && (k == 0 || is_encoder);
         if (fields->parameters) QKV_TRY(qkvi_json_take_object(&inner, kinds[k], &object));
         if (object && scaled)
             return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
-                                  "rope_scaling beside rope_parameters.%s is not supported",
-                                  kinds[k]);
+                                  "rope_scaling beside %s is not supported", paths[k]);
         QKV_TRY(take_between(reader, thetas[is_encoder][k], 1.001, 1e30, &theta));
-        const char *const path = object ? kinds[k] : scaled ? "rope_scaling" : "";
+        const char *const path = object ? paths[k] : scaled ? "rope_scaling" : "";
         QKV_TRY(read_kind(reader, fields,
                           object   ? object
                           : scaled ? fields->scaling
@@ -215,15 +218,16 @@ static qkv_status read_two(const qkvi_json_reader *reader, const qkvi_model_fami
 }
 
 /* rope_parameters of two kinds in a family that has one would be read otherwise. */
-static qkv_status refuse_nested(const qkvi_json_reader *reader, const json_t *object) {
+static qkv_status refuse_nested(const qkvi_json_reader *reader, const json_t *object,
+                                const char *path) {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) if (
-        json_is_object(
-            value)) return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
-                                          "rope_parameters.%s is not supported: the model has one kind of "
-                                          "positions",
-                                          QKVI_PRINTABLE(64, key));
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        if (json_is_object(value))
+            return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                                  "%s.%s is not supported: the model has one kind of positions",
+                                  path, QKVI_PRINTABLE(64, key));
+    }
     return QKV_OK;
 }
 
@@ -270,7 +274,7 @@ static qkv_status read_one(const qkvi_json_reader *reader, const qkvi_model_fami
     const json_t *const object = scaled ? fields->scaling : fields->parameters;
     const char *const path = scaled ? "rope_scaling" : "rope_parameters";
     double theta = family->theta[0] > 0 ? family->theta[0] : 10000;
-    if (object) QKV_TRY(refuse_nested(reader, object));
+    if (object) QKV_TRY(refuse_nested(reader, object, path));
     QKV_TRY(take_between(reader, "original_max_position_embeddings", 0, 1e9, &fields->original));
     QKV_TRY(read_top(reader, family, fields, &theta));
     QKV_TRY(read_truncates(reader, object, path, fields));
