@@ -42,8 +42,11 @@ function(qkv_pkg_config name description)
 endfunction()
 
 qkv_pkg_config(qkv "Exact scaled dot-product attention" LIBS_PRIVATE -lm -pthread)
+if(QKV_IMAGES)
+    set(image_packages libpng libjpeg)
+endif()
 qkv_pkg_config(qkvmodel "Small transformer models and what their heads look at"
-    REQUIRES "qkv = ${PROJECT_VERSION}" REQUIRES_PRIVATE jansson libutf8proc zlib LIBS_PRIVATE -lm)
+    REQUIRES "qkv = ${PROJECT_VERSION}" REQUIRES_PRIVATE jansson libutf8proc zlib ${image_packages} LIBS_PRIVATE -lm)
 if(QKV_PICTURES)
     qkv_pkg_config(qkvview "Pictures of attention"
         REQUIRES "qkvmodel = ${PROJECT_VERSION}" REQUIRES_PRIVATE pangocairo cairo zlib LIBS_PRIVATE -lm)

@@ -2,7 +2,7 @@
 # arm64_root.sh FOLDER: Debian's arm64 packages that qkv is built and tested with, unpacked into FOLDER/root, for a cross compiler
 # and for qemu-aarch64 -L. Nothing is installed: apt-get gets lists and a cache of its own in FOLDER, and keeps the system's sources.
 set -eu
-packages="libc6-dev libjansson-dev libutf8proc-dev zlib1g-dev libcairo2-dev libpango1.0-dev libcmocka-dev fontconfig-config fonts-dejavu-core"
+packages="libc6-dev libjansson-dev libutf8proc-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcairo2-dev libpango1.0-dev libcmocka-dev fontconfig-config fonts-dejavu-core"
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 stamp="$folder/unpacked"

@@ -32,6 +32,7 @@ GIVEN = {
     "files.h": "",
     "generate.h": "qkv_model *model; qkv_encoding *prompt;",
     "heads.h": "qkv_run *run; qkv_token_list tokens;",
+    "image.h": "",
     "kv.h": "qkv_attention_desc desc; qkv_kv_view view; int64_t n_batch, len;",
     "layers.h": "int64_t n_rows, n_in, n_out; const float *x, *weight, *bias; float *y;",
     "model.h": "const float *hidden;",

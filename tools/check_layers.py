@@ -14,7 +14,7 @@ import sys
 ENGINE = "core kernels attn layer"
 #: A room of a model sees those before it.
 MODEL = ["model/weights", "model/layer", "model/arch", "model/config", "model/gguf", "model", "model/generate"]
-UPPER = f"{ENGINE} files text {' '.join(MODEL)}"
+UPPER = f"{ENGINE} files text image {' '.join(MODEL)}"
 #: room: the rooms that it sees beside itself.
 SEES = {
     "core": "",
@@ -26,7 +26,8 @@ SEES = {
     "mpi": "core kernels attn dist",
     "files": "core",
     "text": "core files",
-    **{room: f"{ENGINE} files text {' '.join(MODEL[:i])}" for i, room in enumerate(MODEL)},
+    "image": "core files",
+    **{room: f"{ENGINE} files text image {' '.join(MODEL[:i])}" for i, room in enumerate(MODEL)},
     "train/grammar": "core files",
     "train": f"{UPPER} train/grammar",
     "inspect": f"{UPPER} train",
@@ -37,12 +38,13 @@ SEES = {
 PART_OF = {"kernels/tmpl": "kernels", "kernels/vec": "kernels", "page/web": "page"}
 #: A public header: the room to which it belongs. A room sees its own headers and those of rooms that it sees.
 HEADERS = {"qkv": "core", "status": "core", "stats": "core", "ranks": "core", "kv": "attn", "columns": "attn",
-           "layers": "layer", "onnx": "onnx", "mpi": "mpi", "files": "files", "tokenizer": "text",
+           "layers": "layer", "onnx": "onnx", "mpi": "mpi", "files": "files", "tokenizer": "text", "image": "image",
            "model": "model/weights", "generate": "model/generate", "train": "train", "heads": "inspect",
            "inspect": "inspect", "patterns": "inspect", "effects": "inspect", "page": "page", "picture": "view"}
 #: Headers of other libraries, which libqkv does without: the rooms that may include them.
-ABOVE = f"files text {' '.join(MODEL)} train/grammar train inspect page view"
-LIBRARIES = {"jansson": ABOVE, "utf8proc": ABOVE, "zlib": ABOVE, "cairo": "view", "pango": "view", "mpi.h": "mpi"}
+ABOVE = f"files text image {' '.join(MODEL)} train/grammar train inspect page view"
+LIBRARIES = {"jansson": ABOVE, "utf8proc": ABOVE, "zlib": ABOVE, "png.h": "image", "jpeglib.h": "image", "jerror.h": "image",
+             "cairo": "view", "pango": "view", "mpi.h": "mpi"}
 #: Rooms of the tool that see another one than common.
 ROOMS_BELOW = {("look", "sinks"), ("look", "attend"), ("look", "serve")}
 #: The only files of the tool that include something else.

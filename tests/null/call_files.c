@@ -6,9 +6,11 @@
 #include "null/models.h"
 #include "null/nulls.h"
 #include "qkv/files.h"
+#include "qkv/image.h"
 
 #define ARRAY QKV_TEST_DATA "/cli/data/q.npy"
 #define MODEL QKV_TEST_ROOT "/models/default/model.safetensors"
+#define IMAGE QKV_TEST_DATA "/golden/image/files/one.png"
 #define GGUF  QKV_TEST_DATA "/golden/gguf/tiny.gguf"
 
 char *null_load(const char *path, size_t *n_bytes) {
@@ -94,6 +96,27 @@ static qkv_status tensor_audit(void) {
     return qkv_tensor_audit(P(0, MODEL), P(1, visit_finding), P(2, &user), P(3, &audit),
                             P(4, &null_error));
 }
+static const uint8_t rgb[] = { 1, 2, 3 };
+static qkv_status image_read(void) {
+    qkv_image *image;
+    return qkv_image_read(P(0, IMAGE), P(1, &image), P(2, &null_error));
+}
+static qkv_status image_parse(void) {
+    qkv_image *image;
+    size_t n_bytes;
+    char *const bytes = null_load(IMAGE, &n_bytes);
+    return qkv_image_parse(P(0, "name"), P(1, bytes), n_bytes, P(2, &image), P(3, &null_error));
+}
+static qkv_status image_from_rgb(void) {
+    qkv_image *image;
+    return qkv_image_from_rgb(P(0, rgb), 1, 1, P(1, &image), P(2, &null_error));
+}
+static qkv_status image_free(void) {
+    qkv_image *image;
+    null_must(qkv_image_from_rgb(rgb, 1, 1, &image, &null_error));
+    qkv_image_free(P(0, image));
+    return QKV_OK;
+}
 
 const null_call null_files[] = {
     { "qkv_table_read", table_read, "rrn" },
@@ -110,6 +133,10 @@ const null_call null_files[] = {
     { "qkv_file_writable", file_writable, "rn" },
     { "qkv_tensor_list", tensor_list, "rrnn" },
     { "qkv_key_list", key_list, "rrnn" },
+    { "qkv_image_read", image_read, "rrn" },
+    { "qkv_image_parse", image_parse, "rrrn" },
+    { "qkv_image_from_rgb", image_from_rgb, "rrn" },
+    { "qkv_image_free", image_free, "n" },
     { "qkv_tensor_audit", tensor_audit, "rrnrn" },
     { 0 },
 };
