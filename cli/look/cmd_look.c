@@ -159,7 +159,7 @@ static const struct cli_option look_table[] = {
     OPTION_INT("--port", "N", port, 1, 65535),
     OPTION_FLAG("--mpi", mpi),
     PICTURE_TABLE(sink.picture),
-    OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
+    OPTION_FILE("-o", "FILE", out, ENDINGS),
 };
 
 const struct cli_command cmd_look = {

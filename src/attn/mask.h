@@ -1,6 +1,8 @@
 /**
  * Who may see whom, by position: causal with or without a prefix, windows, chunks, lengths and
- * offsets. The explicit mask and segments are not in here: where there are any, QKVI_SEE_ALL only
+ * offsets. Kernels get no rule but the interval of each query: forward_head.c puts it into
+ * scratch->begin and ->end, decode_plan.c into rows of decode. The explicit mask
+ * (kernels/tmpl/mask_bits.h) and segments are not in here: where there are any, QKVI_SEE_ALL only
  * means that nothing but them hides a key.
  *
  * Query i of a batch stands at position p = i + offset and sees the keys of an interval, in which
@@ -26,8 +28,12 @@ typedef struct qkvi_rules {
     int64_t n_queries; /* rows at or beyond it are neither read nor written */
     int64_t n_keys;    /* keys at or beyond it are hidden and never read */
     int64_t offset, left, right;
-    int64_t causal_end; /* causal: keys before max(p + 1, causal_end); QKVI_NO_WINDOW: not causal */
-    int64_t chunk;      /* 0: none */
+    /*
+     * A query sees keys before max(p + 1, causal_end): 0 is causal, above 0 causal with a prefix,
+     * QKVI_NO_WINDOW not causal.
+     */
+    int64_t causal_end;
+    int64_t chunk; /* 0: none */
 } qkvi_rules;
 
 typedef enum qkvi_sight { QKVI_SEE_NONE, QKVI_SEE_SOME, QKVI_SEE_ALL } qkvi_sight;

@@ -1,4 +1,7 @@
-/* See rules.h. A new rule is a row of this table, and what kernels have to know of it in mask.h. */
+/*
+ * See rules.h: the rules one by one, for those who list, show or explain them. Passes do not call
+ * these functions; they take intervals of mask.h, which a new rule needs, too.
+ */
 #include "attn/rules.h"
 
 #include <inttypes.h>

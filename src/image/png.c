@@ -84,8 +84,8 @@ static void set_rgb(png_structp reader) {
 }
 
 /*
- * libpng drops EXIF for which it has no memory. By now it has read all chunks, so that their lengths
- * and checksums are right.
+ * libpng drops EXIF for which it has no memory. By now it has read all chunks, so that their
+ * lengths and checksums are right.
  */
 static void take_orientation(png_file *png) {
     const qkvi_image_bytes *const file = png->file;

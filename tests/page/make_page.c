@@ -1,7 +1,8 @@
 /*
  * Pages for the browser's tests:
- * make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal|scores|image]. Queries and keys are drawn from a fixed seed, near enough to each other that weights are neither
- * all alike nor all in one key; lse is the library's. Beside FOLDER/NAME.html lie the first head's
+ * make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal|scores|image]. Queries and keys are drawn
+ * from a fixed seed, near enough to each other that weights are neither all alike nor all in one
+ * key; lse is the library's. Beside FOLDER/NAME.html lie the first head's
  * NAME.q.npy, NAME.k.npy and, up to 512 tokens, NAME.eye.npy, with which `qkv attend` prints its
  * weights; with "scores" also what else makes scores: NAME.mask.npy, NAME.alibi.npy and
  * NAME.sink.npy. With "image" tokens are [CLS], four registers and the patches of a square image.

@@ -931,7 +931,7 @@ static void test_runs(void **state) {
     static const uint8_t special[5] = { 1, 0, 0, 0, 1 };
     qkv_page page = make_page(5, 4, 3, 1, 0);
     const qkv_page_text runs[2] = { { "first", page.tokens, NULL, NULL, NULL, NULL },
-                                    { "<second>", other, special, NULL, NULL } };
+                                    { "<second>", other, special, NULL, NULL, NULL } };
     page.tokens = NULL;
     page.n_texts = 2;
     page.texts = runs;

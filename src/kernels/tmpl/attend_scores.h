@@ -60,6 +60,12 @@ V_INLINE attend_run attend_within(int64_t begin, int64_t end, int64_t key0) {
 
 /* ---- Who sees whom --------------------------------------------------------------------------- */
 
+/*
+ * scratch->begin and ->end have the keys that a row sees by position: causal, windows, chunks and
+ * lengths are in them (attn/mask.h). Bits of the explicit mask narrow that. A hidden key gets the
+ * score -INFINITY in attend_end_of, or where scores are edited row by row.
+ */
+
 /* Which of the 32 keys from j on row i sees. */
 V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
     const uint32_t bits = mask_range(a->scratch->begin[i] - j, a->scratch->end[i] - j);
@@ -93,7 +99,7 @@ V_INLINE void attend_announce_mask(const attend *a, int i, int64_t j) {
     if (attend_is_dense(a, next, rows, at)) mask_announce_rows(&a->mask, next, rows, at);
 }
 
-/* The same of several rows. true: s->adds holds the additive mask, if there is one. */
+/* What several rows see of a panel. true: s->adds has the additive mask, if there is one. */
 V_INLINE bool attend_see_rows(const attend *a, int i, int rows, int64_t j, mask_sight *s) {
     if (attend_is_dense(a, i, rows, j)) {
         mask_see_rows(&a->mask, i, rows, j, s);
