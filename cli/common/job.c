@@ -33,36 +33,27 @@ static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_er
 
 /* ---- One text, or lines of JSON -------------------------------------------------------------- */
 
-/* A text with what stands around it. bytes are allocated. */
-static qkv_status put_around(const struct text_job *job, const struct text *text,
-                             struct text *whole, qkv_error *error) {
-    const size_t before = strlen(job->before), behind = strlen(job->behind);
-    whole->n = before + text->n + behind;
-    whole->bytes = malloc(whole->n + 1);
-    if (!whole->bytes) return text_no_memory(error);
-    memcpy(whole->bytes, job->before, before);
-    if (text->n > 0) memcpy(whole->bytes + before, text->bytes, text->n);
-    memcpy(whole->bytes + before + text->n, job->behind, behind + 1);
-    return QKV_OK;
+qkv_status text_job_encode(const struct text_job *job, const struct text *text,
+                           const struct text *pair, qkv_encoding **encoding, qkv_error *error) {
+    const qkv_tokenizer *const tokenizer = job->session.tokenizer;
+    int32_t end;
+    *encoding = NULL;
+    if (job->turns && pair)
+        return text_error(error, QKV_ERR_ARGUMENT, "one text is a turn, not two");
+    if (job->turns)
+        return qkv_tokenizer_encode_turn(tokenizer, job->chat, text->bytes, text->n, encoding, &end,
+                                         error);
+    return qkv_tokenizer_encode(tokenizer, text->bytes, text->n, pair ? pair->bytes : NULL,
+                                pair ? pair->n : 0, encoding, error);
 }
 
 qkv_status text_job_answer(struct text_job *job, const struct text *text, const struct text *pair,
                            json_t **json, qkv_error *error) {
     qkv_encoding *encoding = NULL;
-    struct text whole = { NULL, 0 };
-    qkv_status status = QKV_OK;
-    if (job->before && pair)
-        status = text_error(error, QKV_ERR_ARGUMENT, "one text is a turn, not two");
-    else if (job->before)
-        status = put_around(job, text, &whole, error);
-    if (job->before) text = &whole;
-    if (status == QKV_OK)
-        status =
-            qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
-                                 pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
+    qkv_status status = text_job_encode(job, text, pair, &encoding, error);
     const struct cli_common *common = job->session.common;
     const bool hinted =
-        status == QKV_OK && !job->before && !(job->session.command->takes & TAKES_TOKENIZER);
+        status == QKV_OK && !job->turns && !(job->session.command->takes & TAKES_TOKENIZER);
     if (hinted) hints_make(&job->session, encoding, text, pair);
     if (hinted && !common->quiet && !common->jsonl) hints_say(&job->session);
     if (status == QKV_OK) status = fit(job, encoding, error);
@@ -70,7 +61,6 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
     job->said[1] = pair;
     if (status == QKV_OK) status = job->answer(job, encoding, json, error);
     qkv_encoding_free(encoding);
-    free(whole.bytes);
     return status;
 }
 

@@ -15,12 +15,13 @@
 struct text_job {
     struct session session;
     const void *options;
-    const char *pair;            /* of --pair; nullable */
-    const char *file;            /* of --file, in place of the first word; nullable */
-    const char *before, *behind; /* what stands around each text; nullable */
-    bool needs_pair;             /* the words are A and B */
-    qkv_attention_kind which;    /* what --head is of: QKV_SELF if it is not set */
-    bool any_length;             /* answers texts that are longer than the model takes */
+    const char *pair;         /* of --pair; nullable */
+    const char *file;         /* of --file, in place of the first word; nullable */
+    bool turns;               /* each text is a turn of a user … */
+    const char *chat;         /* … by the template of that name; NULL: the model's own */
+    bool needs_pair;          /* the words are A and B */
+    qkv_attention_kind which; /* what --head is of: QKV_SELF if it is not set */
+    bool any_length;          /* answers texts that are longer than the model takes */
     const char
         *longer; /* what else can be done about a longer text, "--slide 60 looks …"; nullable */
     /*
@@ -46,6 +47,10 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
 
 /* Runs a job over its texts and closes its session. Returns an exit code. */
 int text_job_run(struct text_job *job, int n_words, char **words);
+
+/* The tokens of a text, and of its pair, which is nullable; of a turn, if it is one. */
+qkv_status text_job_encode(const struct text_job *job, const struct text *text,
+                           const struct text *pair, qkv_encoding **encoding, qkv_error *error);
 
 /* Answers one text, and its pair, which is nullable; json as that of text_job. */
 qkv_status text_job_answer(struct text_job *job, const struct text *text, const struct text *pair,

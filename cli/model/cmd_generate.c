@@ -28,30 +28,46 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     return status;
 }
 
+/* Templates of turns that the library knows: as words of an option, and in their order. */
+#define CHAT_WORDS                                                                                 \
+    "chatml|gemma|llama2|llama3|mistral|mistral-v1|mistral-v3|mistral-tekken|phi3|zephyr"
+#define CHAT_NAMES                                                                                 \
+    "chatml", "gemma", "llama2", "llama3", "mistral", "mistral-v1", "mistral-v3",                  \
+        "mistral-tekken", "phi3", "zephyr"
+
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
-static const char turn_begin[] = "<|im_start|>", turn_end[] = "<|im_end|>";
 enum { MAX_EOS = 64 };
 
-/* The tokens of ChatML, of which one ends a turn: it ends a text, too, beside those that do. */
-static int take_turns(struct writing *w, int32_t eos[MAX_EOS]) {
-    struct session *const session = &w->job.session;
-    const qkv_model_info *const info = session->info;
-    const int32_t begin = qkv_tokenizer_id(session->tokenizer, turn_begin, strlen(turn_begin));
-    const int32_t end = qkv_tokenizer_id(session->tokenizer, turn_end, strlen(turn_end));
-    if (info->kind == QKV_MODEL_PAIR)
-        return cli_fail("--chatml: %s has a source and no turns", info->architecture);
-    if (begin < 0 || end < 0)
-        return cli_fail("--chatml: the vocabulary has no token %s",
-                        begin < 0 ? turn_begin : turn_end);
-    w->job.before = "<|im_start|>user\n";
-    w->job.behind = "<|im_end|>\n<|im_start|>assistant\n";
+/* What ends a turn ends a text, too, beside what does so anyway. */
+static void add_end(struct writing *w, int32_t end, int32_t eos[MAX_EOS]) {
+    const qkv_model_info *const info = w->job.session.info;
     int64_t n = 0;
     eos[n++] = end;
     for (int64_t i = 0; i < w->generate.n_eos && n < MAX_EOS; i++) eos[n++] = w->generate.eos[i];
     if (!w->generate.eos && info->eos_id >= 0) eos[n++] = (int32_t)info->eos_id;
     w->generate.eos = eos;
     w->generate.n_eos = n;
+}
+
+/* Texts are turns from here on, unless there is no template for them. */
+static int take_turns(struct writing *w, int32_t eos[MAX_EOS]) {
+    static const char *const names[] = { CHAT_NAMES };
+    const struct writing_options *const o = w->options;
+    struct session *const session = &w->job.session;
+    const char *const option = o->template.set ? "--chat-template" : "--chat";
+    qkv_encoding *nothing = NULL;
+    qkv_error error;
+    int32_t end;
+    if (session->info->kind == QKV_MODEL_PAIR)
+        return cli_fail("%s: %s has a source and no turns", option, session->info->architecture);
+    w->job.turns = true;
+    w->job.chat = o->template.set ? names[o->template.value] : NULL;
+    if (qkv_tokenizer_encode_turn(session->tokenizer, w->job.chat, "", 0, &nothing, &end, &error) !=
+        QKV_OK)
+        return cli_fail("%s: %s", option, error.message);
+    qkv_encoding_free(nothing);
+    if (end >= 0) add_end(w, end, eos);
     return EXIT_OK;
 }
 
@@ -61,7 +77,7 @@ static int run(const struct cli_command *command, struct writing *w, int n_words
     int32_t eos[MAX_EOS];
     int code = writing_open(w, command, w->options, false);
     if (code) return code;
-    if (w->options->chatml) code = take_turns(w, eos);
+    if (w->options->chat || w->options->template.set) code = take_turns(w, eos);
     if (code) {
         session_close(&w->job.session);
         return code;
@@ -88,7 +104,8 @@ static const struct cli_option generate_table[] = {
     OPTION_FILE("--file", "F", file, "*"),
     OPTION_FILE("--journal", "F", journal, "*"),
     WRITING_TABLE,
-    OPTION_FLAG("--chatml", chatml),
+    OPTION_FLAG("--chat", chat),
+    OPTION_CHOICE("--chat-template", CHAT_WORDS, template),
     OPTION_FLAG("--show-prompt", show_prompt),
 };
 

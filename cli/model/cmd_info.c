@@ -87,6 +87,12 @@ static void print_sentences(const qkv_model *model) {
     }
 }
 
+/* Of models that answer turns. */
+static void print_chat(const qkv_model *model) {
+    const char *const chat = qkv_tokenizer_chat(qkv_model_tokenizer(model, QKV_SOURCE));
+    if (chat) printf("turns         %s\n", *chat ? chat : "a chat template that is not known");
+}
+
 static int64_t count_layers(const qkv_model_info *info, int kind) {
     int64_t n = 0;
     for (int64_t l = 0; l < info->n_layers; l++) n += (info->layer_kinds[l] & kind) != 0;
@@ -144,6 +150,7 @@ static void print_model(const qkv_model *model, bool verbose) {
                                                : "learned");
     if (info->rope[0].type != QKV_ROPE_NONE) print_rotary(info);
     print_sentences(model);
+    print_chat(model);
     if (info->has_lm)
         printf("heads for     the next token\n");
     else

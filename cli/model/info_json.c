@@ -132,6 +132,8 @@ json_t *info_model_json(const qkv_model *model) {
     if (object) add_prompts(object, model);
     if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
     if (object && info->has_lm) add_decoder(object, info);
+    const char *const chat = qkv_tokenizer_chat(qkv_model_tokenizer(model, QKV_SOURCE));
+    if (object && chat) json_object_set_new(object, "chat_template", json_string(chat));
     if (object && info->n_labels > 0) json_object_set_new(object, "labels", labels_json(model));
     return object;
 }

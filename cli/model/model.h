@@ -17,7 +17,8 @@ struct writing_options {
     struct arg_real temperature, top_p, min_p, repetition_penalty, length_penalty;
     struct arg_int early_stopping;
     struct arg_texts stop;
-    bool sample, plain, chatml, show_prompt, align;
+    struct arg_int template; /* of --chat-template */
+    bool sample, plain, chat, show_prompt, align;
 };
 
 /* A session that writes. Its job is first: answers get the job. */

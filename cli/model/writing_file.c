@@ -19,36 +19,18 @@ struct filing {
     int64_t n_taken;
 };
 
-/* With what stands around it. malloc */
-static char *whole_of(const struct text_job *job, const struct text *line, size_t *n) {
-    const char *const before = job->before ? job->before : "";
-    const char *const behind = job->behind ? job->behind : "";
-    const size_t n_before = strlen(before), n_behind = strlen(behind);
-    *n = n_before + line->n + n_behind;
-    char *const text = malloc(*n + 1);
-    if (!text) return NULL;
-    memcpy(text, before, n_before);
-    if (line->n > 0) memcpy(text + n_before, line->bytes, line->n);
-    memcpy(text + n_before + line->n, behind, n_behind);
-    return text;
-}
-
 /* Printed to w->term.out. */
 static qkv_status answer(struct writing *w, const struct text *line, qkv_error *error) {
     struct session *const session = &w->job.session;
     qkv_encoding *input = NULL;
     json_t *json = NULL;
-    size_t n;
-    char *const text = whole_of(&w->job, line, &n);
-    if (!text) return text_no_memory(error);
-    qkv_status status = qkv_tokenizer_encode(session->tokenizer, text, n, NULL, 0, &input, error);
+    qkv_status status = text_job_encode(&w->job, line, NULL, &input, error);
     if (status == QKV_OK) status = text_fit(session, NULL, input, error);
     if (status == QKV_OK)
         status = w->job.answer(&w->job, input, session->common->json ? &json : NULL, error);
     if (status == QKV_OK && json && !json_print(w->term.out, json))
         status = text_error(error, QKV_ERR_IO, "it cannot be written");
     qkv_encoding_free(input);
-    free(text);
     return status;
 }
 

@@ -42,8 +42,8 @@ typedef enum qkv_token_role {
  *   vocab.txt                   WordPiece
  *   vocab.json and merges.txt   byte-level BPE of GPT-2, RoBERTa and BART
  *
- * Each is read with tokenizer_config.json, special_tokens_map.json, added_tokens.json and
- * config.json, as transformers 5 does (docs/tokenizers.md).
+ * Each is read with tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+ * chat_template.jinja and config.json, as transformers 5 does (docs/tokenizers.md).
  *
  * @param side  QKV_TARGET: target.spm instead of source.spm, and target_vocab.json instead of
  *              vocab.json where the vocabularies are separate. Ignored by folders with one
@@ -100,6 +100,36 @@ QKV_API void qkv_encoding_free(qkv_encoding *encoding);
  */
 QKV_API void qkv_tokenizer_cut(const qkv_tokenizer *tokenizer, qkv_encoding *encoding,
                                int64_t max_len);
+
+/* ---- Turns ----------------------------------------------------------------------------------- */
+
+/**
+ * Returns the name of the chat template of a tokenizer's files: "chatml", "gemma", "llama2",
+ * "llama3", "mistral", "mistral-v1", "mistral-v3", "mistral-tekken", "phi3" or "zephyr"; "" for one
+ * that is not known, and NULL if there is none. Templates are recognised by their text, and none is
+ * run (docs/tokenizers.md).
+ */
+QKV_API const char *qkv_tokenizer_chat(const qkv_tokenizer *tokenizer);
+
+/**
+ * Makes the tokens of a turn of the user, up to where the answer begins. They are those of
+ * apply_chat_template of transformers with add_generation_prompt: BOS and a turn of the system, if
+ * the template writes them by itself, the marks of the user around the text, the mark of the
+ * answer. Added tokens written in the text are recognised. Places of tokens count from the
+ * beginning of all that is written.
+ *
+ * @param chat      name of a template; NULL: that of the files. One that is named writes no turn of
+ *                  the system, and needs its marks in the vocabulary.
+ * @param end       receives the token that ends an answer, -1 if the model's own do.
+ * @return as qkv_tokenizer_encode; QKV_ERR_UNSUPPORTED if the files have no template, or one that
+ *         is not known, or the vocabulary lacks a mark; QKV_ERR_ARGUMENT for another name.
+ *         *encoding is NULL on error.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_encode_turn(const qkv_tokenizer *tokenizer,
+                                                           const char *chat, const char *text,
+                                                           size_t text_bytes,
+                                                           qkv_encoding **encoding, int32_t *end,
+                                                           qkv_error *error);
 
 /* ---- Tokens to text -------------------------------------------------------------------------- */
 

@@ -112,7 +112,7 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     QKV_TRY(end_metaspace(s, tokenizer));
     QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
     QKV_TRY(set_around(s, root, tokenizer));
-    qkvi_settings_apply(s, tokenizer);
+    QKV_TRY(qkvi_settings_apply(s, tokenizer));
     tokenizer->other_words =
         has_bytes && s->class->maker != QKVI_MADE_BY_QWEN2 && is_sequence(root);
     return QKV_OK;

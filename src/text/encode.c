@@ -176,6 +176,23 @@ static qkv_status check_text(const char *name, const char *text, size_t bytes, q
     return QKV_OK;
 }
 
+static qkv_status encode(const qkv_tokenizer *tokenizer, const qkvi_template *around,
+                         const char *const texts[2], const size_t bytes[2], qkv_encoding **encoding,
+                         qkv_error *error) {
+    struct encoder e = { .tokenizer = tokenizer };
+    e.work = tokenizer->kind->start(tokenizer, &e.list);
+    qkv_status status = QKV_ERR_MEMORY;
+    if (e.work) status = push_template(&e, around, texts, bytes);
+    if (status == QKV_OK) status = qkvi_tokens_encoding(&e.list, encoding);
+    tokenizer->kind->finish(e.work);
+    free(e.list.tokens);
+    qkvi_normal_text_free(&e.normal);
+    if (status == QKV_ERR_MEMORY)
+        return qkvi_error_set(error, status, "no memory for the tokens of %zu bytes",
+                              bytes[0] + bytes[1]);
+    return status;
+}
+
 qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer, const char *text, size_t text_bytes,
                                 const char *pair, size_t pair_bytes, qkv_encoding **encoding,
                                 qkv_error *error) {
@@ -185,22 +202,17 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer, const char *text
     *encoding = NULL;
     QKV_TRY(check_text("text", text, text_bytes, error));
     QKV_TRY(check_text("pair", pair, pair_bytes, error));
+    return encode(tokenizer, pair ? &tokenizer->pair : &tokenizer->single,
+                  (const char *[]){ text, pair }, (size_t[]){ text_bytes, pair_bytes }, encoding,
+                  error);
+}
 
-    const char *const texts[2] = { text, pair };
-    const size_t bytes[2] = { text_bytes, pair_bytes };
-    struct encoder e = { .tokenizer = tokenizer };
-    e.work = tokenizer->kind->start(tokenizer, &e.list);
-    qkv_status status = QKV_ERR_MEMORY;
-    if (e.work)
-        status = push_template(&e, pair ? &tokenizer->pair : &tokenizer->single, texts, bytes);
-    if (status == QKV_OK) status = qkvi_tokens_encoding(&e.list, encoding);
-    tokenizer->kind->finish(e.work);
-    free(e.list.tokens);
-    qkvi_normal_text_free(&e.normal);
-    if (status == QKV_ERR_MEMORY)
-        return qkvi_error_set(error, status, "no memory for the tokens of %zu bytes",
-                              text_bytes + pair_bytes);
-    return status;
+qkv_status qkvi_tokenizer_encode_bare(const qkv_tokenizer *tokenizer, const char *text,
+                                      size_t text_bytes, qkv_encoding **encoding,
+                                      qkv_error *error) {
+    QKV_TRY(check_text("text", text, text_bytes, error));
+    return encode(tokenizer, &qkvi_bare_single, (const char *[]){ text, NULL },
+                  (size_t[]){ text_bytes, 0 }, encoding, error);
 }
 
 /* ---- Cutting --------------------------------------------------------------------------------- */

@@ -246,7 +246,7 @@ static qkv_status read_words(const qkvi_settings *s, const json_t *vocab,
     tokenizer->single = (qkvi_template){ 2, { { QKVI_TEMPLATE_TEXT, 0 }, { eos, 0 } } };
     tokenizer->pair =
         (qkvi_template){ 3, { { QKVI_TEMPLATE_TEXT, 0 }, { QKVI_TEMPLATE_PAIR, 0 }, { eos, 0 } } };
-    qkvi_settings_apply(s, tokenizer);
+    QKV_TRY(qkvi_settings_apply(s, tokenizer));
     return marian_number(tokenizer, s->error);
 }
 

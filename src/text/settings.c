@@ -227,7 +227,32 @@ static int lacks(const qkvi_settings *s, const qkv_tokenizer *tokenizer, int is_
     return id >= 0 && (text->n == 0 || text->items[at_end ? text->n - 1 : 0].id != id);
 }
 
-void qkvi_settings_apply(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
+/* Of several templates the one that is named default. */
+static const json_t *chat_template(const json_t *config) {
+    const json_t *const field = json_object_get(config, "chat_template");
+    for (size_t i = 0; i < json_array_size(field); i++) {
+        const json_t *const one = json_array_get(field, i);
+        const char *const name = json_string_value(json_object_get(one, "name"));
+        if (name && strcmp(name, "default") == 0) return json_object_get(one, "template");
+    }
+    return field;
+}
+
+/* A file of its own goes before the field. */
+static qkv_status take_chat(const qkvi_settings *s, qkvi_chat *chat) {
+    const json_t *const field = chat_template(s->tokenizer_config);
+    const char *template = s->files->chat_template.bytes;
+    size_t n = s->files->chat_template.n_bytes;
+    if (!template && json_is_string(field)) {
+        template = json_string_value(field);
+        n = json_string_length(field);
+    }
+    const qkv_status status =
+        qkvi_chat_read(template, n, s->named[QKVI_BOS].content, s->named[QKVI_EOS].content, chat);
+    return status == QKV_OK ? QKV_OK : qkvi_no_memory(s->error, "a chat template");
+}
+
+qkv_status qkvi_settings_apply(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
     tokenizer->has_types = s->has_types;
     tokenizer->lacks_bos = lacks(s, tokenizer, s->add_bos, QKVI_BOS, 0);
     tokenizer->lacks_eos = lacks(s, tokenizer, s->add_eos, QKVI_EOS, 1);
@@ -236,6 +261,7 @@ void qkvi_settings_apply(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
             s->class->maker == QKVI_MADE_BY_MARIAN ? QKVI_ADDED_ALL : QKVI_ADDED_SPECIAL;
     tokenizer->cuts_left = s->cuts_left;
     tokenizer->max_len = s->max_len;
+    return take_chat(s, &tokenizer->chat);
 }
 
 qkv_status qkvi_settings_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer *made,

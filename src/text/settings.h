@@ -27,6 +27,7 @@ typedef struct qkvi_text_file {
 typedef struct qkvi_text_files {
     qkvi_text_file tokenizer, vocab, merges, spm;
     qkvi_text_file tokenizer_config, special_tokens_map, added_tokens, config;
+    qkvi_text_file chat_template; /* chat_template.jinja */
     int lower_first; /* texts are put in lower case before anything else happens to them */
 } qkvi_text_files;
 
@@ -113,9 +114,9 @@ qkv_status qkvi_settings_take_json(qkvi_settings *settings, const json_t *root);
 
 /**
  * Sets what all makers have: whether texts have types, special tokens are looked for, the side that
- * is cut.
+ * is cut, the chat template. MEMORY.
  */
-void qkvi_settings_apply(const qkvi_settings *settings, qkv_tokenizer *tokenizer);
+qkv_status qkvi_settings_apply(const qkvi_settings *settings, qkv_tokenizer *tokenizer);
 
 /** Reads the files into a tokenizer; root: of a tokenizer.json, or NULL. */
 typedef qkv_status qkvi_settings_fill(const qkvi_settings *settings, const json_t *root,

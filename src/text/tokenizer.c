@@ -34,6 +34,7 @@ void qkv_tokenizer_free(qkv_tokenizer *tokenizer) {
     tokenizer->kind->free(tokenizer->model);
     qkvi_pieces_free(&tokenizer->pieces);
     qkvi_added_free(&tokenizer->added);
+    qkvi_chat_free(&tokenizer->chat);
     free(tokenizer);
 }
 

@@ -11,6 +11,7 @@
 #include "files/base.h"
 #include "qkv/tokenizer.h"
 #include "text/added.h"
+#include "text/chat.h"
 #include "text/normalize.h"
 #include "text/pieces.h"
 #include "text/tokens.h"
@@ -107,6 +108,7 @@ struct qkv_tokenizer {
     int trim_keeps_first;     /* … but for a single space at the start of the text */
     int32_t special[QKVI_N_ROLES];
     qkvi_template single, pair;
+    qkvi_chat chat;
 };
 
 extern const char *const qkvi_role_names[QKVI_N_ROLES]; /* "[UNK]", … by qkv_token_role */
@@ -142,6 +144,10 @@ void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int
  * them.
  */
 const char *qkvi_tokenizer_decoded(const qkv_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+
+/** qkv_tokenizer_encode of a text with nothing around it. */
+qkv_status qkvi_tokenizer_encode_bare(const qkv_tokenizer *tokenizer, const char *text,
+                                      size_t text_bytes, qkv_encoding **encoding, qkv_error *error);
 
 /**
  * qkv_tokenizer_decode of ids that go on after others, without special tokens: a space at the front

@@ -65,11 +65,11 @@ static qkv_status read_file(const qkvi_settings *s, const json_t *root, qkv_toke
     if (status == QKV_OK) status = qkvi_settings_add_tokens(s, root, r.tokenizer);
     if (status == QKV_OK) status = qkvi_tokenizer_read_post_processor(&r);
     if (status == QKV_OK) status = read_decoder(&r);
+    if (status == QKV_OK) status = qkvi_settings_apply(s, r.tokenizer);
     if (status == QKV_OK)
-        qkvi_settings_apply(s, r.tokenizer);
+        *tokenizer = r.tokenizer;
     else
         qkv_tokenizer_free(r.tokenizer);
-    if (status == QKV_OK) *tokenizer = r.tokenizer;
     return status;
 }
 

@@ -46,6 +46,7 @@ static qkv_status load_small(struct folder *folder, const char *path, qkv_error 
     QKV_TRY(load(folder, path, "tokenizer_config.json", &files->tokenizer_config, error));
     QKV_TRY(load(folder, path, "special_tokens_map.json", &files->special_tokens_map, error));
     QKV_TRY(load(folder, path, "added_tokens.json", &files->added_tokens, error));
+    QKV_TRY(load(folder, path, "chat_template.jinja", &files->chat_template, error));
     return load(folder, path, "config.json", &files->config, error);
 }
 

@@ -269,8 +269,7 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
     qkvi_tokenizer_roberta_templates(tokenizer, qkvi_settings_id(s, QKVI_BOS, tokenizer),
                                      qkvi_settings_id(s, QKVI_EOS, tokenizer));
-    qkvi_settings_apply(s, tokenizer);
-    return QKV_OK;
+    return qkvi_settings_apply(s, tokenizer);
 }
 
 qkv_status qkvi_unigram_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer **out) {

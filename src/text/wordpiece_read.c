@@ -173,8 +173,7 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     tokenizer->trim_offsets = is_mpnet;
     (is_mpnet ? qkvi_tokenizer_roberta_templates : qkvi_tokenizer_bert_templates)(
         tokenizer, tokenizer->special[QKV_TOKEN_CLS], tokenizer->special[QKV_TOKEN_SEP]);
-    qkvi_settings_apply(s, tokenizer);
-    return QKV_OK;
+    return qkvi_settings_apply(s, tokenizer);
 }
 
 qkv_status qkvi_bert_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer **out) {

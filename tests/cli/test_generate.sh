@@ -61,25 +61,49 @@ run generate "the man" $gpt2 --max-new 4 -v
 err_like '^qkv: [0-9]* tokens in '
 
 # Turns: two lines of the vocabulary become the tokens of ChatML.
-run generate "the man" $gpt2 --chatml
+run generate "the man" $gpt2 --chat-template chatml
 code 1
-err_like 'chatml: the vocabulary has no token <|im_start|>$'
+err_like 'chat-template: chatml: the vocabulary has no token <|im_end|>$'
+run generate "the man" $gpt2 --chat
+code 1
+err_like 'chat: the files of the model have no chat template; known are chatml, gemma, '
 cp -r "$models/gpt2_1" "$d/turns"
 head -n 51 "$models/gpt2_1/vocab.txt" >"$d/turns/vocab.txt"
 printf '<|im_start|>\n<|im_end|>\n' >>"$d/turns/vocab.txt"
 printf '{"tokenizer_class":"BertTokenizer","extra_special_tokens":["<|im_start|>","<|im_end|>"]}' \
     >"$d/turns/tokenizer_config.json"
-run generate "the man" --model "$d/turns" --chatml --max-new 4 --json
+run generate "the man" --model "$d/turns" --chat-template chatml --max-new 4 --json
 code 0
+out_like '^{"prompt_tokens":7,'
 cp "$folder/out" "$d/turn"
-run generate "<|im_start|>user
+run tokenize "<|im_start|>user
 the man<|im_end|>
 <|im_start|>assistant
-" --model "$d/turns" --max-new 4 --json
-check "a turn is the text of ChatML" test "$(sed 's/"seconds.*//' "$d/turn")" = "$(sed 's/"seconds.*//' "$folder/out")"
-feed '["the man", "b"]' generate --jsonl --model "$d/turns" --chatml
+" --model "$d/turns" --json
+check "nine tokens" test "$(tr -cd , <"$folder/out" | wc -c)" -eq 17 # with [CLS] and [SEP], which stand around no turn
+feed '["the man", "b"]' generate --jsonl --model "$d/turns" --chat-template chatml
 code 1
 out_like 'one text is a turn, not two'
+cat >"$d/turns/chat_template.jinja" <<'END'
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+{%- endif %}
+END
+run generate "the man" --model "$d/turns" --chat --max-new 4 --json
+check "the template of the files" test "$(sed 's/"seconds.*//' "$d/turn")" = "$(sed 's/"seconds.*//' "$folder/out")"
+run info "$d/turns"
+out_like '^turns         chatml$'
+run info "$d/turns" --json
+out_like '"chat_template":"chatml"'
+printf '{%% for message in messages %%}{{ message.content }}{%% endfor %%}' >"$d/turns/chat_template.jinja"
+run info "$d/turns"
+out_like '^turns         a chat template that is not known$'
+run generate "the man" --model "$d/turns" --chat
+code 1
+err_like 'chat: the chat template of the model, "{% for message in messages %}{{ message.content }}{% endfor " and so on, is not known; '
 
 run generate "the man"
 code 1
@@ -113,7 +137,7 @@ run generate --file "$d/prompts" $gpt2 --max-new 8 --json
 check "an object for each line" test "$(grep -c '^{"prompt_tokens":' "$folder/out")" -eq 3
 run generate --file "$d/prompts" $gpt2 --max-new 3 --beams 3 --sequences 2
 check "two sequences of each" test "$(grep -c ' score ' "$folder/out")" -eq 6
-run generate --file "$d/prompts" --model "$d/turns" --chatml --max-new 4
+run generate --file "$d/prompts" --model "$d/turns" --chat-template chatml --max-new 4
 code 0
 check "a turn a line" test "$(wc -l <"$folder/out")" -ge 3
 { cat "$d/prompts" && printf 'the man %.0s' $(seq 40); } >"$d/one_long"

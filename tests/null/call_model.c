@@ -77,6 +77,26 @@ static qkv_status encode(void) {
     return qkv_tokenizer_encode(P(0, tokenizer), P(1, text), strlen(text), P(2, text), 0,
                                 P(3, &made), P(4, &null_error));
 }
+static qkv_status encode_turn(void) {
+    static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n",
+                      config[] = "{\"chat_template\":\"{% for message in messages %}"
+                                 "{{ '[INST] ' + message['content'] + ' [/INST]' }}{% endfor %}\"}";
+    qkv_tokenizer *own;
+    qkv_encoding *made;
+    int32_t end;
+    null_must(
+        qkv_tokenizer_open_memory(vocab, strlen(vocab), config, strlen(config), &own, &null_error));
+    const qkv_status status =
+        qkv_tokenizer_encode_turn(P(0, own), P(1, "mistral"), P(2, text), strlen(text), P(3, &made),
+                                  P(4, &end), P(5, &null_error));
+    if (status == QKV_OK) qkv_encoding_free(made);
+    qkv_tokenizer_free(own);
+    return status;
+}
+static qkv_status chat(void) {
+    qkv_tokenizer_chat(P(0, tokenizer));
+    return QKV_OK;
+}
 static qkv_status encoding_free(void) {
     qkv_encoding_free(P(0, null_tokens));
     return QKV_OK;
@@ -363,6 +383,8 @@ const null_call null_model[] = {
     { "qkv_tokenizer_open_memory", tokenizer_open_memory, "rnrn" },
     { "qkv_tokenizer_free", tokenizer_free, "n" },
     { "qkv_tokenizer_encode", encode, "rrnrn" },
+    { "qkv_tokenizer_encode_turn", encode_turn, "rnrrrn" },
+    { "qkv_tokenizer_chat", chat, "n" },
     { "qkv_encoding_free", encoding_free, "n" },
     { "qkv_tokenizer_cut", tokenizer_cut, "nn" },
     { "qkv_tokenizer_decode", decode, "rrrn" },

@@ -32,7 +32,12 @@ static const struct {
     { "json/tokenizer_config.json",
       "{\"tokenizer_class\": \"BertTokenizer\", \"added_tokens_decoder\": {\"6\": "
       "{\"content\": \"Man\", \"normalized\": true, \"single_word\": true, \"lstrip\": "
-      "true}, \"7\": {\"content\": \"watch\", \"rstrip\": true}}}" },
+      "true}, \"7\": {\"content\": \"watch\", \"rstrip\": true}}, \"bos_token\": null}" },
+    { "json/chat_template.jinja",
+      "{% for message in messages %}{% if loop.first and message.role != 'system' %}{{ "
+      "'<|im_start|>system\\nBe good.<|im_end|>\\n' }}{% endif %}{{ '<|im_start|>' + message.role "
+      "+ '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ "
+      "'<|im_start|>assistant\\n' }}{% endif %}" },
 };
 
 static const char text[] = "The man, who \xE1\xB8\x8B\xCC\xA3 watched [MASK] the \xE4\xB8\xAD d\xC3"
@@ -143,6 +148,16 @@ static qkv_status encode(qkv_error *error) { return encode_by(fixed, error); }
 static qkv_status encode_marian(qkv_error *error) { return encode_by(marian, error); }
 static qkv_status encode_unigram(qkv_error *error) { return encode_by(unigram, error); }
 
+static qkv_status encode_turn(qkv_error *error) {
+    static qkv_encoding none;
+    int32_t end;
+    encoding = &none; /* must become NULL or an encoding */
+    const qkv_status status =
+        qkv_tokenizer_encode_turn(listed, NULL, " the door ", 10, &encoding, &end, error);
+    oom_claim(status == QKV_OK || !encoding, "encoding is NULL after a failure");
+    return status;
+}
+
 static qkv_status encode_listed(qkv_error *error) {
     const qkv_status status = encode_by(listed, error);
     if (status == QKV_OK) qkv_tokenizer_cut(listed, encoding, 5);
@@ -234,6 +249,8 @@ static const oom_call calls[] = {
       drop_tokenizer, 0, 0 },
     { "qkv_tokenizer_encode", "a pair", NULL, encode, take_encoding, drop_encoding, 0, 0 },
     { "qkv_tokenizer_encode", "with added tokens, cut", NULL, encode_listed, take_encoding,
+      drop_encoding, 0, 0 },
+    { "qkv_tokenizer_encode_turn", "by a template of the files", NULL, encode_turn, take_encoding,
       drop_encoding, 0, 0 },
     { "qkv_tokenizer_encode", "byte-level BPE", NULL, encode_bpe, take_encoding, drop_encoding, 0,
       0 },

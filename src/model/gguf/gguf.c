@@ -52,7 +52,8 @@ static qkv_status make_texts(qkvi_gguf *gguf, qkv_error *error) {
     files->tokenizer.bytes = (const char *)own->texts.tokenizer.data;
     files->tokenizer.n_bytes = own->texts.tokenizer.n;
     files->vocab.name = files->tokenizer.name;
-    files->special_tokens_map.name = files->added_tokens.name = files->tokenizer.name;
+    files->special_tokens_map.name = files->added_tokens.name = files->chat_template.name =
+        files->tokenizer.name;
     files->config = gguf->config;
     return QKV_OK;
 }

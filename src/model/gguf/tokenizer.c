@@ -432,6 +432,14 @@ static void put_ids(writing *w, json_t *config) {
     }
 }
 
+static qkv_status put_chat(writing *w) {
+    char *text;
+    QKV_TRY(qkvi_gguf_take_text(w->keys, "tokenizer.chat_template", &text));
+    if (text) set(w, "chat_template", json_string(text));
+    free(text);
+    return QKV_OK;
+}
+
 /* A text ends with what llama.cpp ends it with: the end of a text, of a turn or of a message. */
 static void put_generation(writing *w) {
     const int64_t *const roles = w->vocab.roles;
@@ -491,6 +499,7 @@ static qkv_status write_all(writing *w, json_t *config) {
     put_added(w);
     QKV_TRY(kind(w));
     put_ids(w, config);
+    QKV_TRY(put_chat(w));
     put_generation(w);
     return w->failed || w->out->failed
                ? QKVI_GGUF_FAIL(w->keys, QKV_ERR_MEMORY, "no memory for its vocabulary")
