@@ -1,6 +1,6 @@
 /*
- * Images of files and of memory: see qkv/image.h. Formats are told apart by their first bytes; those
- * that are not read are refused by name.
+ * Images of files and of memory: see qkv/image.h. Formats are told apart by their first bytes;
+ * those that are not read are refused by name.
  */
 #include "qkv/image.h"
 
