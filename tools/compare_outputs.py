@@ -89,7 +89,7 @@ def differences(old, new):
 
 
 def main():
-    old, new = (shutil.which(path) or str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
+    old, new = (str(pathlib.Path(shutil.which(path) or path).resolve()) for path in sys.argv[1:3])
     wanted = [command for command in commands() if len(sys.argv) < 4 or re.search(sys.argv[3], command)]
     differ = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
