@@ -21,6 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Servers, processes of others, and what takes minutes or says how long it took.
 LEFT_OUT = re.compile(r"--serve|--mpi|mpirun|qkv (bench|check|learn)\b|[…|<>$&;]|[A-Z]{4,}\.|--(steps|restarts) \d{3}|--shapes \d{4}")
+TIMES = re.compile(rb"[\d.]+ (tokens/s|s left|s\b)")
 FOUR = r"^ {4}(?:\$ )?(?:\./dev run|qkv) ([a-z].*)$"
 
 
@@ -66,7 +67,7 @@ def answer(tool, command):
             ran = subprocess.run([tool, *parsed(command)[1:]], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=1800)
         except subprocess.TimeoutExpired:
             return {"exit code": b"none after 30 minutes"}
-        hide = lambda data: data.replace(outer.encode(), b"FOLDER")
+        hide = lambda data: TIMES.sub(b"TIME", data.replace(outer.encode(), b"FOLDER"))
         said = {"exit code": str(ran.returncode).encode(), "output": hide(ran.stdout), "errors": hide(ran.stderr)}
         for path in sorted(folder.rglob("*")):
             if path.relative_to(folder).parts[0] not in before and path.is_file():
