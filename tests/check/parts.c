@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "core/fma.h"
 #include "kernels/table.h"
 
 enum { MAX_ARRAYS = 16 };
@@ -96,7 +97,7 @@ static void part_gemm_tile(trial *t) {
         for (int j = 0; j < cols; j++) {
             float sum = 0;
             for (int64_t n = 0; n < k; n++)
-                sum = fmaf(a[i * a_row + n * a_col], b[32 * n + j], sum);
+                sum = qkvi_fmaf(a[i * a_row + n * a_col], b[32 * n + j], sum);
             if (add) sum = before[i * ldc + j] + sum;
             same(t, c[i * ldc + j], bias ? sum + bias[j] : sum, i * ldc + j);
         }
@@ -244,7 +245,7 @@ static void part_delta(trial *t) {
     t->kernels->bwd.delta[QKV_F32](o, dim, d_o, dim, n, dim, delta);
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
-        for (int64_t c = 0; c < dim; c++) sum = fmaf(d_o[i * dim + c], o[i * dim + c], sum);
+        for (int64_t c = 0; c < dim; c++) sum = qkvi_fmaf(d_o[i * dim + c], o[i * dim + c], sum);
         same(t, delta[i], sum, i);
     }
     result(t, delta, n);

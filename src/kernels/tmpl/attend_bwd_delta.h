@@ -5,8 +5,7 @@
 #ifndef QKVI_TMPL_ATTEND_BWD_DELTA_H
 #define QKVI_TMPL_ATTEND_BWD_DELTA_H
 
-#include <math.h>
-
+#include "core/fma.h"
 #include "kernels/tmpl/attend_bwd_scores.h"
 #include "kernels/tmpl/pack_dp.h"
 
@@ -41,7 +40,8 @@ V_INLINE void bwd_delta_of(const qkv_dtype type, const void *o, int64_t o_stride
                                   converted[1][r]);
             }
             for (int64_t c = 0; c < channels; c++)
-                V_UNROLL(8) for (int r = 0; r < 8; r++) sum[r] = fmaf(y[r][c], x[r][c], sum[r]);
+                V_UNROLL(8)
+                for (int r = 0; r < 8; r++) sum[r] = qkvi_fmaf(y[r][c], x[r][c], sum[r]);
         }
         for (int r = 0; r < 8 && i + r < n; r++) delta[i + r] = sum[r];
     }
@@ -77,7 +77,7 @@ static float bwd_sink(int n, float sink, const float *lse, const float *delta) {
     for (int i = 0; i < n; i += 16) {
         const vf x = vf_mul(vf_sub(vf_set1(sink), vf_load(lse + i)), vf_set1(BWD_LOG2E));
         vf_storeu(p, vf_exp2(x));
-        for (int r = 0; r < 16 && i + r < n; r++) sum = fmaf(-p[r], delta[i + r], sum);
+        for (int r = 0; r < 16 && i + r < n; r++) sum = qkvi_fmaf(-p[r], delta[i + r], sum);
     }
     return sum;
 }

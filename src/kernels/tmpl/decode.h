@@ -8,6 +8,7 @@
 #ifndef QKVI_TMPL_DECODE_H
 #define QKVI_TMPL_DECODE_H
 
+#include "core/fma.h"
 #include "kernels/tmpl/decode_score.h"
 #include "kernels/tmpl/decode_softmax.h"
 #include "kernels/tmpl/decode_values.h"
@@ -153,7 +154,7 @@ static void decode_join(const decode *a, const qkvi_decode_part *next) {
         const float fall = decode_fall(edits, to->m[r], m);
         const float fall_next = decode_fall(edits, next->m[r], m);
         if (a->stats) decode_stats_join(a, r, next, m, fall, fall_next);
-        to->l[r] = fmaf(to->l[r], fall, next->l[r] * fall_next);
+        to->l[r] = qkvi_fmaf(to->l[r], fall, next->l[r] * fall_next);
         to->m[r] = m;
         for (int64_t c = 0; c < a->o_row; c += 16)
             vf_store(x + c, vf_fma(vf_load(x + c), vf_set1(fall),

@@ -9,6 +9,7 @@
 #ifndef QKVI_TMPL_DECODE_STATS_H
 #define QKVI_TMPL_DECODE_STATS_H
 
+#include "core/fma.h"
 #include "kernels/decode_stats.h"
 #include "kernels/tmpl/attend.h"
 #include "kernels/tmpl/stats_kept.h"
@@ -159,8 +160,8 @@ static void decode_join_scores(qkvi_stats_kept *x, const qkvi_stats_kept *y) {
         x->origin = y->origin, *s = y_s, *ss = y_ss;
     } else if (y->origin > -INFINITY) {
         const float n = (float)y->n_seen, far = y->origin - x->origin;
-        *s += fmaf(n, far, y_s);
-        *ss += fmaf(far, fmaf(n, far, y_s + y_s), y_ss);
+        *s += qkvi_fmaf(n, far, y_s);
+        *ss += qkvi_fmaf(far, qkvi_fmaf(n, far, y_s + y_s), y_ss);
     }
     x->n_seen += y->n_seen;
     if (y->largest > x->largest) x->largest = y->largest;
@@ -183,18 +184,18 @@ static void decode_stats_join(const qkvi_decode *a, int r, const qkvi_decode_par
     const float by_next = decode_fallen_by(edits, next->m[r], m);
     float *masses = stats_kept_masses(t, x);
     const float *more = stats_kept_masses(t, y);
-    x->fallen = fmaf(fmaf(by, part->l[r], x->fallen), fall,
-                     fmaf(by_next, next->l[r], y->fallen) * fall_next);
+    x->fallen = qkvi_fmaf(qkvi_fmaf(by, part->l[r], x->fallen), fall,
+                          qkvi_fmaf(by_next, next->l[r], y->fallen) * fall_next);
     for (int n = QKVI_SUM_PX; n <= QKVI_SUM_PDD; n++) {
         const bool squares = n == QKVI_SUM_PP;
         const float factor = squares ? fall * fall : fall;
         const float factor_next = squares ? fall_next * fall_next : fall_next;
-        x->sum[n] = fmaf(x->sum[n], factor, y->sum[n] * factor_next);
+        x->sum[n] = qkvi_fmaf(x->sum[n], factor, y->sum[n] * factor_next);
     }
     for (int n = 0; n < QKVI_STATS_TOKENS; n++)
-        x->tokens[n] = fmaf(x->tokens[n], fall, y->tokens[n] * fall_next);
+        x->tokens[n] = qkvi_fmaf(x->tokens[n], fall, y->tokens[n] * fall_next);
     for (int n = 0; n < t->n_masses + t->n_offsets; n++)
-        masses[n] = fmaf(masses[n], fall, more[n] * fall_next);
+        masses[n] = qkvi_fmaf(masses[n], fall, more[n] * fall_next);
     if (y->top > x->top) x->top = y->top;
     decode_join_scores(x, y);
     if (t->top_k) decode_join_lists(x->list, y->list, stats_top_row(t));

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/fma.h"
 #include "kernels/tmpl/stats_row.h"
 
 /* ---- Masses of classes ----------------------------------------------------------------------- */
@@ -188,7 +189,7 @@ static __attribute__((noinline)) void stats_tokens(const attend *a, int i) {
             stats_chain(sum[QKVI_TOKEN_INDUCTION], &r, at, after & mask_range(-32, here - j + 1));
     }
     for (int n = 0; n < QKVI_STATS_TOKENS; n++)
-        w->token_sums[n][i] = fmaf(w->token_sums[n][i], a->scratch->alpha[i], sum[n]);
+        w->token_sums[n][i] = qkvi_fmaf(w->token_sums[n][i], a->scratch->alpha[i], sum[n]);
 }
 
 #endif

@@ -5,7 +5,7 @@
  *
  *   vf  16 floats     vi  16 int32     vm  16 truth values
  *
- * Invariant: nothing here rounds twice where the definition rounds once: vf_fma is one fmaf. Lane
+ * Invariant: nothing here rounds twice where the definition rounds once: vf_fma is one FMA. Lane
  * numbers are array indices; lane 0 is at the lowest address.
  */
 #ifndef QKVI_VEC_SCALAR_H
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define V_UNROLL_HINT /* without inlining, the number of turns is no constant */
+#include "core/fma.h"
 #include "core/half.h"
 #include "kernels/ahead.h"
 #include "kernels/vec/unroll.h"
@@ -101,17 +102,31 @@ V_BINARY(vf_mul, a.f[e] * b.f[e])
 V_BINARY(vf_div, a.f[e] / b.f[e])
 V_BINARY(vf_max, a.f[e] > b.f[e] ? a.f[e] : b.f[e]) /* b if either is NaN, or both are zeros */
 V_BINARY(vf_min, a.f[e] < b.f[e] ? a.f[e] : b.f[e])
-V_INLINE vf vf_fma(vf a, vf b, vf c) { /* a b + c */
-    V_EACH c.f[e] = fmaf(a.f[e], b.f[e], c.f[e]);
+/*
+ * a b + c, each lane qkvi_fmaf. Where that is computed, all lanes are at once, and again one by one
+ * if one is in doubt. Never inlined: inlined, it takes the compiler a minute more and is slower.
+ */
+static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c) {
+#if !QKVI_FMA_INSTRUCTION
+    double sum[16];
+    uint64_t in_doubt = 0;
+    V_EACH sum[e] = qkvi_fmaf_sum(a.f[e], b.f[e], c.f[e]);
+    V_EACH in_doubt |= qkvi_fmaf_in_doubt(sum[e]);
+    if (!(in_doubt >> 63)) {
+        V_EACH c.f[e] = (float)sum[e];
+        return c;
+    }
+#endif
+    V_EACH c.f[e] = qkvi_fmaf(a.f[e], b.f[e], c.f[e]);
     return c;
 }
 V_INLINE vf vf_fms(vf a, vf b, vf c) { /* a b - c */
-    V_EACH c.f[e] = fmaf(a.f[e], b.f[e], -c.f[e]);
-    return c;
+    V_EACH c.f[e] = -c.f[e];
+    return vf_fma(a, b, c);
 }
 V_INLINE vf vf_fnma(vf a, vf b, vf c) { /* c - a b */
-    V_EACH c.f[e] = fmaf(-a.f[e], b.f[e], c.f[e]);
-    return c;
+    V_EACH a.f[e] = -a.f[e];
+    return vf_fma(a, b, c);
 }
 V_INLINE vf vf_sqrt(vf a) {
     V_EACH a.f[e] = sqrtf(a.f[e]);
