@@ -222,6 +222,32 @@ def gpt2():
     return made
 
 
+def gptneox(parallel=True):
+    """Rows of queries, then of keys, then of values, where transformers has those of each head together; half of a head is rotated."""
+    made, part = Made("gptneox", n_kv=HEADS, dim=WIDTH // HEADS), WIDTH // HEADS
+    del made.out.kv_data[0]["gptneox.rope.freq_base"], made.out.kv_data[0]["gptneox.attention.layer_norm_rms_epsilon"]
+    made.out.add_layer_norm_eps(1e-5)
+    made.weights["gpt_neox.embed_in.weight"] = made.weights.pop("model.embed_tokens.weight")
+    by_parts = lambda w: np.concatenate([w.reshape(HEADS, 3, part, -1)[:, i].reshape(WIDTH, -1) for i in range(3)]).reshape(w.shape)
+    for n in range(LAYERS):
+        for inner, theirs, rows, columns in (("attn_qkv", "attention.query_key_value", 3 * WIDTH, WIDTH),
+                                             ("attn_output", "attention.dense", WIDTH, WIDTH), ("ffn_up", "mlp.dense_h_to_4h", FFN, WIDTH),
+                                             ("ffn_down", "mlp.dense_4h_to_h", WIDTH, FFN)):
+            change = by_parts if inner == "attn_qkv" else None
+            made.tensor(f"blk.{n}.{inner}.weight", f"gpt_neox.layers.{n}.{theirs}.weight", rows, columns, change=change)
+            made.tensor(f"blk.{n}.{inner}.bias", f"gpt_neox.layers.{n}.{theirs}.bias", rows, change=change)
+        for inner, theirs in (("attn_norm", "input_layernorm"), ("ffn_norm", "post_attention_layernorm")):
+            for kind in ("weight", "bias"):
+                made.tensor(f"blk.{n}.{inner}.{kind}", f"gpt_neox.layers.{n}.{theirs}.{kind}", WIDTH)
+    for kind in ("weight", "bias"):
+        made.tensor(f"output_norm.{kind}", f"gpt_neox.final_layer_norm.{kind}", WIDTH)
+    made.tensor("output.weight", "embed_out.weight", WORDS, WIDTH)
+    made.out.add_rope_dimension_count(part // 2)
+    made.out.add_parallel_residual(parallel)
+    made.byte_level("olmo")
+    return made
+
+
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "##s", "said", "."]
 
 

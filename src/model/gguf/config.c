@@ -149,12 +149,16 @@ static qkv_status take_pooling(qkvi_gguf_making *m) {
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
 /* Heads are as wide as key_length says, else as the part that is turned, else width / heads. */
-static qkv_status take_head_dim(const qkvi_gguf_making *m) {
+static qkv_status take_head_dim(qkvi_gguf_making *m) {
     static const char *const names[] = { "attention.value_length", "rope.dimension_count" };
     qkvi_gguf_sizes *const s = &m->out->sizes;
     int64_t key_length = 0, found[2] = { 0 };
     QKV_TRY(qkvi_gguf_own_int(m, "attention.key_length", &key_length));
     for (int i = 0; i < 2; i++) QKV_TRY(qkvi_gguf_own_int(m, names[i], &found[i]));
+    if (strcmp(m->out->family->arch, "gptneox") == 0) { /* a part of a head may be turned */
+        m->rotary_dim = found[1];
+        found[1] = 0;
+    }
     s->head_dim = key_length > 0 ? key_length : found[1] > 0 ? found[1] : m->hidden / s->n_heads;
     for (int i = 0; i < 2; i++)
         if (found[i] != 0 && found[i] != s->head_dim)
@@ -369,6 +373,39 @@ static qkv_status put_gpt2(qkvi_gguf_making *m) {
     return QKV_OK;
 }
 
+/*
+ * rotary_pct is what transformers multiplies a head's channels with, and rounds down: the least
+ * number that makes it so many. The converter has no key for theta, which is 10000 in all of them.
+ */
+static qkv_status put_neox(qkvi_gguf_making *m) {
+    const qkvi_gguf_sizes *const s = &m->out->sizes;
+    const int64_t turned = m->rotary_dim > 0 ? m->rotary_dim : s->head_dim;
+    char own[QKVI_GGUF_OWN];
+    double eps = 0, theta = 10000, part = (double)turned / (double)s->head_dim;
+    bool parallel = true;
+    json_t *scaling = NULL;
+    QKV_TRY(need_real(m, "attention.layer_norm_epsilon", &eps));
+    QKV_TRY(qkvi_gguf_own_real(m, "rope.freq_base", &theta));
+    QKV_TRY(qkvi_gguf_config_scaling(m, theta, &scaling));
+    qkvi_gguf_put(m, "rope_scaling", scaling ? scaling : json_null());
+    QKV_TRY(
+        qkvi_gguf_take_bool(m->keys, qkvi_gguf_own(m, "use_parallel_residual", own), &parallel));
+    if (s->n_kv_heads != s->n_heads || s->head_dim * s->n_heads != m->hidden ||
+        turned > s->head_dim)
+        return QKVI_GGUF_FAIL(m->keys, QKV_ERR_UNSUPPORTED,
+                              "a gptneox has as many keys as queries, of width / heads channels, "
+                              "of which at most all are rotated");
+    while ((int64_t)(part * (double)s->head_dim) < turned) part = nextafter(part, 2);
+    put_sizes(m);
+    qkvi_gguf_put_real(m, "layer_norm_eps", eps);
+    qkvi_gguf_put_real(m, "rotary_pct", part);
+    qkvi_gguf_put_real(m, "rotary_emb_base", theta);
+    qkvi_gguf_put(m, "use_parallel_residual", json_boolean(parallel));
+    qkvi_gguf_put(m, "hidden_act", json_string("gelu"));
+    qkvi_gguf_put(m, "attention_bias", json_boolean(has(m, "blk.0.attn_qkv.bias")));
+    return QKV_OK;
+}
+
 /* RoBERTa is a BERT here, too: rows of positions that it does not use were cut off. */
 static qkv_status put_bert(qkvi_gguf_making *m) {
     const qkvi_gguf_sizes *const s = &m->out->sizes;
@@ -452,9 +489,10 @@ static qkv_status make(qkvi_gguf_making *m) {
     qkvi_gguf_put(m, "model_type", json_string(m->out->family->model_type));
     qkvi_gguf_put_int(m, "vocab_size", n_words);
     qkvi_gguf_put(m, "tie_word_embeddings", json_boolean(!has(m, "output.weight")));
-    const qkv_status status = is_bert                     ? put_bert(m)
-                              : strcmp(arch, "gpt2") == 0 ? put_gpt2(m)
-                                                          : put_rotary(m, n_words);
+    const qkv_status status = is_bert                        ? put_bert(m)
+                              : strcmp(arch, "gpt2") == 0    ? put_gpt2(m)
+                              : strcmp(arch, "gptneox") == 0 ? put_neox(m)
+                                                             : put_rotary(m, n_words);
     QKV_TRY(status);
     QKV_TRY(refuse_unknown(m));
     return m->failed ? QKVI_GGUF_FAIL(m->keys, QKV_ERR_MEMORY, "no memory for its keys") : QKV_OK;

@@ -8,8 +8,8 @@ typedef struct qkvi_gguf_making {
     const qkvi_gguf_keys *keys;
     const qkvi_gguf_parts *parts;
     qkvi_gguf_config *out;
-    int64_t hidden, intermediate, max_len;
-    bool failed; /* a field found no memory */
+    int64_t hidden, intermediate, max_len, rotary_dim; /* the last one of GPT-NeoX; 0: all */
+    bool failed;                                       /* a field found no memory */
 } qkvi_gguf_making;
 
 enum { QKVI_GGUF_OWN = 160 };

@@ -118,6 +118,20 @@ static const qkvi_gguf_family families[] = {
                  { "ffn_norm", "ln_2", false },
                  { "ffn_up", "mlp.c_fc", false },
                  { "ffn_down", "mlp.c_proj", false } } },
+    { .arch = "gptneox",
+      .model_type = "gpt_neox",
+      .layer = "gpt_neox.layers.",
+      .keeps_fused = true,
+      .by_head = true,
+      .ends = { { "token_embd", "gpt_neox.embed_in", false },
+                { "output_norm", "gpt_neox.final_layer_norm", false },
+                { "output", "embed_out", true } },
+      .block = { { "attn_norm", "input_layernorm", false },
+                 { "attn_qkv", "attention.query_key_value", false },
+                 { "attn_output", "attention.dense", false },
+                 { "ffn_norm", "post_attention_layernorm", false },
+                 { "ffn_up", "mlp.dense_h_to_4h", false },
+                 { "ffn_down", "mlp.dense_4h_to_h", false } } },
     { .arch = "bert",
       .model_type = "bert",
       .layer = "bert.encoder.layer.",
@@ -147,7 +161,7 @@ static const qkvi_gguf_family families[] = {
 
 const char qkvi_gguf_archs[] =
     "\"llama\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3\", "
-    "\"phi3\", \"smollm3\", \"olmo2\", \"gpt2\", \"bert\" and "
+    "\"phi3\", \"smollm3\", \"olmo2\", \"gpt2\", \"gptneox\", \"bert\" and "
     "\"modern-bert\"";
 
 const qkvi_gguf_family *qkvi_gguf_family_of(const char *arch, bool has_types) {
@@ -239,6 +253,17 @@ static qkv_status check_heads(const naming *n, const qkvi_gguf_tensor *tensor,
     return refuse(n, tensor, QKV_ERR_SHAPE, rule);
 }
 
+static qkv_status check_fused(const naming *n, const qkvi_gguf_tensor *tensor) {
+    const qkvi_gguf_sizes *const s = n->sizes;
+    char rule[120];
+    if (tensor->shape[0] == (s->n_heads + 2 * s->n_kv_heads) * s->head_dim) return QKV_OK;
+    snprintf(rule, sizeof rule,
+             "has %" PRId64 " rows, not %" PRId64 " of queries and twice %" PRId64
+             " of keys and values",
+             tensor->shape[0], s->n_heads * s->head_dim, s->n_kv_heads * s->head_dim);
+    return refuse(n, tensor, QKV_ERR_SHAPE, rule);
+}
+
 /* The three that are fused, in this order along the rows. */
 static qkv_status add_fused(const naming *n, const qkvi_gguf_tensor *tensor, int64_t layer,
                             const char *ending) {
@@ -246,15 +271,9 @@ static qkv_status add_fused(const naming *n, const qkvi_gguf_tensor *tensor, int
     const qkvi_gguf_sizes *const s = n->sizes;
     const int64_t rows[3] = { s->n_heads * s->head_dim, s->n_kv_heads * s->head_dim,
                               s->n_kv_heads * s->head_dim };
-    char name[MAX_NAME], rule[120];
+    char name[MAX_NAME];
     int64_t first = 0;
-    if (tensor->shape[0] != rows[0] + rows[1] + rows[2]) {
-        snprintf(rule, sizeof rule,
-                 "has %" PRId64 " rows, not %" PRId64 " of queries and twice %" PRId64
-                 " of keys and values",
-                 tensor->shape[0], rows[0], rows[1]);
-        return refuse(n, tensor, QKV_ERR_SHAPE, rule);
-    }
+    QKV_TRY(check_fused(n, tensor));
     for (int p = 0; p < 3; p++) {
         const qkvi_gguf_part *const part = find_part(n->family->block, stored[p]);
         if (!part) return not_known(n, tensor);
@@ -282,6 +301,11 @@ static qkv_status add_in_block(const naming *n, const qkvi_gguf_tensor *tensor, 
     view.n_heads = heads_of(n, stored);
     QKV_TRY(check_heads(n, tensor, &view));
     view.turned = n->family->turns && tensor->rank == 2;
+    if (n->family->by_head && strcmp(stored, "attn_qkv") == 0) {
+        view.n_heads = n->sizes->n_heads;
+        view.by_head = true;
+        QKV_TRY(check_fused(n, tensor));
+    }
     snprintf(name, sizeof name, "%s%" PRId64 ".%s%s", n->family->layer, layer, part->parameter,
              ending);
     return qkvi_gguf_views_add(n->views, name, view, n->error);

@@ -24,7 +24,8 @@ typedef struct qkvi_gguf_family {
     bool permuted;    /* rows of queries and keys are in the order of rotated neighbours */
     bool adds_one;    /* to the weights of norms */
     bool turns;       /* transformers has the linear layers of blocks as [in][out] */
-    bool keeps_fused; /* transformers has queries, keys and values in one tensor, too */
+    bool keeps_fused; /* transformers has queries, keys and values in one tensor, too … */
+    bool by_head;     /* … of each head in turn its query, its key and its value */
     int64_t swa;      /* one layer of so many has no window; 0: the family has no layer_types */
 } qkvi_gguf_family;
 

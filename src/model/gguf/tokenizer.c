@@ -270,7 +270,8 @@ static qkv_status put_byte_level(writing *w) {
     QKV_TRY(find_pre(w, &pre));
     qkvi_gguf_ask(w->keys, "tokenizer.ggml.add_space_prefix"); /* says nothing of this kind */
     qkvi_bytes_text(w->out, ",\"normalizer\":");
-    qkvi_bytes_text(w->out, pre->composes ? "{\"type\":\"NFC\"}" : "null");
+    const bool composes = pre->composes || strcmp(w->arch, "gptneox") == 0;
+    qkvi_bytes_text(w->out, composes ? "{\"type\":\"NFC\"}" : "null");
     qkvi_bytes_text(w->out, ",\"pre_tokenizer\":");
     put_pre_tokenizer(w->out, pre->words);
     QKV_TRY(pre->sep ? put_roberta(w) : put_post_processor(w, pre->bos));

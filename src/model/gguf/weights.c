@@ -87,7 +87,10 @@ static qkv_status read_run(const reading *r, uint64_t first, size_t n, float *to
 
 /* Where the row is stored that is row number `row` of the parameter. */
 static int64_t stored_row(const qkvi_gguf_view *view, int64_t row) {
-    if (view->n_heads) {
+    if (view->by_head) {
+        const int64_t d = view->n_rows / (3 * view->n_heads), head = row / (3 * d);
+        row = (row / d % 3) * d * view->n_heads + head * d + row % d;
+    } else if (view->n_heads) {
         const int64_t d = view->n_rows / view->n_heads, head = row / d, i = row % d;
         row = head * d + (i < d / 2 ? 2 * i : 2 * (i - d / 2) + 1);
     }
@@ -177,7 +180,7 @@ static qkv_status check_view(const qkvi_gguf_parts *parts, const qkvi_gguf_view 
         return qkvi_file_fail(error, QKV_ERR_UNSUPPORTED, file,
                               "tensor '%s' is of type %s, which is not supported for weights",
                               QKVI_PRINTABLE(160, tensor->name), tensor->type->name);
-    if (!view->n_heads || view->n_rows % (2 * view->n_heads) == 0) return QKV_OK;
+    if (!view->n_heads || view->by_head || view->n_rows % (2 * view->n_heads) == 0) return QKV_OK;
     return qkvi_file_fail(error, QKV_ERR_SHAPE, file,
                           "tensor '%s' has %" PRId64 " rows, which %" PRId64
                           " heads of pairs do not divide",

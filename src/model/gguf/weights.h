@@ -17,6 +17,9 @@ typedef struct qkvi_gguf_view {
     /* Rows of each of so many heads stand as (0, d/2, 1, d/2 + 1, …), which llama.cpp rotates as
      * neighbours: in order they are 0 … d - 1. 0: rows are in order. */
     int64_t n_heads;
+    /* Instead: rows of all queries, keys and values stand below each other, and of each of the
+     * n_heads in turn its query, its key and its value are the parameter's. */
+    bool by_head;
     float add;   /* to each value */
     bool turned; /* the parameter is the transpose */
 } qkvi_gguf_view;
