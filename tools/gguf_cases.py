@@ -3,8 +3,8 @@
 
 blocks.safetensors: random blocks of each type ("Q4_K.blocks", [n][bytes]) and what gguf.quants makes of them ("Q4_K.values").
 The first blocks have factors that are infinite, NaN, subnormal, zero and negative. tiny.gguf: a Llama of one layer with a type for
-each matrix, queries, keys and values fused in one tensor. tiny.safetensors: its weights as gguf2safetensors.py would write them,
-by gguf.quants and a permutation of its own.
+each matrix, queries, keys and values fused in one tensor. tiny.safetensors: its weights as a model folder has them, by
+gguf.quants and a permutation of its own.
 """
 import json
 import pathlib

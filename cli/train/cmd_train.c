@@ -237,7 +237,7 @@ static const struct cli_option train_table[] = {
     OPTION_NEEDED("--out", "DIR", out, "/"),
     OPTION_FLAG("--resume", resume),
     OPTION_CHOICE("--arch", "bert|gpt2|encdec|llama", arch),
-    OPTION_FILE("--from", "DIR", from, "/"),
+    OPTION_FILE("--from", "MODEL", from, "/ .gguf"),
     OPTION_CHOICE("--compute", "f32|bf16|bf16-dp|bf16-amx", compute),
     OPTION_INT_INTO("--layers", layers, 1, 1000, n_layers),
     OPTION_INT_INTO("--decoder-layers", decoder_layers, 1, 1000, n_decoder_layers),

@@ -1,6 +1,7 @@
 /*
- * Fine-tuning: a run that starts from a model's folder. Its weights, tokenizer and sizes are the
- * run's; its files, but for the weights, are copied to the folder that is written.
+ * Fine-tuning: a run that starts from a model. Its weights, tokenizer and sizes are the run's; the
+ * files of its folder, but for the weights, are copied to the folder that is written. Of a GGUF
+ * file these are the files that it is read as.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include "files/hub.h"
 #include "model/arch/net.h"
 #include "model/config/recipe.h"
+#include "model/gguf/gguf.h"
 #include "model/model_impl.h"
 #include "train/run_fields.h"
 #include "train/trainer.h"
@@ -61,26 +63,22 @@ static qkv_status take_model(qkvi_trainer *trainer, qkv_model *model, qkv_error 
     return QKV_OK;
 }
 
-/* A run writes the files of its folder again, which a GGUF file does not have. */
-static qkv_status refuse_gguf(const char *path, qkv_error *error) {
-    char *gguf;
+/* A folder, or a GGUF file, which stays open for what is written of it at the end. */
+static qkv_status find_source(qkvi_trainer *trainer, qkv_error *error) {
+    const char *const path = trainer->options->from;
+    char *gguf, *weights;
     QKV_TRY(qkvi_gguf_find(path, &gguf, error));
-    if (!gguf) return QKV_OK;
-    free(gguf);
-    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                          "%s: a GGUF file is not trained from; make a folder of it: python3 "
-                          "tools/gguf2safetensors.py FILE.gguf NEW",
-                          QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
+    trainer->from = gguf;
+    if (gguf) return qkvi_gguf_open(gguf, &trainer->gguf, error);
+    QKV_TRY(qkvi_hub_find(path, &trainer->from, &weights, error));
+    free(weights);
+    return QKV_OK;
 }
 
 qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error) {
-    const char *const path = trainer->options->from;
-    char *weights;
     qkv_model *model;
-    QKV_TRY(refuse_gguf(path, error));
-    QKV_TRY(qkvi_hub_find(path, &trainer->from, &weights, error));
-    free(weights);
-    QKV_TRY(qkvi_model_open_to_train(path, &model, error));
+    QKV_TRY(find_source(trainer, error));
+    QKV_TRY(qkvi_model_open_to_train(trainer->options->from, &model, error));
     const qkv_status status = take_model(trainer, model, error);
     qkv_model_free(model);
     return status;
@@ -119,7 +117,23 @@ const char *const qkvi_fine_tune_files[] = { "config.json",
                                              "modules.json",
                                              NULL };
 
+/* The files that a GGUF file becomes. */
+static qkv_status save_gguf(const qkvi_gguf *gguf, qkvi_files *files, qkv_error *error) {
+    const struct {
+        const char *name;
+        const qkvi_text_file *file;
+    } texts[] = { { "config.json", &gguf->config },
+                  { "generation_config.json", &gguf->generation },
+                  { "tokenizer.json", &gguf->tokenizer.tokenizer },
+                  { "tokenizer_config.json", &gguf->tokenizer.tokenizer_config } };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        QKV_TRY(qkvi_files_add(files, texts[i].name, texts[i].file->bytes, texts[i].file->n_bytes,
+                               error));
+    return QKV_OK;
+}
+
 qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
+    if (trainer->gguf) return save_gguf(trainer->gguf, files, error);
     for (const char *const *name = qkvi_fine_tune_files; *name; name++)
         QKV_TRY(fine_tune_copy(trainer, *name, files, error));
     return qkvi_fine_tune_modules(trainer, files, error);
@@ -160,6 +174,7 @@ static qkv_status each_module(const qkvi_trainer *trainer, visit_fn *visit, qkvi
                               qkv_error *error) {
     char file[1024];
     json_t *root;
+    if (trainer->gguf) return QKV_OK;
     qkv_status status = qkvi_recipe_load(trainer->from, "modules.json", file, &root, error);
     if (status != QKV_OK) return status;
     for (size_t m = 0; m < json_array_size(root) && status == QKV_OK; m++) {

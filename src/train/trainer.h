@@ -70,8 +70,9 @@ typedef struct qkvi_trainer {
     size_t vocab_bytes;
     qkvi_bpe_vocab bpe;                          /* GPT-2's, BART's */
     qkv_tokenizer *tokenizer, *target_tokenizer; /* the second NULL: the same */
-    char *from;                                  /* the folder of a model to fine-tune, or NULL */
-    uint64_t from_hash;                          /* of its weights; 0 */
+    char *from;             /* the folder of a model to fine-tune, or its GGUF file, or NULL */
+    struct qkvi_gguf *gguf; /* that file, or NULL */
+    uint64_t from_hash;     /* of its weights; 0 */
     qkv_model_info info;
     qkvi_param_table table;
     float *params, *grads; /* arenas of the table */

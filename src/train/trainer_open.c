@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/rng.h"
+#include "model/gguf/gguf.h"
 #include "model/model_impl.h"
 #include "train/trainer.h"
 
@@ -338,5 +339,6 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     qkvi_bpe_vocab_free(&trainer->bpe);
     free(trainer->vocab);
     free(trainer->from);
+    qkvi_gguf_close(trainer->gguf);
     qkvi_corpus_free(trainer->corpus);
 }

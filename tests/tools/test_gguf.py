@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""gguf2safetensors.py on tiny files that this test writes with PyPI gguf as llama.cpp writes them: python3 test_gguf.py [QKV]
+"""The tool on tiny GGUF files that this test writes with PyPI gguf as llama.cpp writes them: python3 test_gguf.py QKV
 
-Weights come back bit for bit, config.json and tokenizer.json are what the family needs, and what a folder cannot say is refused by name.
-With the tool QKV each folder is opened and tokenizes a text, and the GGUF file itself gives the same sizes, ids and numbers as its folder.
-Exit status 77: gguf or numpy is not installed.
+Each file gives the same sizes, ids and bits of numbers as a model folder of the weights that it was made of, and what qkv cannot compute is
+refused by name. gguf_folders.json has the config.json and the files of a tokenizer of each folder. Exit status 77: gguf or numpy is not
+installed.
 """
 import json
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -20,22 +19,11 @@ except ImportError as missing:
     print(missing)
     sys.exit(77)
 
-from gguf_files import DIM, FFN, HEADS, KV, LAYERS, WIDTH, WORDS, bert, gemma, gpt2, llama, modern_bert, olmo2, phi3, qwen
+from gguf_files import DIM, FFN, HEADS, KV, LAYERS, WIDTH, WORDS, bert, gemma, gpt2, gptneox, llama, modern_bert, olmo2, phi3, qwen
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+FOLDERS = json.loads((HERE / "gguf_folders.json").read_text())
 TOOL = None
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    n = struct.unpack("<Q", data[:8])[0]
-    types = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
-    out = {}
-    for name, field in json.loads(data[8:8 + n]).items():
-        if name != "__metadata__":
-            first, end = field["data_offsets"]
-            out[name] = np.frombuffer(data[8 + n + first:8 + n + end], types[field["dtype"]]).reshape(field["shape"])
-    return out
 
 
 class Files(unittest.TestCase):
@@ -44,87 +32,68 @@ class Files(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
-    def run_converter(self, made):
-        path = made.write(self.folder)
-        return subprocess.run([sys.executable, ROOT / "tools/gguf2safetensors.py", path, self.folder / "out"], capture_output=True, text=True)
-
-    def converted(self, made, **fields):
-        done = self.run_converter(made)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        out = self.folder / "out"
-        config = json.loads((out / "config.json").read_text())
-        for name, value in fields.items():
-            self.assertEqual(config.get(name), value, name)
-        weights = read_safetensors(out / "model.safetensors")
-        self.assertEqual(weights.keys(), made.weights.keys())
-        for name, data in made.weights.items():
-            shifted = made.arch.startswith("gemma") and name.endswith("norm.weight")
-            want = (data + np.float32(1)) - np.float32(1) if shifted else data
-            np.testing.assert_array_equal(weights[name], want, name)
-        self.open(out)
-        self.read_directly(self.folder / f"{made.arch}.gguf", out)
-        return out
-
     def tool(self, *words):
         done = subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def read_directly(self, path, out):
-        """The file, also by a name that does not tell what it is, beside a folder."""
-        if TOOL is None:
-            return
-        bare = path.with_suffix("")
+    def as_folder(self, made, files, vocab=None):
+        """The file, and a folder of what it was made of."""
+        path, out = made.write(self.folder), self.folder / "out"
+        out.mkdir()
+        header, at = {}, 0
+        for name, data in made.weights.items():
+            header[name] = {"dtype": "F32", "shape": list(data.shape), "data_offsets": [at, at + data.nbytes]}
+            at += data.nbytes
+        text = json.dumps(header).encode()
+        (out / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text
+                                                + b"".join(np.ascontiguousarray(d).tobytes() for d in made.weights.values()))
+        for name, content in files.items():
+            (out / f"{name}.json").write_text(json.dumps(content))
+        if vocab:
+            (out / "vocab.txt").write_text("\n".join(vocab))
+        return path, out
+
+    def like_folder(self, made, name):
+        if made.arch.startswith("gemma"):  # the 1 is added, and taken away again, in f32
+            for weight, data in made.weights.items():
+                if weight.endswith("norm.weight"):
+                    made.weights[weight] = (data + np.float32(1)) - np.float32(1)
+        path, out = self.as_folder(made, FOLDERS[name])
+        self.same(path, out, "he said: hehe 12 <user>", "  he   said\n", "")
+        self.assertNotIn("unused", self.tool("info", out, "-v"))
+        bare = path.with_suffix("")  # a name that does not tell what it is
         bare.symlink_to(path.name)
         infos = [json.loads(self.tool("info", name, "--json")) for name in (bare, out)]
         for info in infos:
             del info["source"], info["files"]
         self.assertEqual(*infos)
-        for text in ("he said: hehe 12 <user>", "  he   said\n", ""):
-            self.assertEqual(self.tool("tokenize", text, "--json", "--model", path), self.tool("tokenize", text, "--json", "--model", out))
-        for name in (path, bare):
-            for words in (("embed", "he said: hehe 12"), ("look", "he said", "--json")):
-                found, want = (self.tool(*words, "--model", model).replace(str(model), "MODEL") for model in (name, out))
-                self.assertEqual(found, want)
+        looks = [self.tool("look", "he said", "--json", "--model", m).replace(str(m), "MODEL") for m in (path, bare, out)]
+        self.assertEqual(looks[:2], [looks[2]] * 2)
 
-    def open(self, out, text="he said: hehe 12"):
-        if TOOL is None:
-            return
-        info = subprocess.run([TOOL, "info", out, "-v"], capture_output=True, text=True)
-        self.assertEqual(info.returncode, 0, info.stderr)
-        self.assertNotIn("unused", info.stdout + info.stderr)
-        ids = subprocess.run([TOOL, "tokenize", text, "--model", out], capture_output=True, text=True)
-        self.assertEqual(ids.returncode, 0, ids.stderr)
+    def same(self, path, out, *texts):
+        """Ids, and the bits of vectors."""
+        for text in texts:
+            self.assertEqual(*(json.loads(self.tool("tokenize", text, "--json", "--model", model))["ids"] for model in (path, out)))
+            if text:
+                self.assertEqual(*(self.tool("embed", text, "--model", model).replace(str(model), "MODEL") for model in (path, out)))
 
-    def refused(self, made, *words):
-        done = self.run_converter(made)
-        self.assertEqual(done.returncode, 1, done.stdout)
-        for word in words:
-            self.assertIn(word, done.stderr)
-        self.assertFalse((self.folder / "out/model.safetensors").exists())
-        if TOOL:
-            done = subprocess.run([TOOL, "tokenize", "he", "--model", self.folder / f"{made.arch}.gguf"], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(words[0].split(" ")[0].strip("'"), done.stderr)
+    def refused(self, made, words):
+        done = subprocess.run([TOOL, "tokenize", "he", "--model", made.write(self.folder)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(words, done.stderr)
 
 
 class Families(Files):
     def test_llama(self):
-        out = self.converted(llama(), model_type="llama", head_dim=DIM, num_key_value_heads=KV, rope_theta=5000.0, rms_norm_eps=1e-5,
-                             tie_word_embeddings=True, attention_bias=True, mlp_bias=False, vocab_size=WORDS, eos_token_id=257)
-        made = json.loads((out / "tokenizer.json").read_text())
-        self.assertEqual([t["content"] for t in made["added_tokens"]], ["<end>", "<user>"])
-        self.assertEqual([t["special"] for t in made["added_tokens"]], [True, False])
-        self.assertEqual(len(made["model"]["vocab"]), 259)
-        self.assertEqual(json.loads((out / "generation_config.json").read_text()), {"eos_token_id": 257})
+        self.like_folder(llama(), "llama")
 
     def test_llama3_positions(self):
         made = llama(theta=5e5)
         wavelength = 2 * np.pi * 5e5 ** (np.arange(0, DIM, 2) / DIM)
         smooth = [min(max((8192 / w - 1) / 3, 0), 1) for w in wavelength]
         made.out.add_tensor("rope_freqs.weight", np.array([1 / ((1 - s) / 8 + s) for s in smooth], np.float32))
-        self.converted(made, rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                                           "original_max_position_embeddings": 8192})
+        self.like_folder(made, "llama3_positions")
 
     def test_yarn(self):
         made = llama()
@@ -132,60 +101,54 @@ class Families(Files):
         made.out.add_rope_scaling_factor(4.0)
         made.out.add_rope_scaling_orig_ctx_len(16)
         made.out.add_rope_scaling_yarn_beta_fast(16.0)
-        self.converted(made, rope_scaling={"rope_type": "yarn", "factor": 4.0, "beta_fast": 16.0, "original_max_position_embeddings": 16})
+        self.like_folder(made, "yarn")
 
     def test_smollm3(self):
-        self.converted(llama("smollm3", bias=()), model_type="smollm3", attention_bias=False, no_rope_layer_interval=4)
+        self.like_folder(llama("smollm3", bias=()), "smollm3")
 
     def test_qwen(self):
         for arch in ("qwen2", "qwen3"):
             with self.subTest(arch):
                 self.setUp()
-                self.converted(qwen(arch), model_type=arch, tie_word_embeddings=False, use_sliding_window=False)
+                self.like_folder(qwen(arch), arch)
 
     def test_gemma(self):
-        slides = ["sliding_attention", "full_attention"]
-        for arch, fields in (("gemma", {"hidden_act": "gelu_pytorch_tanh", "rope_theta": 5000.0}),
-                             ("gemma2", {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4,
-                                         "layer_types": (slides * 2)[:LAYERS], "query_pre_attn_scalar": DIM}),
-                             ("gemma3", {"model_type": "gemma3_text", "layer_types": [slides[0]] * LAYERS, "rope_local_base_freq": 10000.0})):
+        for arch in ("gemma", "gemma2", "gemma3"):
             with self.subTest(arch):
                 self.setUp()
-                out = self.converted(gemma(arch), **fields)
-                made = json.loads((out / "tokenizer.json").read_text())["model"]
-                self.assertEqual(made["merges"], [["h", "e"], ["▁", "he"], ["▁", "▁"]])
-                self.assertEqual(made["vocab"]["▁▁"], 264)
+                self.like_folder(gemma(arch), arch)
 
     def test_olmo2(self):
-        self.converted(olmo2(), model_type="olmo2", tie_word_embeddings=False)
+        self.like_folder(olmo2(), "olmo2")
 
     def test_phi3(self):
-        self.converted(phi3(), model_type="phi3", sliding_window=7)
+        self.like_folder(phi3(), "phi3")
+
+    def test_gptneox(self):
+        for parallel in (True, False):
+            with self.subTest(parallel=parallel):
+                self.setUp()
+                files = json.loads(json.dumps(FOLDERS["gptneox"]))
+                files["config"]["use_parallel_residual"] = parallel
+                FOLDERS["gptneox, parallel" if parallel else "gptneox, not"] = files
+                self.like_folder(gptneox(parallel), "gptneox, parallel" if parallel else "gptneox, not")
 
     def test_modern_bert(self):
-        self.converted(modern_bert(), model_type="modernbert", local_attention=6, global_rope_theta=160000.0, local_rope_theta=10000.0,
-                       layer_types=["full_attention", "sliding_attention", "sliding_attention"])
+        self.like_folder(modern_bert(), "modern_bert")
 
-    def test_types_and_dequantisation(self):
+    def test_types(self):
+        """All types of blocks that PyPI gguf quantises to, as it dequantises them; blocks of 256 are more than a row has here."""
         made = llama(bias=())
-        wide = made.random.standard_normal((FFN, WIDTH)).astype(np.float16)
-        made.store("blk.0.ffn_up.weight", wide, gguf.GGMLQuantizationType.F16)
-        made.weights["model.layers.0.mlp.up_proj.weight"] = wide
-        half = (made.random.standard_normal((FFN, WIDTH)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        made.store("blk.1.ffn_up.weight", half.view(np.uint8), gguf.GGMLQuantizationType.BF16)
-        made.weights["model.layers.1.mlp.up_proj.weight"] = half
-        exact = made.weights.pop("model.layers.0.mlp.down_proj.weight")
-        made.store("blk.0.ffn_down.weight", gguf.quants.quantize(exact, gguf.GGMLQuantizationType.Q8_0), gguf.GGMLQuantizationType.Q8_0)
-        done = self.run_converter(made)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        weights = read_safetensors(self.folder / "out/model.safetensors")
-        down = weights.pop("model.layers.0.mlp.down_proj.weight")
-        self.assertEqual(down.dtype, np.float32)
-        # Q8_0: half a step of max / 127, and a step that is rounded to f16
-        self.assertLess(np.max(np.abs(down - exact) / np.abs(exact).max(1, keepdims=True)), (0.5 + 127 / 2048) / 127)
-        self.assertEqual({n: (w.dtype, w.tobytes()) for n, w in weights.items()},
-                         {n: (w.dtype, w.tobytes()) for n, w in made.weights.items()})
-        self.open(self.folder / "out")
+        down, up = ("ffn_down", "mlp.down_proj", (WIDTH, FFN)), ("ffn_up", "mlp.up_proj", (FFN, WIDTH))
+        output = "attn_output", "self_attn.o_proj", (WIDTH, HEADS * DIM)
+        places = {"F16": (0, *up), "BF16": (1, *up), "Q8_0": (0, *down), "Q4_0": (1, *down), "Q4_1": (2, *down), "Q5_0": (0, *output),
+                  "Q5_1": (1, *output), "MXFP4": (2, *output)}
+        for name, (n, part, theirs, shape) in places.items():
+            kind = gguf.GGMLQuantizationType[name]
+            data = gguf.quants.quantize(made.random.standard_normal(shape).astype(np.float32), kind)
+            made.store(f"blk.{n}.{part}.weight", data, kind)
+            made.weights[f"model.layers.{n}.{theirs}.weight"] = gguf.quants.dequantize(data, kind)
+        self.like_folder(made, "llama_without_biases")
 
 
 def merges_of(tokens, scores):
@@ -197,40 +160,12 @@ def merges_of(tokens, scores):
     return [[a, b] for a, b, _ in sorted(merges, key=lambda m: (m[2], len(m[0]), len(m[1])), reverse=True)]
 
 
-class ReadAlone(Files):
-    """What the tool reads, and the converter does not."""
-
-    def setUp(self):
-        super().setUp()
-        if TOOL is None:
-            self.skipTest("no tool")
-
-    def as_folder(self, made, config, vocab=None):
-        """A folder of what the file was made of, written here."""
-        path, out = made.write(self.folder), self.folder / "out"
-        out.mkdir()
-        header, at = {}, 0
-        for name, data in made.weights.items():
-            header[name] = {"dtype": "F32", "shape": list(data.shape), "data_offsets": [at, at + data.nbytes]}
-            at += data.nbytes
-        text = json.dumps(header).encode()
-        (out / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text
-                                                + b"".join(np.ascontiguousarray(d).tobytes() for d in made.weights.values()))
-        (out / "config.json").write_text(json.dumps(config | {"vocab_size": WORDS}))
-        if vocab:
-            (out / "vocab.txt").write_text("\n".join(vocab))
-        return path, out
-
-    def same(self, path, out, *texts):
-        for text in texts:
-            self.assertEqual(json.loads(self.tool("tokenize", text, "--json", "--model", path))["ids"],
-                             json.loads(self.tool("tokenize", text, "--json", "--model", out))["ids"])
-            self.assertEqual(*(self.tool("embed", text, "--model", model).replace(str(model), "MODEL") for model in (path, out)))
-
+class Others(Files):
     def test_gpt2(self):
         made = gpt2()
-        path, out = self.as_folder(made, {"model_type": "gpt2", "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64,
-                                          "n_inner": FFN, "layer_norm_epsilon": 1e-5})
+        path, out = self.as_folder(made, {"config": {
+            "model_type": "gpt2", "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64, "n_inner": FFN,
+            "layer_norm_epsilon": 1e-5, "vocab_size": WORDS}})
         from gguf_files import byte_tokens
         tokens = [*byte_tokens(), "he", "<end>", "<user>"]
         (out / "tokenizer.json").write_text(json.dumps({
@@ -249,8 +184,8 @@ class ReadAlone(Files):
                 names = (("dim", "hidden_dim", "n_layers", "n_heads") if distilled else
                          ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"))
                 config = dict(zip(names, (WIDTH, FFN, LAYERS, HEADS))) | {"model_type": "distilbert" if distilled else "bert",
-                                                                          "max_position_embeddings": 64}
-                path, out = self.as_folder(bert(distilled), config, vocab)
+                                                                          "max_position_embeddings": 64, "vocab_size": WORDS}
+                path, out = self.as_folder(bert(distilled), {"config": config}, vocab)
                 self.same(path, out, "He said hes.", "he [MASK] said")
 
     def test_roberta(self):
@@ -362,56 +297,92 @@ class ReadAlone(Files):
         self.assertEqual(self.tool("look", "he said", "--json", "--model", path).replace(str(path), "MODEL"), want)
 
     def test_merges_of_transformers(self):
-        pieces = ["<unk>", "▁", "a", "b", "c", "ab", "bc", "abc", "▁a", "▁ab", "▁abc", "aa", "aaa", "aaaa"]
+        """Of scores, of Gemma of ids, in the order that transformers gives them."""
+        pieces = ["▁", "a", "b", "c", "ab", "bc", "abc", "▁a", "▁ab", "▁abc", "aa", "aaa", "aaaa"]
         random = np.random.default_rng(5)
+        first, words = 259, ["a abc aab aaaaaaa", "abcabc bc  a bbcc", "aaa ab c aaaaab"]
         for arch in ("llama", "gemma"):
-            scores = random.integers(-4, 0, len(pieces)).astype(float)
-            made = llama(bias=()) if arch == "llama" else gemma("gemma")
-            del made  # only the vocabulary matters: gguf_tokenizer has the same rule as src/model/gguf/vocab.c
-            sys.path.insert(0, str(ROOT / "tools"))
-            import gguf_tokenizer
-            types = [2] + [1] * (len(pieces) - 1)
-            order = scores if arch == "llama" else [-i for i in range(len(pieces))]
-            self.assertEqual(gguf_tokenizer.merges_of_scores(pieces, types, list(order)), merges_of(pieces[1:], list(order)[1:]))
+            with self.subTest(arch):
+                self.setUp()
+                made = llama(bias=()) if arch == "llama" else gemma("gemma")
+                if arch == "llama":
+                    for key in [k for k in made.out.kv_data[0] if k.startswith("tokenizer.ggml.")]:
+                        del made.out.kv_data[0][key]
+                    made.sentencepiece(True)
+                keys, scores = made.out.kv_data[0], random.integers(-4, 0, len(pieces)).astype(float)
+                tokens = [*keys["tokenizer.ggml.tokens"].value[:first], *pieces]
+                n_left = WORDS - len(tokens)
+                keys["tokenizer.ggml.tokens"].value = [*tokens, *(f"[PAD{i}]" for i in range(n_left))]
+                keys["tokenizer.ggml.scores"].value = [0.0] * first + [*scores] + [-1e4] * n_left
+                keys["tokenizer.ggml.token_type"].value = [2, 3, 3] + [6] * 256 + [1] * len(pieces) + [5] * n_left
+                files = json.loads(json.dumps(FOLDERS["gemma" if arch == "gemma" else "phi3"]))
+                if arch == "llama":
+                    files["config"] = FOLDERS["llama_without_biases"]["config"]
+                files["tokenizer"]["model"]["vocab"] = {t: i for i, t in enumerate(tokens)}
+                order = scores if arch == "llama" else [-i for i in range(len(pieces))]
+                files["tokenizer"]["model"]["merges"] = merges_of(pieces, list(order))
+                path, out = self.as_folder(made, files)
+                for text in words:
+                    self.assertEqual(*(self.tool("tokenize", text, "--json", "--model", model) for model in (path, out)))
 
     def test_trained_from(self):
-        path = llama().write(self.folder)
-        done = subprocess.run([TOOL, "train", "--text", ROOT / "README.md", "--from", path, "--out", self.folder / "new", "--steps", "1"],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("a GGUF file is not trained from", done.stderr)
+        """A run from the file is a run from its folder; the folder that it writes has the file's vocabulary."""
+        (self.folder / "text").write_text("he said hehe\nhe\n\n" * 20)
+        path, out = self.as_folder(llama(), FOLDERS["llama"])
+        for model, new in ((path, "a"), (out, "b")):
+            self.tool("train", "--text", self.folder / "text", "--from", model, "--out", self.folder / new, "--steps", "2", "--quiet")
+        self.assertEqual(*((self.folder / new / "model.safetensors").read_bytes() for new in "ab"))
+        self.assertEqual(*(self.tool("tokenize", "hehe <user>", "--json", "--model", model) for model in (path, self.folder / "a")))
+        self.assertEqual(*(json.loads(self.tool("info", self.folder / new, "--json"))["eos_id"] for new in "ab"))
 
 
 class Refusals(Files):
     def test_architecture(self):
         made = llama()
         made.out = gguf.GGUFWriter(None, "mamba")
-        self.refused(made, "general.architecture is 'mamba'", "'llama'")
+        made.out.add_tensor("token_embd.weight", np.zeros((2, 2), np.float32))
+        self.refused(made, "general.architecture 'mamba' is not supported; of GGUF files qkv loads \"llama\"")
 
     def test_key(self):
         made = llama()
+        made.out.add_uint32("llama.other", 1)
+        self.refused(made, "key 'llama.other' is not known here")
+
+    def test_scale(self):
+        made = llama()
         made.out.add_logit_scale(2.0)
-        self.refused(made, "llama.logit_scale is not known")
+        self.refused(made, "key 'llama.logit_scale' is 2, which is not supported")
 
     def test_experts(self):
         made = llama()
         made.out.add_expert_count(8)
-        self.refused(made, "llama.expert_count is 8")
+        self.refused(made, "key 'llama.expert_count' is 8, which is not supported")
 
     def test_tensors(self):
         made = llama()
         made.out.add_tensor("blk.0.attn_sinks.weight", np.zeros(4, np.float32))
-        self.refused(made, "'blk.0.attn_sinks.weight' is not known in architecture 'llama'")
+        self.refused(made, "tensor 'blk.0.attn_sinks.weight' is not known in architecture 'llama'")
 
     def test_missing(self):
         made = llama()
         del made.out.tensors[0]["blk.1.ffn_up.weight"]
-        self.refused(made, "'blk.1.ffn_up.weight' is missing")
+        self.refused(made, "tensor 'blk.1.ffn_up.weight' is missing")
 
     def test_rotation_of_a_part(self):
         made = qwen("qwen2")
         made.out.add_rope_dimension_count(4)
-        self.refused(made, "qwen2.rope.dimension_count is 4, but heads have 8 channels")
+        self.refused(made, "key 'qwen2.rope.dimension_count' is 4, but heads have 8 channels")
+
+    def test_rotation_of_more(self):
+        made = gptneox()
+        made.out.kv_data[0]["gptneox.rope.dimension_count"].value = 6
+        self.refused(made, "of which at most all are rotated")
+
+    def test_fused_rows(self):
+        made = gptneox()
+        del made.out.tensors[0]["blk.0.attn_qkv.bias"]
+        made.out.add_tensor("blk.0.attn_qkv.bias", np.zeros(3 * WIDTH - 3, np.float32))
+        self.refused(made, "tensor 'blk.0.attn_qkv.bias' has 45 rows, not 16 of queries and twice 16 of keys and values")
 
     def test_positions(self):
         made = llama()
@@ -421,17 +392,16 @@ class Refusals(Files):
     def test_words(self):
         made = qwen("qwen2")
         made.out.add_tokenizer_pre("tekken")
-        self.refused(made, "tokenizer.ggml.pre is 'tekken'")
+        self.refused(made, "key 'tokenizer.ggml.pre' is 'tekken', and how it cuts words is not known here")
 
     def test_not_gguf(self):
         path = self.folder / "x.gguf"
         path.write_bytes(b"PK\x03\x04" + bytes(100))
-        done = subprocess.run([sys.executable, ROOT / "tools/gguf2safetensors.py", path, self.folder / "out"], capture_output=True, text=True)
+        done = subprocess.run([TOOL, "info", path], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("x.gguf", done.stderr)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        TOOL = sys.argv.pop(1)
+    TOOL = sys.argv.pop(1)
     unittest.main()

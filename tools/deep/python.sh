@@ -1,6 +1,6 @@
 # cost: 5
 # The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
-# tests with every other Python that is found; the conversion of GGUF files. NumPy, onnx, mypy, ruff, gguf and matplotlib come from
+# tests with every other Python that is found; GGUF files beside folders. NumPy, onnx, mypy, ruff, gguf and matplotlib come from
 # PyPI.
 . tools/deep/lib.sh
 wheel=$(current_wheel)
@@ -28,7 +28,8 @@ cd python/tests
 cd ../..
 n_cases=$((n_cases + $(sed -n 's/^Ran \([0-9]*\) tests in .*/\1/p' build/deep/python.cases)))
 grep -q '^OK' build/deep/python.cases
-"$python" tests/tools/test_gguf.py
+./dev build release qkv-tool
+"$python" tests/tools/test_gguf.py build/release/qkv
 n_cases=$((n_cases + 1))
 "$python" -m ruff check python
 # A copy of what was installed, with its made modules: within site-packages mypy would take that folder for a source of its own.
