@@ -35,9 +35,9 @@ set(qkv_number_tests
 set(qkv_first_tests oom_train oom_view oom_model oom_kill cli_manual check prop_net hostile_attention_nested)
 # (fuzz_attend, of the tool's options, would need the whole tool; fuzz_attention and fuzz_kv read no bytes from outside.)
 string(CONCAT qkv_parser_tests
-    "^(fuzz_|unit_(serve_|store_|tokenizer|bpe|vocab|table|added_tokens|generation_config|grammar)|prop_store_"
-    "|golden_(added|bpe|gguf|sentence|spm|stored|strings|tokenizer)"
-    "|hostile_(audit|decoder_files|family_files|gguf|model_files|np[yz]|safetensors|shards|small_files|spm|tables|vocab))")
+    "^(fuzz_|unit_(serve_|store_|image|tokenizer|bpe|vocab|table|added_tokens|generation_config|grammar)|prop_store_"
+    "|golden_(added|bpe|gguf|image|sentence|spm|stored|strings|tokenizer)"
+    "|hostile_(audit|decoder_files|family_files|gguf|image|model_files|np[yz]|safetensors|shards|small_files|spm|tables|vocab))")
 
 # Programs of the tests that run under sanitizers: a build of these alone, too, is what they need.
 add_custom_target(sanitized_tests)

@@ -119,6 +119,7 @@ def processors():
         "dinov2": {"image_processor_type": "BitImageProcessor", "do_convert_rgb": True, "rescale_factor": 0.00392156862745098,
                    "resample": 3, **edge, **hub},
         "siglip": {"image_processor_type": "SiglipImageProcessor", **small},
+        "siglip_edge": {"image_processor_type": "SiglipImageProcessor", "size": 9, "do_center_crop": True, "crop_size": [8, 9]},
         "dinov3": {"image_processor_type": "DINOv3ViTImageProcessorFast", **small},
         "lanczos": {"image_processor_type": vit, **small, "resample": 1},
         "nearest": {"image_processor_type": vit, **small, "resample": 0},

@@ -17,7 +17,11 @@
 #error "libjpeg-turbo is needed (Debian: libjpeg62-turbo-dev)"
 #endif
 
-enum { MAX_SCANS = 100, MAX_SCANNED = 1 << 30 /* pixels of all scans */ };
+enum {
+    MAX_SCANS = 100,
+    MAX_SCANNED = 1 << 30,    /* pixels of all scans */
+    MOST_PIXELS_A_BYTE = 512, /* a block of 64 has a Huffman code of at least one bit */
+};
 
 typedef struct jpeg_file {
     struct jpeg_error_mgr errors; /* first: libjpeg knows it by this address */
@@ -124,23 +128,37 @@ static void take_line(jpeg_file *jpeg, int64_t y) {
     if (jpeg->line) from_cmyk(jpeg->line, jpeg->pixels->width, rgb);
 }
 
-/* Checks the size that the header has, then reserves. */
-static void begin_pixels(jpeg_file *jpeg) {
-    struct jpeg_decompress_struct *const decoder = &jpeg->decoder;
-    jpeg_read_header(decoder, TRUE);
-    jpeg->status = qkvi_image_check_size(jpeg->file->name, decoder->image_height,
-                                         decoder->image_width, jpeg->error);
-    if (jpeg->status != QKV_OK) longjmp(jpeg->failed, 1);
-    choose_colors(decoder);
-    take_orientation(jpeg);
-    jpeg->status = qkvi_image_reserve(jpeg->file->name, decoder->image_height, decoder->image_width,
-                                      jpeg->pixels, jpeg->error);
-    if (jpeg->status != QKV_OK) longjmp(jpeg->failed, 1);
-    if (decoder->out_color_space != JCS_CMYK) return;
+/* Of the header. */
+static qkv_status check_size(const jpeg_file *jpeg) {
+    const struct jpeg_decompress_struct *const decoder = &jpeg->decoder;
+    const qkvi_image_bytes *const file = jpeg->file;
+    const uint64_t n_pixels = (uint64_t)decoder->image_height * decoder->image_width;
+    QKV_TRY(qkvi_image_check_size(file->name, decoder->image_height, decoder->image_width,
+                                  jpeg->error));
+    if (decoder->arith_code || n_pixels <= (uint64_t)file->n_bytes * MOST_PIXELS_A_BYTE)
+        return QKV_OK;
+    return qkvi_error_set(jpeg->error, QKV_ERR_FORMAT,
+                          "%s: JPEG: %u x %u pixels cannot be in a file of %zu bytes", file->name,
+                          decoder->image_width, decoder->image_height, file->n_bytes);
+}
+
+static qkv_status reserve(jpeg_file *jpeg) {
+    const struct jpeg_decompress_struct *const decoder = &jpeg->decoder;
+    QKV_TRY(qkvi_image_reserve(jpeg->file->name, decoder->image_height, decoder->image_width,
+                               jpeg->pixels, jpeg->error));
+    if (decoder->out_color_space != JCS_CMYK) return QKV_OK;
     jpeg->line = qkvi_malloc_array(decoder->image_width, 4);
-    if (jpeg->line) return;
-    jpeg->status = qkvi_no_memory(jpeg->error, "a line of an image");
-    longjmp(jpeg->failed, 1);
+    return jpeg->line ? QKV_OK : qkvi_no_memory(jpeg->error, "a line of an image");
+}
+
+/* Reads up to the first scan, then reserves. */
+static void begin_pixels(jpeg_file *jpeg) {
+    jpeg_read_header(&jpeg->decoder, TRUE);
+    choose_colors(&jpeg->decoder);
+    take_orientation(jpeg);
+    jpeg->status = check_size(jpeg);
+    if (jpeg->status == QKV_OK) jpeg->status = reserve(jpeg);
+    if (jpeg->status != QKV_OK) longjmp(jpeg->failed, 1);
 }
 
 static void read_jpeg(jpeg_file *jpeg) {

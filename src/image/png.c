@@ -14,6 +14,7 @@ enum {
     FRAME = 12,                      /* of a chunk: length, name, checksum */
     HEADER = SIGNATURE + FRAME + 13, /* with IHDR */
     CHUNK_BYTES = 1 << 20,           /* of a chunk that is kept */
+    MOST_INFLATED = 1032,            /* bytes of pixels that one byte of deflate may become */
     MAX_CHUNKS = 1000
 };
 
@@ -32,17 +33,31 @@ static uint32_t big_endian(const uint8_t *bytes) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
+/* Whether so many bytes may become so many pixels, of a depth and a type of colours. */
+static bool is_long_enough(size_t n_bytes, uint64_t n_pixels, int depth, int type) {
+    static const uint8_t channels[] = { 1, 0, 3, 1, 2, 0, 4 };
+    const size_t n = type < (int)sizeof channels ? channels[type] : 0;
+    return n_pixels / 8 * (size_t)depth * n <= (uint64_t)n_bytes * MOST_INFLATED;
+}
+
 static qkv_status check_header(const qkvi_image_bytes *file, qkv_error *error) {
     if (file->n_bytes < HEADER || memcmp(file->bytes + SIGNATURE, "\0\0\0\rIHDR", 8) != 0)
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: PNG: it does not begin with IHDR",
                               file->name);
     const uint8_t *const header = file->bytes + SIGNATURE + 8;
-    QKV_TRY(qkvi_image_check_size(file->name, big_endian(header + 4), big_endian(header), error));
-    if (header[8] != 16) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                          "%s: PNG: 16 bits a sample, which readers turn into different values; "
-                          "make it one of 8 bits",
-                          file->name);
+    const uint32_t width = big_endian(header), height = big_endian(header + 4);
+    QKV_TRY(qkvi_image_check_size(file->name, height, width, error));
+    if (header[8] == 16)
+        return qkvi_error_set(
+            error, QKV_ERR_UNSUPPORTED,
+            "%s: PNG: 16 bits a sample, which readers turn into different values; "
+            "make it one of 8 bits",
+            file->name);
+    if (is_long_enough(file->n_bytes, (uint64_t)height * width, header[8], header[9]))
+        return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_FORMAT,
+                          "%s: PNG: %u x %u pixels cannot be in a file of %zu bytes", file->name,
+                          width, height, file->n_bytes);
 }
 
 /* ---- Called by libpng ------------------------------------------------------------------------ */

@@ -21,24 +21,26 @@ static const double stds[][3] = { [HALF] = { 0.5, 0.5, 0.5 },
 /* What a class does where a file says nothing. */
 typedef struct processor {
     const char *name;
-    const char *model_types; /* that it is for, where a file names no processor */
+    const char *model_types; /* that it is for, where a file names no class */
     int64_t size, crop;      /* crop 0: none */
-    bool is_square;          /* size is that of both sides, not of the shorter one */
+    bool is_square;          /* that size is of both sides, not of the shorter one */
+    bool squares;            /* an integer of a file is */
     qkvi_image_filter filter;
     int mean;
     bool rescales_first;
 } processor;
 
 static const processor classes[] = {
-    { "ViTImageProcessor", " vit ", 224, 0, true, QKVI_IMAGE_BILINEAR, HALF, false },
-    { "DeiTImageProcessor", " deit ", 256, 224, true, QKVI_IMAGE_BICUBIC, HALF, false },
-    { "CLIPImageProcessor", " clip clip_vision_model ", 224, 224, false, QKVI_IMAGE_BICUBIC, OPENAI,
-      false },
-    { "BitImageProcessor", " bit dinov2 dinov2_with_registers ", 224, 224, false,
+    { "ViTImageProcessor", " vit ", 224, 0, true, true, QKVI_IMAGE_BILINEAR, HALF, false },
+    { "DeiTImageProcessor", " deit ", 256, 224, true, true, QKVI_IMAGE_BICUBIC, HALF, false },
+    { "CLIPImageProcessor", " clip clip_vision_model ", 224, 224, false, false, QKVI_IMAGE_BICUBIC,
+      OPENAI, false },
+    { "BitImageProcessor", " bit dinov2 dinov2_with_registers ", 224, 224, false, false,
       QKVI_IMAGE_BICUBIC, OPENAI, false },
-    { "SiglipImageProcessor", " siglip siglip_vision_model ", 224, 0, true, QKVI_IMAGE_BICUBIC,
-      HALF, false },
-    { "DINOv3ViTImageProcessor", " dinov3_vit ", 224, 0, true, QKVI_IMAGE_BILINEAR, IMAGENET, true }
+    { "SiglipImageProcessor", " siglip siglip_vision_model ", 224, 0, true, false,
+      QKVI_IMAGE_BICUBIC, HALF, false },
+    { "DINOv3ViTImageProcessor", " dinov3_vit ", 224, 0, true, true, QKVI_IMAGE_BILINEAR, IMAGENET,
+      true }
 };
 enum { N_CLASSES = sizeof classes / sizeof *classes };
 
@@ -97,7 +99,9 @@ static qkv_status find_class(const qkvi_json_reader *reader, const char *model_t
 
 /* A side from 1 to the limit. */
 static qkv_status check_size(const qkvi_json_reader *reader, const char *field, int64_t value) {
-    if (value < 1) return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "%s = 0 is less than 1", field);
+    if (value < 1)
+        return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "%s = %lld is less than 1", field,
+                              (long long)value);
     if (value <= QKVI_IMAGE_MAX_OUTPUT) return QKV_OK;
     return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT, "%s = %lld, the limit is %d", field,
                           (long long)value, QKVI_IMAGE_MAX_OUTPUT);
@@ -127,46 +131,49 @@ static qkv_status take_sides(const qkvi_json_reader *reader, const char *field,
                           shortest ? " nor {shortest_edge}" : " nor an integer");
 }
 
+static qkv_status take_number(const qkvi_json_reader *reader, const char *field,
+                              const json_t *value, int64_t *side) {
+    if (!json_is_integer(value))
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s has no integers", field);
+    *side = json_integer_value(value);
+    return check_size(reader, field, *side);
+}
+
 /* Files before transformers 4.26 have an integer, or [height, width]. */
 static qkv_status take_old_sides(const qkvi_json_reader *reader, const char *field,
-                                 const json_t *value, bool is_square, int64_t sides[2],
+                                 const json_t *value, bool squares, int64_t sides[2],
                                  int64_t *shortest) {
-    int64_t numbers[2], n = 0;
-    QKV_TRY(qkvi_json_take_ids(reader, field, 2, numbers, &n));
-    for (int64_t i = 0; i < n; i++)
-        QKV_TRY(check_size(reader, field, numbers[i] < 0 ? 0 : numbers[i]));
-    if (json_is_array(value) && n != 2)
-        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s has %lld entries, not 2", field,
-                              (long long)n);
-    sides[0] = numbers[0], sides[1] = numbers[n - 1];
-    if (json_is_array(value) || is_square || !shortest) return QKV_OK;
-    *shortest = numbers[0];
-    sides[0] = sides[1] = 0;
+    if (json_is_array(value) && json_array_size(value) == 2) {
+        QKV_TRY(take_number(reader, field, json_array_get(value, 0), &sides[0]));
+        return take_number(reader, field, json_array_get(value, 1), &sides[1]);
+    }
+    if (json_is_array(value))
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s has %zu entries, not 2", field,
+                              json_array_size(value));
+    if (!squares && shortest) return take_number(reader, field, value, shortest);
+    QKV_TRY(take_number(reader, field, value, &sides[0]));
+    sides[1] = sides[0];
     return QKV_OK;
 }
 
-/* Both sides, or the shorter one, which is `size` where the file says nothing. */
-static qkv_status read_sides(const qkvi_json_reader *reader, const char *field, int64_t size,
-                             bool is_square, int64_t sides[2], int64_t *shortest) {
+/* Both sides, or the shorter one; where the file says nothing they stay as they are. */
+static qkv_status read_sides(const qkvi_json_reader *reader, const char *field, bool squares,
+                             int64_t sides[2], int64_t *shortest) {
     const json_t *const value = json_object_get(reader->object, field);
+    if (value == NULL || json_is_null(value)) return QKV_OK;
     sides[0] = sides[1] = 0;
     if (shortest) *shortest = 0;
     if (json_is_object(value)) return take_sides(reader, field, value, sides, shortest);
-    if (value && !json_is_null(value))
-        return take_old_sides(reader, field, value, is_square, sides, shortest);
-    if (is_square || !shortest)
-        sides[0] = sides[1] = size;
-    else
-        *shortest = size;
-    return QKV_OK;
+    return take_old_sides(reader, field, value, squares, sides, shortest);
 }
 
 static qkv_status read_resize(const qkvi_json_reader *reader, const processor *kind,
                               qkvi_image_rules *rules) {
     int resizes = 1;
-    int64_t filter = kind->filter, sides[2], shortest;
+    const int64_t side = kind->is_square ? kind->size : 0;
+    int64_t filter = kind->filter, sides[2] = { side, side }, shortest = kind->size - side;
     QKV_TRY(qkvi_json_take_bool(reader, "do_resize", &resizes));
-    QKV_TRY(read_sides(reader, "size", kind->size, kind->is_square, sides, &shortest));
+    QKV_TRY(read_sides(reader, "size", kind->squares, sides, &shortest));
     QKV_TRY(qkvi_json_take_int(reader, "resample", INT32_MAX, &filter));
     if (filter > QKVI_IMAGE_BICUBIC)
         return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
@@ -182,9 +189,9 @@ static qkv_status read_resize(const qkvi_json_reader *reader, const processor *k
 static qkv_status read_crop(const qkvi_json_reader *reader, const processor *kind,
                             qkvi_image_rules *rules) {
     int crops = kind->crop > 0;
-    int64_t sides[2];
+    int64_t sides[2] = { kind->crop, kind->crop };
     QKV_TRY(qkvi_json_take_bool(reader, "do_center_crop", &crops));
-    QKV_TRY(read_sides(reader, "crop_size", kind->crop, true, sides, NULL));
+    QKV_TRY(read_sides(reader, "crop_size", true, sides, NULL));
     if (!crops) return QKV_OK;
     rules->crop_height = sides[0], rules->crop_width = sides[1];
     if (sides[0] > 0) return QKV_OK;
