@@ -45,9 +45,17 @@ static qkv_status refuse_format(const qkvi_image_bytes *file, qkv_error *error) 
 
 static qkv_status decode(const qkvi_image_bytes *file, qkvi_image_pixels *pixels,
                          qkv_error *error) {
-    if (begins(file, 0, "\x89PNG\r\n\x1a\n", 8)) return qkvi_image_decode_png(file, pixels, error);
-    if (begins(file, 0, "\xff\xd8\xff", 3)) return qkvi_image_decode_jpeg(file, pixels, error);
-    return refuse_format(file, error);
+    const bool is_png = begins(file, 0, "\x89PNG\r\n\x1a\n", 8);
+    if (!is_png && !begins(file, 0, "\xff\xd8\xff", 3)) return refuse_format(file, error);
+#ifdef QKV_WITHOUT_IMAGES
+    (void)pixels;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                          "%s: it is a %s, and this library was built with QKV_IMAGES=OFF",
+                          file->name, is_png ? "PNG" : "JPEG");
+#else
+    return is_png ? qkvi_image_decode_png(file, pixels, error)
+                  : qkvi_image_decode_jpeg(file, pixels, error);
+#endif
 }
 
 /* ---- Images ---------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  * leaves a failed call by longjmp, from functions that own nothing of ours.
  */
 #include <setjmp.h>
-#include <stdio.h> /* which the header of libjpeg needs before it */
+#include <stdio.h> /* before the header of libjpeg, which needs it */
 
 #include <jerror.h>
 #include <jpeglib.h>

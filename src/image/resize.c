@@ -11,8 +11,8 @@
  * in double. Of bytes, weights are then rounded to w 2^p, halves away from 0, where p is the
  * largest that is at most 22, and keeps all weights of the side below 2^15; so p depends on columns
  * that are not made, too. The result is (2^(p - 1) + sum) >> p, clamped to a byte. Rows are resized
- * first, to bytes, then columns. A side that keeps its size is copied. Reference: ATen's
- * antialiased kernels for uint8 with AVX2, after Pillow-SIMD.
+ * first, to bytes, then columns. A side that keeps its size is copied. Reference: the kernels of
+ * ATen for uint8 on AVX2, after Pillow-SIMD.
  *
  * Only the rows of the input that columns to be made depend on go through the first pass.
  */
