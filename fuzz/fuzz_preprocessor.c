@@ -1,6 +1,6 @@
 /*
- * preprocessor_config.json. What is accepted has steps within the limits, and makes of a small image
- * as many finite numbers as it says, or refuses its size.
+ * preprocessor_config.json. What is accepted has steps within the limits, and makes of a small
+ * image as many finite numbers as it says, or refuses its size.
  */
 #include <math.h>
 #include <stdlib.h>

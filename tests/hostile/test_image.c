@@ -1,6 +1,6 @@
 /*
- * Hostile PNG and JPEG files (ids of docs/hostile-inputs.md), each read in a cage. Files that others
- * wrote are in tests/golden.
+ * Hostile PNG and JPEG files (ids of docs/hostile-inputs.md), each read in a cage. Files that
+ * others wrote are in tests/golden.
  */
 #include "hostile/cage.h"
 
