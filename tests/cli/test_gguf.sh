@@ -123,7 +123,10 @@ run info "$folder/only"
 code 1
 err "qkv: $folder/only holds only tiny.gguf, a GGUF file, which may be a model: then name the file itself"
 run train --text ../../README.md --from $tiny --out "$folder/new" --steps 1
-code 1
-err_like "^qkv: .*tiny.gguf: a GGUF file is not trained from; make a folder of it: python3"
+code 0
+run tokenize "he said" --model "$folder/new" --json
+cp "$folder/out" "$folder/ids"
+run tokenize "he said" --model $tiny --json
+check "the folder has the file's vocabulary" cmp -s "$folder/ids" "$folder/out"
 
 finish

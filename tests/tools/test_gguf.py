@@ -206,6 +206,38 @@ class Others(Files):
         self.assertEqual(json.loads(self.tool("tokenize", "hehe", "--pair", "he", "--json", "--model", path))["ids"],
                          [257, 256, 256, 258, 258, 256, 258])
 
+    def test_xlm_roberta(self):
+        """A Unigram vocabulary without a map of characters."""
+        made = bert()
+        for key in [k for k in made.out.kv_data[0] if k.startswith("tokenizer.ggml.")]:
+            del made.out.kv_data[0][key]
+        pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁he", "he", "s", "said", "▁s", ".", "1", "▁12"]
+        scores = [0.0] * 4 + [float(np.float32(-2.1 - i / 3)) for i in range(len(pieces) - 4)]
+        n_left = WORDS - len(pieces)
+        pieces += [f"[PAD{i}]" for i in range(n_left)]
+        scores += [-1000.0] * n_left
+        made.out.add_tokenizer_model("t5")
+        made.out.add_tokenizer_pre("default")
+        made.out.add_token_list(pieces)
+        made.out.add_token_scores(scores)
+        made.out.add_token_types([3, 3, 3, 2] + [1] * (len(pieces) - 4 - n_left) + [5] * n_left)
+        for name, token in (("bos", 0), ("eos", 2), ("unknown", 3), ("padding", 1)):
+            made.out.add_uint32(f"tokenizer.ggml.{name}_token_id", token)
+        made.out.add_add_space_prefix(True)
+        made.out.add_remove_extra_whitespaces(True)
+        made.out.add_add_bos_token(True)
+        made.out.add_add_eos_token(True)
+        config = {"model_type": "bert", "hidden_size": WIDTH, "intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+                  "max_position_embeddings": 64, "vocab_size": WORDS, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+        path, out = self.as_folder(made, {"config": config, "tokenizer_config": {"tokenizer_class": "XLMRobertaTokenizer"}, "tokenizer": {
+            "added_tokens": [{"id": i, "content": pieces[i], "special": True} for i in range(4)],
+            "model": {"type": "Unigram", "unk_id": 3, "vocab": list(map(list, zip(pieces, scores)))}}})
+        self.same(path, out, "he said hehe.", "12 he</s>  zz")
+        self.assertEqual(json.loads(self.tool("tokenize", "he", "--pair", "he", "--json", "--model", path))["ids"], [0, 5, 2, 2, 5, 2])
+        made.out = bert().out
+        made.out.kv_data[0]["tokenizer.ggml.model"].value = "t5"
+        self.refused(made, "'t5' is read of an XLM-RoBERTa alone")
+
     def test_types_that_are_not_computed(self):
         made = llama(bias=())
         made.out.add_tensor("blk.0.x.weight", np.zeros((2, 66), np.uint8), raw_dtype=gguf.GGMLQuantizationType.IQ2_XXS)

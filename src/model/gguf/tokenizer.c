@@ -1,13 +1,15 @@
 /*
  * A vocabulary as the files of a tokenizer: see tokenizer.h. tokenizer.ggml.model is gpt2
- * (byte-level BPE with merges), llama (SentencePiece BPE with scores) or bert (WordPiece, whose
- * tokens have the mark of a space where a word begins, and lack their ##).
+ * (byte-level BPE with merges), llama (SentencePiece BPE with scores), t5 (Unigram, of an
+ * XLM-RoBERTa) or bert (WordPiece, whose tokens have the mark of a space where a word begins, and
+ * lack their ##).
  */
 #include "model/gguf/tokenizer.h"
 
 #include <inttypes.h>
 
 #include "files/encode.h"
+#include "model/gguf/unigram.h"
 #include "text/words.h"
 
 #define META "\xE2\x96\x81" /* U+2581 */
@@ -340,6 +342,44 @@ static qkv_status put_sentencepiece(writing *w) {
     return QKV_OK;
 }
 
+static void set(writing *w, const char *field, json_t *value) {
+    if (json_object_set_new(w->texts->settings, field, value) != 0) w->failed = true;
+}
+
+/* ---- Unigram --------------------------------------------------------------------------------- */
+
+/*
+ * Of XLM-RoBERTa, whose class makes the rest: words begin with a mark, <s> A </s></s> B </s> stands
+ * around texts, and the unknown piece is number 3.
+ */
+static qkv_status put_unigram(writing *w) {
+    static const struct {
+        const char *name;
+        bool is;
+    } needed[] = { { "tokenizer.ggml.add_bos_token", true },
+                   { "tokenizer.ggml.add_eos_token", true },
+                   { "tokenizer.ggml.remove_extra_whitespaces", true } };
+    bool prefix = true;
+    if (strcmp(w->arch, "bert") != 0 || w->vocab.roles[QKVI_GGUF_UNK] != 3)
+        return QKVI_GGUF_FAIL(w->keys, QKV_ERR_UNSUPPORTED,
+                              "tokenizer.ggml.model 't5' is read of an XLM-RoBERTa alone, which is "
+                              "a bert whose unknown token is number 3");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        bool value = needed[i].is;
+        QKV_TRY(qkvi_gguf_take_bool(w->keys, needed[i].name, &value));
+        if (value != needed[i].is)
+            return QKVI_GGUF_FAIL(w->keys, QKV_ERR_UNSUPPORTED,
+                                  "key '%s' is false, which is not supported for "
+                                  "tokenizer.ggml.model 't5'",
+                                  needed[i].name);
+    }
+    QKV_TRY(qkvi_gguf_take_bool(w->keys, "tokenizer.ggml.add_space_prefix", &prefix));
+    qkvi_gguf_ask(w->keys, "tokenizer.ggml.pre"); /* there is one way to cut words */
+    set(w, "tokenizer_class", json_string("XLMRobertaTokenizer"));
+    set(w, "add_prefix_space", json_boolean(prefix));
+    return qkvi_gguf_put_unigram(&w->vocab, w->out);
+}
+
 /* ---- WordPiece ------------------------------------------------------------------------------- */
 
 static bool begins(qkvi_gguf_text token, const char *text) {
@@ -370,10 +410,6 @@ static bool is_lower(const qkvi_gguf_vocab *v) {
             if (token.bytes[i] >= 'A' && token.bytes[i] <= 'Z') return false;
     }
     return true;
-}
-
-static void set(writing *w, const char *field, json_t *value) {
-    if (json_object_set_new(w->texts->settings, field, value) != 0) w->failed = true;
 }
 
 static qkv_status put_bert(writing *w) {
@@ -474,6 +510,7 @@ static qkv_status find_kind(const writing *w, put_kind **kind) {
         put_kind *put;
     } kinds[] = { { "gpt2", put_byte_level },
                   { "llama", put_sentencepiece },
+                  { "t5", put_unigram },
                   { "bert", put_bert } };
     char *name;
     *kind = NULL;
@@ -484,7 +521,7 @@ static qkv_status find_kind(const writing *w, put_kind **kind) {
         *kind ? QKV_OK
               : QKVI_GGUF_FAIL(w->keys, QKV_ERR_UNSUPPORTED,
                                "key 'tokenizer.ggml.model' is '%s', which is none of gpt2, llama, "
-                               "bert",
+                               "t5, bert",
                                name ? QKVI_PRINTABLE(96, name) : "");
     free(name);
     return status;

@@ -270,7 +270,7 @@ static qkv_status add_cuts(merging *m, int32_t whole, float score) {
     return QKV_OK;
 }
 
-static qkv_status find_scores(const qkvi_gguf_vocab *v, const qkvi_gguf_key **scores) {
+qkv_status qkvi_gguf_find_scores(const qkvi_gguf_vocab *v, const qkvi_gguf_key **scores) {
     static const char name[] = "tokenizer.ggml.scores";
     const qkvi_gguf_key *const key = *scores = qkvi_gguf_ask(v->keys, name);
     if (!key) return QKVI_GGUF_FAIL(v->keys, QKV_ERR_FORMAT, "key '%s' is missing", name);
@@ -299,7 +299,7 @@ static qkv_status find_merges(merging *m, const qkvi_gguf_key *scores) {
 qkv_status qkvi_gguf_put_merges_of_scores(const qkvi_gguf_vocab *v, bool by_id, qkvi_bytes *out) {
     merging m = { .vocab = v, .by_id = by_id };
     const qkvi_gguf_key *scores;
-    QKV_TRY(find_scores(v, &scores));
+    QKV_TRY(qkvi_gguf_find_scores(v, &scores));
     const qkv_status status = find_merges(&m, scores);
     if (status == QKV_OK && m.n) qsort_r(m.merges, m.n, sizeof *m.merges, earlier, &m);
     qkvi_bytes_text(out, "[");

@@ -62,4 +62,7 @@ qkv_status qkvi_gguf_put_merges(const qkvi_gguf_vocab *vocab, qkvi_bytes *out);
 qkv_status qkvi_gguf_put_merges_of_scores(const qkvi_gguf_vocab *vocab, bool by_id,
                                           qkvi_bytes *out);
 
+/** The scores of all tokens, an array of f32 or i32. FORMAT. */
+qkv_status qkvi_gguf_find_scores(const qkvi_gguf_vocab *vocab, const qkvi_gguf_key **scores);
+
 #endif
