@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Values that know whether they were given. A text is given if it is not NULL. */
+/* Values with a mark of whether the option was given. A text was given if it is not NULL. */
 struct arg_int {
     bool set;
     int64_t value;
@@ -27,7 +27,7 @@ struct arg_texts {
     const char *list[ARG_MOST_TEXTS];
 };
 
-/* A rule of visibility (rules.h): a text, a number, or that it is set. */
+/* The option of a rule of visibility (rules.h); which member it uses depends on its kind. */
 enum { ARG_MOST_RULES = 16 };
 struct arg_rule {
     const char *text;
@@ -42,7 +42,7 @@ enum arg_kind {
     ARG_INT,    /* struct arg_int, min … max */
     ARG_REAL,   /* struct arg_real, finite */
     ARG_CHOICE, /* struct arg_int: which of the words of `argument`, "light|dark" */
-    ARG_RULES,  /* no option, but those of the rules that `argument` names: rules_option */
+    ARG_RULES,  /* stands for the options of the rules named in `argument`: rules_option */
 };
 
 struct cli_option {
@@ -53,12 +53,12 @@ struct cli_option {
     int64_t min, max;
     bool required;
     const char *suggest; /* for completions */
-    size_t into;         /* args_apply: where a number goes, besides; 0: nowhere */
+    size_t into;         /* offset in a struct of the library that args_apply sets; 0: none */
 };
 
 /*
- * Rows of a command's table; each file has `#define OPTIONS struct …`, of which `field` is one.
- * OPTION_FILE has what a shell suggests for it.
+ * Rows of a command's table. A file that uses them defines OPTIONS as the command's struct of
+ * options, which has the member `field`. `endings` are what a shell suggests for a file, as below.
  */
 #define OPTION_ROW(name_, argument_, kind_, field, ...)                                            \
     {                                                                                              \
@@ -72,7 +72,7 @@ struct cli_option {
 #define OPTION_CHOICE(name, words, field)   OPTION_ROW(name, words, ARG_CHOICE, field, )
 #define OPTION_INT(name, argument, field, least, most)                                             \
     OPTION_ROW(name, argument, ARG_INT, field, .min = least, .max = most)
-/* Numbers that args_apply puts into that field of the library's struct INTO. */
+/* Numbers that args_apply also puts into the field `into_` of INTO, a struct of the library. */
 #define OPTION_INT_INTO(name, field, least, most, into_)                                           \
     OPTION_ROW(name, "N", ARG_INT, field, .min = least, .max = most, .into = offsetof(INTO, into_))
 #define OPTION_REAL_INTO(name, field, into_)                                                       \
@@ -83,10 +83,10 @@ struct cli_option {
     OPTION_ROW(name, argument, ARG_TEXT, field, .suggest = endings, .required = true)
 
 /*
- * What a shell suggests for a value, or for the words of a command: "a|b|c", these words; "/",
- * folders; ".npy .csv", files that end so; "/ .npy", both; "*", any file; "@heads", the heads of
- * the model; "@commands"; "@numbers" and "@labels" of heads. NULL: nothing. An ARG_CHOICE needs
- * none.
+ * `suggest` is what a shell suggests for a value, or for the words of a command: "a|b|c", these
+ * words; "/", folders; ".npy .csv", files that end so; "/ .npy", both; "*", any file; "@heads", the
+ * heads of the model; "@commands"; "@numbers" and "@labels", names of numbers and labels of heads.
+ * NULL: nothing, or the words of an ARG_CHOICE.
  */
 
 /* Options that several commands share; a command's struct of options begins with this one. */
@@ -110,8 +110,8 @@ enum {
     TAKES_JSONL = 1u << 6,      /* --jsonl */
     TAKES_QUIET = 1u << 7,      /* --quiet */
     TAKES_VERBOSE = 1u << 8,    /* -v */
-    TAKES_FINITE = 1u << 9,     /* --check-finite, without --model */
-    TAKES_TOKENIZER = 1u << 10, /* a tokenizer is enough of a model; no option of its own */
+    TAKES_FINITE = 1u << 9,     /* --check-finite, of a command without --model */
+    TAKES_TOKENIZER = 1u << 10, /* no option: session_open also opens a tokenizer alone */
     TAKES_WEIGHTS = 1u << 11,   /* --weights */
     /* A command that asks a model and prints its answer. */
     TAKES_ANSWER = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON |
@@ -128,7 +128,7 @@ struct cli_command;
  * end.
  */
 const struct cli_option *args_option(const struct cli_command *command, int index);
-/* How many of them are its own. */
+/* How many of its options are its own. */
 int args_n_own(const struct cli_command *command);
 
 /*
@@ -139,7 +139,7 @@ int args_n_own(const struct cli_command *command);
 int args_parse(const struct cli_command *command, int argc, char **argv, void *options,
                int *n_words, bool *help);
 
-/* Sets the fields of a library's struct of options whose numbers the command line gives. */
+/* Copies the numbers that the command line gives into `into`, a struct of the type INTO. */
 void args_apply(const struct cli_command *command, const void *options, void *into);
 
 /* The name nearest to a misspelt one, or NULL if none is near. names ends with NULL. */

@@ -1,6 +1,6 @@
 /*
- * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any
- * bytes: what cannot be shown is escaped. Without the file tokens are numbers.
+ * --tokens F has one token a line, as many as there are keys; --q-tokens F the same for queries. A
+ * token may be any bytes; labels are escaped.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 
 enum { LONGEST = 4096 }; /* bytes of a token */
 
-/* A file of tokens, and whose they are. */
+/* A file of tokens, and the array that they name. */
 struct names {
     const char *option, *path, *array, *what; /* "--tokens", …, "--k", "keys" */
-    int64_t n, n_others; /* there are; of the others, whom these may be meant for */
+    int64_t n, n_others; /* lines that it must have, and that the other file must have */
     bool quiet;
     struct array_names *made;
     qkv_error *error;

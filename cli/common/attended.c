@@ -1,4 +1,4 @@
-/* Runs a model on one text, as options ask for it. */
+/* Runs a model on one text: see attended.h. */
 #include "common/attended.h"
 
 #include <string.h>

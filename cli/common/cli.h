@@ -1,4 +1,4 @@
-/* What the files of the tool share: the table of commands. */
+/* The table of commands. */
 #ifndef QKV_CLI_COMMON_CLI_H
 #define QKV_CLI_COMMON_CLI_H
 
@@ -16,11 +16,11 @@ struct cli_command {
     const char *summary; /* one line for `qkv help` */
     const char *words;   /* "TEXT", "A B", "" */
     int min_words, max_words;
-    const char *suggest; /* for the words: as in args.h */
+    const char *suggest; /* what a shell suggests for the words: args.h */
     unsigned takes;      /* TAKES_… */
     const struct cli_option *options;
     int n_options;
-    size_t options_bytes; /* of its struct, which begins with a struct cli_common */
+    size_t options_bytes; /* of its struct of options, which begins with a struct cli_common */
     bool over_ranks;      /* the ranks of mpirun share its work */
     bool may_be_empty;    /* an empty text is no mistake: the model begins by itself */
     int (*run)(const struct cli_command *command, const void *options, int n_words, char **words);
@@ -28,20 +28,20 @@ struct cli_command {
 
 #define CLI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* A command's table of options, and their struct: OPTIONS, as in args.h. */
+/* Fields of a struct cli_command: its table of options, and the size of OPTIONS (args.h). */
 #define COMMAND_OPTIONS(table)                                                                     \
     .options = (table), .n_options = CLI_COUNT(table), .options_bytes = sizeof(OPTIONS)
 
 /*
- * The table of commands, NULL at its end (commands.c); and where the files below it find it: main
- * sets that.
+ * cli_all_commands is the table (commands.c), NULL at its end. The code that commands share cannot
+ * name it without linking all commands: it reads cli_commands, which main sets.
  */
 extern const struct cli_command *const cli_all_commands[];
 extern const struct cli_command *const *cli_commands;
 
 /*
- * The n-th command, NULL past the end; by name; and the name of a command that is most like another
- * word, NULL if none is.
+ * A command by its place in the table (NULL past the end), or by its name; the name that is nearest
+ * to a misspelt one, NULL if none is near.
  */
 const struct cli_command *cli_command_at(int index);
 const struct cli_command *cli_command_find(const char *name);
@@ -52,7 +52,7 @@ extern const struct cli_command cmd_look, cmd_fill, cmd_next, cmd_heads, cmd_map
     cmd_learn, cmd_check, cmd_info, cmd_tokenize, cmd_help;
 
 /*
- * Help on standard output (help/cmd_help.c): of one command, or of all with command NULL. Returns
+ * Prints help (help/cmd_help.c): of one command, or the list of all if command is NULL. Returns
  * EXIT_OK.
  */
 int help_print(const struct cli_command *command);

@@ -1,4 +1,4 @@
-/* The table of commands, asked: see cli.h. */
+/* Looks commands up in their table: see cli.h. */
 #include <string.h>
 
 #include "common/cli.h"

@@ -1,7 +1,7 @@
 /*
- * A CSV file while it grows in memory: quotes as RFC 4180 says, lines end in a line feed. A failure
- * is kept: glibc's memory streams drop what they have no room for, and tell only the call that put
- * it.
+ * A CSV file that is made in memory: quotes as in RFC 4180, but lines end in a line feed. Each call
+ * notes a failure in `failed`, since a memory stream of glibc reports a failed allocation only to
+ * the call that met it.
  */
 #ifndef QKV_CLI_COMMON_CSV_H
 #define QKV_CLI_COMMON_CSV_H
@@ -22,8 +22,8 @@ struct csv {
 void csv_open(struct csv *csv);
 void csv_put(struct csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
- * In quotes if it holds a comma, a quote or a line break, or has a blank at an end, which some
- * readers drop; a quote inside is doubled.
+ * Puts a field, in quotes if it has a comma, a quote, a line break, or a space at an end, which
+ * some readers drop; a quote in it is doubled.
  */
 void csv_field(struct csv *csv, const char *text, size_t n);
 /* Writes the file, whole or not at all, and frees the text. */

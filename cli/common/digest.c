@@ -1,8 +1,8 @@
 /*
- * What makes two opened models the same to a command, as a number: the tokens, what the tokenizer
- * makes of a text, the hidden states and words that the layers make of that, and vectors of words
- * from all over the vocabulary. Weights are bytes of any size and form on disk; what they compute
- * is what answers depend on, and has the same bits wherever answers have.
+ * A hash that is the same for two opened models if a command would give the same answers: of the
+ * vocabulary, the encoding of a text, the hidden states and predictions of the model on that text,
+ * and embeddings from all over the vocabulary. It hashes what the weights compute, not their bytes,
+ * which differ between formats and would all have to be read.
  */
 #include <stdlib.h>
 #include <string.h>

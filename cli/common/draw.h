@@ -4,30 +4,27 @@
 
 #include "common/term.h"
 
-/* In the place of a weight: the query does not see the key, and there is no cell. */
+/* In place of a weight: the query does not see the key, and no cell is drawn. */
 #define MAP_HIDDEN (-1.0f)
 
 /*
- * weights [n_rows][n_cols], rows are queries, columns keys; labels are escaped. mark_row and
- * mark_col are set in bold; -1: none.
+ * weights [n_rows][n_cols]: a row for each query, a column for each key; labels are escaped. The
+ * labels of row mark_row and column mark_col are bold; -1: none.
  */
 struct map_view {
     int64_t n_rows, n_cols;
     const float *weights;
     char *const *row_labels, *const *col_labels;
     int64_t mark_row, mark_col;
-    int names_a_row; /* 0 or 1; 2: labels of rows are twice as wide */
+    int names_a_row; /* 2: a label of a row has two names and gets twice the width; else 0 or 1 */
 };
 
-/*
- * Draws as much as fits: numbers in cells, else squares, else half blocks, else pooled half
- * blocks.
- */
+/* Draws the largest form that fits the width of the terminal (draw_map.c has the forms). */
 void draw_heatmap(struct term *term, const struct map_view *view);
 
-/* A map that is pooled already: weights are [rows][cols], of tiles; the labels are not read. */
+/* Draws a map of tiles: weights are [rows][cols], labels are not read. */
 void draw_pooled(struct term *term, const struct map_view *view, int rows, int cols);
-/* How many cells a side it may have. */
+/* The most rows and columns of such a map. */
 int64_t heatmap_side(const struct term *term);
 
 /* All heads as thumbnails of rows × cols cells: cells is [n_layers][n_heads][rows][cols]. */
@@ -47,10 +44,7 @@ void draw_grid(struct term *term, const struct grid_view *view);
 void pool_map(const float *weights, int64_t n_rows, int64_t n_cols, int rows, int cols,
               float *cells);
 
-/*
- * One line of text of a picture in half blocks: rows 2 line and 2 line + 1 of cells
- * [rows][columns].
- */
+/* Draws line `line` of a picture in half blocks: rows 2 * line and 2 * line + 1 of the cells. */
 void draw_halves(struct term *term, const float *cells, int rows, int columns, int line,
                  double largest);
 

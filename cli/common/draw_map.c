@@ -1,10 +1,10 @@
 /*
- * The heat map of one head, in the largest form that fits its keys into the terminal's width:
+ * The heat map of one head, in the first of these forms whose columns fit the terminal:
  *
  *     numbers   a cell of 3 … 9 columns holds its weight in percent; labels staggered or upright
  *     squares   two columns a cell
- *     halves    one column and half a line a cell, so that cells stay square; tokens are numbered
- *     pooled    the same, each cell the largest weight of a tile
+ *     halves    half blocks: one column and half a line a cell; tokens are numbered
+ *     pooled    half blocks, each cell the largest weight of a tile
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* FNV-1a of 64 bits: whether ranks have the same, who do not deceive each other. */
+/*
+ * FNV-1a of 64 bits, for ranks to compare what they have. It is no cryptographic hash: ranks trust
+ * each other.
+ */
 #ifndef QKV_CLI_COMMON_HASH_H
 #define QKV_CLI_COMMON_HASH_H
 

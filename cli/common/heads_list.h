@@ -7,16 +7,19 @@
 #include "common/cli.h"
 
 /*
- * Heads of "1.2,3.*", each as layer * n_heads + head, into list, which is nullable; how many, or
- * -1: it is no such list.
+ * Reads a list such as "1.2,3.*" into heads layer * n_heads + head; list may be NULL. Returns their
+ * number, or -1 if the text is no such list.
  */
 int64_t heads_group(const char *text, int64_t n_layers, int64_t n_heads, int64_t *list);
 
-/* A head by its layer, -1: none, and its number. */
+/* layer is -1 where only the number of the head was given. */
 struct head_name {
     int64_t layer, head;
 };
-/* "3.11,0.2", "11,2": an array to be freed in any case, in that order. An exit code. */
+/*
+ * Reads "3.11,0.2" or "11,2" into a new array in that order, which the caller frees in any case.
+ * Returns an exit code, having said what is wrong.
+ */
 int heads_parse(const struct cli_command *command, const char *option, const char *text,
                 struct head_name **list, int *n);
 

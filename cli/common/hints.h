@@ -1,4 +1,4 @@
-/* Hints about a text that a model reads otherwise than its writer may think. */
+/* Hints about a text that a model does not read as its writer may think. */
 #ifndef QKV_CLI_COMMON_HINTS_H
 #define QKV_CLI_COMMON_HINTS_H
 
@@ -6,12 +6,12 @@
 #include "common/session.h"
 
 /*
- * An empty text; a mask in another spelling, "[mask]"; words that the embedded model does not know.
- * They become session->hint. pair is nullable.
+ * Sets session->hint for an empty text, a mask in another spelling ("[mask]"), and words that the
+ * embedded model does not know. pair is nullable.
  */
 void hints_make(struct session *session, const qkv_encoding *input, const struct text *text,
                 const struct text *pair);
-/* The same on standard error. */
+/* Prints session->hint on standard error. */
 void hints_say(const struct session *session);
 
 #endif

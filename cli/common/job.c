@@ -1,6 +1,4 @@
-/*
- * Where texts come from: see job.h.
- */
+/* Where texts come from: see job.h. */
 #include "common/job.h"
 
 #include <errno.h>

@@ -17,30 +17,27 @@ struct text_job {
     const void *options;
     const char *pair;         /* of --pair; nullable */
     const char *file;         /* of --file, in place of the first word; nullable */
-    bool turns;               /* each text is a turn of a user … */
-    const char *chat;         /* … by the template of that name; NULL: the model's own */
-    bool needs_pair;          /* the words are A and B */
-    qkv_attention_kind which; /* what --head is of: QKV_SELF if it is not set */
-    bool any_length;          /* answers texts that are longer than the model takes */
-    const char
-        *longer; /* what else can be done about a longer text, "--slide 60 looks …"; nullable */
+    bool turns;               /* each text is a user's turn, put into a chat template */
+    const char *chat;         /* the name of that template; NULL: the model's own */
+    bool needs_pair;          /* the command has two words, the text and its pair */
+    qkv_attention_kind which; /* the attention whose head --head names; 0 is QKV_SELF */
+    bool any_length;          /* texts may be longer than the model takes */
+    const char *longer; /* for the error of a longer text: what to do, "--slide 60 …"; nullable */
     /*
-     * Answers one text. json NULL: print it. Otherwise: make an object. A text that does not suit
-     * the command is the caller's mistake: set usage.
+     * Answers one text: prints the answer if json is NULL, else makes an object of it. For a text
+     * that does not suit the command it sets usage, and the exit code is EXIT_USAGE.
      */
     qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error);
     bool usage;
-    const struct text
-        *said[2]; /* while one is answered: the text and its pair, which may be NULL */
-    /* The head that --head names, if any (text_job_open). */
-    bool given;
+    const struct text *said[2]; /* during answer: the text, and its pair or NULL */
+    bool given;                 /* --head names a head, which text_job_open reads */
     int64_t layer, head;
 };
 
 /*
- * Opens the session of a job, and reads --head against its model. An exit code, having said what is
- * wrong and closed the session again.
+ * Opens the session of a job, and reads --head, which must be a head of its model. Returns an exit
+ * code; after an error the message is said and the session closed.
  */
 int text_job_open(struct text_job *job, const struct cli_command *command,
                   const struct cli_common *common);
@@ -48,11 +45,11 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
 /* Runs a job over its texts and closes its session. Returns an exit code. */
 int text_job_run(struct text_job *job, int n_words, char **words);
 
-/* The tokens of a text, and of its pair, which is nullable; of a turn, if it is one. */
+/* Encodes a text, and its pair (nullable); with job->turns, by the chat template. */
 qkv_status text_job_encode(const struct text_job *job, const struct text *text,
                            const struct text *pair, qkv_encoding **encoding, qkv_error *error);
 
-/* Answers one text, and its pair, which is nullable; json as that of text_job. */
+/* Answers one text, and its pair (nullable); json as that of job->answer. */
 qkv_status text_job_answer(struct text_job *job, const struct text *text, const struct text *pair,
                            json_t **json, qkv_error *error);
 

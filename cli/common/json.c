@@ -1,8 +1,7 @@
 /*
- * JSON as the tool writes it: one line an object, 9 significant digits, null for what JSON cannot
- * say. What a terminal must not have is \uXXXX everywhere, so that the same command writes the same
- * bytes to a terminal and to a file. JSON without it would only have to write controls below U+0020
- * so.
+ * JSON as the tool writes it: one line an object, 9 significant digits, null for NaN and infinity.
+ * Characters that could steer a terminal are \uXXXX, more than JSON requires (controls below
+ * U+0020), and in files, too, so that a command writes the same bytes to a terminal and to a file.
  */
 #include "common/json.h"
 

@@ -13,31 +13,34 @@
 json_t *json_text(const char *text);
 json_t *json_bytes(const char *bytes, size_t n);
 
-/* For json_pack, a member named as a field: for "I", as it is, and by json_count for "o". */
+/*
+ * Name and value of a member for json_pack, named as a field of a struct: an integer for the format
+ * "s:I", the field itself, and an integer by json_count for "s:o".
+ */
 #define JSON_INT(of, field)   #field, (json_int_t)(of)->field
 #define JSON_FIELD(of, field) #field, (of)->field
 #define JSON_COUNT(of, field) #field, json_count((int64_t)(of)->field)
 
 /* A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *json_number(double value);
-/* An integer; null below 0, where there is none. */
+/* An integer; null if it is negative, which means that there is none. */
 json_t *json_count(int64_t n);
 
 /*
  * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t",
- * …). Letters of values: i an int64_t, n a double as json_number has it, s a string, t a text as
- * json_text has it, o a json_t * that is taken. A string or json_t * that is NULL is left out.
+ * …). Letters of values: i an int64_t, n a double for json_number, s a string, t a string for
+ * json_text, o a json_t * whose reference is taken. A string or json_t * that is NULL is left out.
  * Returns NULL without memory.
  */
 json_t *json_set(json_t *object, const char *members, ...);
 
 /*
- * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a
- * line of it, taking the reference. False if it cannot be written.
+ * Writes JSON with 9 significant digits; characters that could steer a terminal are \uXXXX.
+ * json_print adds a line feed, and takes the reference. False if it cannot be written.
  */
 bool json_put(FILE *out, const json_t *value);
 bool json_print(FILE *out, json_t *object);
-/* The same to standard output: an exit code. */
+/* json_print to standard output; returns an exit code. */
 int json_emit(json_t *object);
 
 /* Writes an object to a file, whole or not at all. Takes the reference. */

@@ -5,11 +5,11 @@
 #include "common/job.h"
 #include <qkv/effects.h>
 
-/* Of a model with one stack; else *error says why. */
+/* An error if the model has two stacks, an encoder and a decoder. */
 qkv_status lens_check(const struct session *session, qkv_error *error);
 /*
- * What each layer would say at a place, [n_layers + 1] rows, the embeddings first, about a word
- * (-1: about none); the run kept its hidden states.
+ * What each layer would predict at a position: rows [n_layers + 1], the embeddings first, with the
+ * probability of `word` (-1: of none). The run must have kept its hidden states.
  */
 qkv_status lens_read(const struct session *session, const qkv_run *run, qkv_word_head head,
                      int64_t position, int32_t word, qkv_lens *rows, qkv_error *error);

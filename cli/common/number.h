@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 /*
- * Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of
- * range.
+ * The whole text must be the number: no spaces, no hexadecimal, no "inf". False if it is not, or is
+ * out of range.
  */
 bool number_int(const char *text, int64_t min, int64_t max, int64_t *value);
 bool number_real(const char *text, double *value);
 
 /*
- * "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such
- * list.
+ * Reads numbers separated by commas, "3,-1,7", into a new array of *n; NULL with *n = 0 if the text
+ * is no such list.
  */
 int64_t *number_list(const char *text, int64_t min, int64_t max, int *n);
 

@@ -1,7 +1,6 @@
 /*
- * `qkv look SOURCE --cross [--target TEXT]`, and so of `heads` and `map`: what a decoder over an
- * encoder was given, or has written itself. Row i of its attention is the token that it read, and
- * predicts the next one, so a row has both names:
+ * The target of an encoder-decoder, as in `qkv look SOURCE --cross [--target TEXT]`: given, or
+ * written by the model. Row i of the decoder's attention reads one token and predicts the next one:
  *
  *     next     t_1  t_2  ...  t_n        tokens of the target, as its tokenizer makes them
  *     inputs   start  t_1  ...  t_n-1    the token that the model starts from, then next

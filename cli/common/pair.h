@@ -1,7 +1,6 @@
 /*
- * What the decoder of an encoder-decoder reads: a target that is given, or what the model itself
- * writes; and the names of the attentions that such a model has. `look`, `heads` and `map` share
- * it.
+ * Source and target of an encoder-decoder, for `look`, `heads` and `map`: the target is given, or
+ * written by the model itself. Also the names of the three attentions of such a model.
  */
 #ifndef QKV_CLI_COMMON_PAIR_H
 #define QKV_CLI_COMMON_PAIR_H
@@ -13,12 +12,12 @@
 #include <qkv/generate.h>
 #include <qkv/heads.h>
 
-/* Which attention of a run is looked at: its queries look, its keys are looked at. */
+/* The attention of a run that is shown: its sizes, and the tokens of its queries and its keys. */
 struct attention_view {
     qkv_attention_kind which;
     int64_t n_layers, n_heads;
     qkv_token_list queries, keys;
-    bool causal; /* queries see keys up to their own place */
+    bool causal; /* query i sees keys 0 … i */
 };
 
 /* ---- Options: --target, --cross, --decoder --------------------------------------------------- */
@@ -33,7 +32,10 @@ struct pair_options {
     OPTION_TEXT("--target", "TEXT", member.target), OPTION_FLAG("--cross", member.cross),          \
         OPTION_FLAG("--decoder", member.decoder)
 
-/* In a table of conflicts: `options` look at a decoder, and messages call them `names`. */
+/*
+ * Rows of a table of conflicts (conflicts.h): --target needs one of `options`, which messages call
+ * `names`; --cross and --decoder exclude each other.
+ */
 #define PAIR_RULES(options, names)                                                                 \
     { .these = "--target", .without = options, .message = "%s goes with " names }, {               \
         .these = "--cross", .with = "--decoder"                                                    \
@@ -43,55 +45,58 @@ qkv_attention_kind pair_which(const struct pair_options *options);
 
 /* ---- Targets --------------------------------------------------------------------------------- */
 
-/* What the decoder was given, and what it should have written. Zeros: of a text alone. */
+/* What the decoder reads, and what it should predict. All zeros: there is no target. */
 struct pair {
-    char *target;       /* the text */
-    qkv_encoding *next; /* it: row i predicts next->ids[i] */
-    qkv_encoding
-        inputs; /* of as many tokens: the start token, then those of next but for the last */
-    char **names, **input_names; /* [n] "input -> next", "input" */
+    char *target;        /* the text */
+    qkv_encoding *next;  /* its n tokens: row i of the decoder predicts next->ids[i] */
+    qkv_encoding inputs; /* n tokens that it reads: the start token, then next[0 … n - 2] */
+    char **names, **input_names; /* labels [n]: "input -> next", and "input" */
 };
 
 /*
- * target: text, or bytes NULL for what the model writes, by the search of generation_config.json.
+ * Makes a pair. target.bytes NULL: the target is what the model generates from the source, with the
+ * options of its generation_config.json.
  */
 qkv_status pair_make(const struct session *session, const qkv_encoding *source, struct text target,
                      struct pair *pair, qkv_error *error);
 void pair_free(struct pair *pair);
 
-/* Room for n tokens, in one block: free(encoding->begin). And a token of another encoding in it. */
+/* Allocates arrays of n tokens in one block, which free(encoding->begin) frees. */
 bool encoding_room(qkv_encoding *encoding, int64_t n);
+/* Copies token j of one encoding to place i of another. */
 void encoding_copy(qkv_encoding *to, int64_t i, const qkv_encoding *from, int64_t j);
 
-/* Of a text (pair may be NULL), or of a pair's: which attention, its sizes, its tokens. */
+/* Describes one attention of the model on a text. pair may be NULL if `which` is QKV_SELF. */
 struct attention_view pair_view(const struct session *session, const qkv_encoding *source,
                                 const struct pair *pair, qkv_attention_kind which);
-/* Its heads on input b of a run, with their numbers. */
+/* Opens and measures the heads of that attention on input b of a run. */
 qkv_status pair_heads(const struct session *session, const struct attention_view *view,
                       const qkv_run *run, int64_t b, qkv_heads **heads, qkv_error *error);
 
-/* Runs the model on n texts: pairs, if they have targets, whose decoders' inputs are asked for. */
+/* Runs the model on n sources; the decoder reads the inputs of `pairs`, unless it is NULL or 0. */
 qkv_status pair_model_run(const struct session *session, int64_t n,
                           const qkv_encoding *const *sources, const struct pair *pairs,
                           uint32_t flags, const qkv_run_options *what_if, qkv_run **run,
                           qkv_error *error);
 
-/* --what-if causal of queries that are causal as they are is refused. */
+/* Refuses --what-if causal of an attention that is causal anyway. */
 qkv_status pair_check_causal(const struct what_if *what_if, const struct attention_view *view,
                              qkv_error *error);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* "encoder", "decoder", "cross" of an encoder-decoder; NULL: the only attention that there is. */
-const char *attention_key(const struct session *session, qkv_attention_kind which);
 /*
- * "the encoder, ", "the decoder's attention to the source, ", …; "" for the only one; in captions.
+ * What an attention of an encoder-decoder is called; any other model has one attention, which needs
+ * no name.
  */
+/* In JSON: "encoder", "decoder", "cross"; NULL. */
+const char *attention_key(const struct session *session, qkv_attention_kind which);
+/* In captions: "the encoder, ", "the decoder's attention to the source, ", …; "". */
 const char *attention_words(const struct session *session, qkv_attention_kind which);
-/* " of the encoder", " of cross-attention", …; "". */
+/* After "heads": " of the encoder", " of cross-attention", …; "". */
 const char *attention_heads(const struct session *session, qkv_attention_kind which);
 
-/* Adds what the decoder read, and what it predicts from each token of it. */
+/* Adds to an object the target and, for each row, the token that was read and the one predicted. */
 void pair_json(const struct session *session, const struct pair *pair, json_t *object);
 
 enum { HEAD_NAME = 80 };

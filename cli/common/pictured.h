@@ -1,4 +1,4 @@
-/* How a picture of cells looks: the options that `look`, `heads` and `map` share. */
+/* Options of pictures that `look`, `heads` and `map` share. */
 #ifndef QKV_CLI_COMMON_PICTURED_H
 #define QKV_CLI_COMMON_PICTURED_H
 
@@ -19,24 +19,24 @@ struct picture_options {
         OPTION_CHOICE("--values", "on|off", member.values),                                        \
         OPTION_INT("--size", "N", member.size, 64, 8192),                                          \
         OPTION_TEXT("--title", "TEXT", member.title)
-/* Of a map of points, which has no cells. */
+/* The same for a map of points, which has no cells. */
 #define PICTURE_POINTS_TABLE(member)                                                               \
     OPTION_INT("--size", "N", member.size, 320, 8192), OPTION_TEXT("--title", "TEXT", member.title)
 
 #define PICTURE_CELLS "--min|--max|--palette|--values"
 
 /*
- * An exit code, having said what is wrong: one of the options without a picture, or --min that is
- * not below --max. `two_sided`: cells are values around 0, and this is what the option that made
- * them so is called; NULL: they are weights.
+ * Refuses these options without a file that is a picture, and --min that is not below --max.
+ * Returns an exit code, having said what is wrong. two_sided: the option by which cells are values
+ * around 0 instead of weights; NULL: they are weights.
  */
 int picture_check(const struct cli_command *command, const void *options,
                   const struct picture_options *picture, const char *out, const char *two_sided);
 
-/* The title that was asked for, else this one. */
+/* The title of --title, else `title`. */
 const char *picture_title(const struct picture_options *picture, const char *title);
 
-/* Draws a heat map, or a grid, with what was asked for; messages name the options. */
+/* Draws a heat map, or a grid, by the options; messages call fields by their options. */
 qkv_status picture_heatmap(const struct picture_options *picture, qkv_heatmap map, const char *path,
                            qkv_error *error);
 qkv_status picture_grid(const struct picture_options *picture, qkv_head_grid grid, const char *path,

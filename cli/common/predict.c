@@ -1,4 +1,4 @@
-/* Words for blanks: from the MLM head, as bars or as JSON. */
+/* What the output heads of a model say, as bars or as JSON: see predict.h. */
 #include "common/predict.h"
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /*
  * The processes, or ranks, of a command that mpirun started. The tool is two programs of the same
- * code: qkv knows no MPI, and runs qkv-mpi, beside it, in its place where a command needs it;
- * qkv-mpi, which is there where qkv was built with MPI, has ranks_mpi.c in place of ranks_none.c.
+ * code: qkv is linked with ranks_none.c, without MPI, and replaces itself by qkv-mpi (execv) where
+ * a command needs MPI; qkv-mpi is linked with ranks_mpi.c, and exists if MPI was found.
  *
- * The first rank speaks for all. What others say goes to it by ranks_agree (ranks.c).
+ * Only the first rank prints. The messages of others go to it by ranks_agree (ranks.c).
  */
 #ifndef QKV_CLI_COMMON_RANKS_H
 #define QKV_CLI_COMMON_RANKS_H
@@ -13,33 +13,34 @@
 #include <qkv/train.h>
 #include <stdbool.h>
 
-/* How many ranks mpirun says there are, by the environment of Open MPI or MPICH; 0 without it. */
+/* The number of ranks in the environment that mpirun of Open MPI or MPICH sets; 0 without it. */
 int ranks_announced(void);
 
-/* Becomes qkv-mpi, if the command needs it and it is there; argv is that of main. */
+/* Replaces this process by qkv-mpi, if ranks_wanted and it is there; argv is that of main. */
 void ranks_hand_over(char **argv);
-/* Does it: --mpi, or a command that several ranks share? */
+/* Does the command line need MPI: --mpi, or a command that ranks share, started by mpirun? */
 bool ranks_wanted(char **argv);
 
 /*
- * Begins MPI where mpirun announced several ranks, or where `always`. From then on messages of all
- * ranks but the first are kept. Says why it cannot, and returns an exit code.
+ * Begins MPI if mpirun announced several ranks, or if `always`. From then on all ranks but the
+ * first keep their messages (cli_keeps). Returns an exit code, having said what is wrong.
  */
 int ranks_begin(bool always);
-/* 0 and 1 before ranks_begin, and without MPI. */
+/* This rank and the number of ranks; 0 and 1 before ranks_begin, and without MPI. */
 int ranks_rank(void);
 int ranks_size(void);
 
 /*
- * The exit code of the first rank that failed, on all ranks, so that none waits for one that has
- * left. The first rank says what that one kept. After a failure no further call communicates.
+ * Returns on all ranks the exit code of the first rank that failed, so that no rank waits for one
+ * that has given up; rank 0 prints that rank's message. All ranks call it. After a failure no
+ * further call communicates.
  */
 int ranks_agree(int code);
 
 /*
- * The same, and before a work is shared: all must have the same of something, "command", or it is
- * an error that names the first rank with another, and shows both. hash: of what must be the same.
- * All ranks call it at the same place, or ranks_agree with a failure.
+ * ranks_agree, which also checks that all ranks have the same `what`, such as "command": they
+ * compare its hash. If one differs, that is an error, which names the first such rank and shows its
+ * `shown` and that of rank 0. A rank that failed before calls ranks_agree at the same place.
  */
 struct ranks_fact {
     const char *what, *shown;
@@ -47,41 +48,45 @@ struct ranks_fact {
 };
 int ranks_agree_on(int code, const struct ranks_fact *fact);
 
-/* Ends MPI; where this rank has lost the others, who may wait for it, it ends the job. */
+/* Ends MPI. If a call has lost other ranks, which may wait for this one, it aborts the job. */
 void ranks_end(void);
 
-/* What qkv_train takes; NULL of one rank. */
+/* The ranks for qkv_train; NULL if there is one rank. */
 const qkv_ranks *ranks_of_training(void);
 
 /*
- * What heads of arrays take (qkv/heads.h); NULL of one rank. A rank that fails on its own calls
- * ranks_leave: then the exchanges of the others fail, too. All call it at the end; it returns the
- * code for ranks_agree, which of those who were only left alone is none.
+ * The ranks for heads of arrays (qkv/heads.h); NULL if there is one rank. Each rank calls
+ * ranks_leave when it has its exit code; if one has failed early, the next exchange of the others
+ * fails, too. ranks_leave returns the code for ranks_agree, which is EXIT_OK for a rank that failed
+ * only because another one had left.
  */
 const qkv_ranks *ranks_of_heads(void);
 int ranks_leave(int code);
 
 /* ---- Between ranks, after ranks_begin -------------------------------------------------------- */
 
-/* n bytes of each rank to all, in the order of ranks. */
+/* Gathers n bytes of each rank on all ranks, in the order of ranks. */
 void ranks_gather(const void *mine, int n, void *all);
 
-/* Waits for all, asleep, so that one rank can have the processor. */
+/* A barrier that sleeps instead of spinning, so that a rank that works has the processor. */
 void ranks_rest(void);
 
-/* Messages: bytes are taken, from malloc. n is at most RANKS_MOST_BYTES. */
+/* Sends a message without waiting; takes bytes, which are from malloc; n <= RANKS_MOST_BYTES. */
 enum { RANKS_MOST_BYTES = 1 << 30 };
 void ranks_send(int to, void *bytes, size_t n);
-/* The next one from any rank, to be freed; false: there is none yet, which cannot be if `wait`. */
+/*
+ * Receives the next message of any rank, which the caller frees. False: there is none yet; with
+ * `wait` it waits for one.
+ */
 bool ranks_receive(bool wait, int *from, char **bytes, size_t *n);
-/* Waits until all that was sent has left. */
+/* Waits until all messages are sent. */
 void ranks_sent(void);
 
 /* ---- Attention of qkv/mpi.h ------------------------------------------------------------------ */
 
 /*
- * Calls of qkv/mpi.h. alone: this rank is all there is, so that the same work is done without
- * others. QKV_ERR_UNSUPPORTED without MPI.
+ * Calls of qkv/mpi.h. alone: with a group of this rank only, to compute the same in one process.
+ * QKV_ERR_UNSUPPORTED without MPI.
  */
 struct ranks_call {
     qkv_ctx *ctx;
@@ -89,10 +94,10 @@ struct ranks_call {
     const void *q, *k, *v;
     void *o;
     float *lse;
-    const char *scheme;               /* forward, decode; NULL: the default */
-    const qkv_attention_grads *grads; /* backward */
-    const qkv_attention_columns *columns;
-    const qkv_kv_view *view; /* decode */
+    const char *scheme;                   /* of forward and decode; NULL: the default */
+    const qkv_attention_grads *grads;     /* of backward */
+    const qkv_attention_columns *columns; /* of columns */
+    const qkv_kv_view *view;              /* of decode */
     bool alone;
 };
 qkv_status ranks_forward(const struct ranks_call *call, qkv_error *error);
@@ -100,11 +105,11 @@ qkv_status ranks_backward(const struct ranks_call *call, qkv_error *error);
 qkv_status ranks_columns(const struct ranks_call *call, qkv_error *error);
 qkv_status ranks_decode(const struct ranks_call *call, qkv_error *error);
 
-/* Bytes that this rank has sent, in messages and as the root of broadcasts. */
+/* Bytes that this rank has sent in messages, and as the root of broadcasts. */
 int64_t ranks_bytes_sent(void);
 /*
- * Seconds that it has waited for messages, in MPI_Waitall; and has moved them between two blocks of
- * computing, in MPI_Testall, which copies where ranks share a computer.
+ * Seconds of this rank in MPI_Waitall, waiting for messages, and in MPI_Testall between two blocks
+ * of computing, which copies messages if ranks share a computer.
  */
 double ranks_seconds_waited(void);
 double ranks_seconds_moved(void);

@@ -1,6 +1,6 @@
 /*
- * Making a report: see report.h. Memory that runs out is kept in `failed`, and told once at the
- * end.
+ * Making a report: see report.h. If memory runs out, `failed` is set, and report_end returns the
+ * error.
  */
 #include "common/report.h"
 

@@ -1,7 +1,7 @@
 /*
- * A report as a page, report_page.html with its holes filled: one .html file without a script and
- * without anything to fetch, which its Content-Security-Policy also forbids. Words from outside
- * stand in <bdi>, so that their direction changes nothing around them, and every text is escaped.
+ * A report as a page, made from the template report_page.html: one .html file without scripts that
+ * loads nothing, which its Content-Security-Policy also forbids. Words from outside are in <bdi>,
+ * so that their direction changes nothing around them, and every text is escaped.
  */
 #include <string.h>
 

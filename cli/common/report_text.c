@@ -1,8 +1,8 @@
 /*
- * A report on the terminal. Signs that ASCII lacks are spelt out where the terminal has no others;
- * tables have columns as wide as their widest cell, bars take what is left. Where a table is wider
- * than the terminal its words are cut, with an ellipsis; if it is still wider, the columns that
- * have no room stand below it, beside the same keys. No column is left out.
+ * A report on the terminal. With --ascii, or on a terminal without Unicode, signs are spelt out. A
+ * column is as wide as its widest cell; bars take what is left. In a table that is wider than the
+ * terminal, words are cut with an ellipsis; if it is still wider, the columns that do not fit are
+ * printed below it, with the first columns repeated. No column is left out.
  */
 #include <stdlib.h>
 #include <string.h>

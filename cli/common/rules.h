@@ -8,31 +8,34 @@
 #include "common/cli.h"
 
 /*
- * The index-th option of the rules that `names` has, "causal|prefix", in this order; NULL past the
- * end. Its value goes into cli_common.rules.
+ * The index-th option of the rules in `names`, such as "causal|prefix"; NULL past the end. Its
+ * value goes into cli_common.rules.
  */
 const struct cli_option *rules_option(const char *names, int index);
 
-/* The place of the rule with this flag in the table. */
+/* The index of the rule with this flag in the library's table. */
 int rules_find(uint32_t flag);
 
-/* What was given, read before any file is. Lists hold one number for all batches, or one each. */
+/*
+ * The rules of a command line, parsed before any file is read. A list has one number for all
+ * batches, or one for each batch.
+ */
 struct rules {
     enum { CAUSAL_NONE, CAUSAL_TOP_LEFT, CAUSAL_BOTTOM_RIGHT, CAUSAL_OFFSETS } causal;
     struct {
         int64_t *values;
         int n;
-        int64_t *per_batch; /* what a descriptor points to */
+        int64_t *per_batch; /* [n_batch], which the descriptor points to */
     } given[ARG_MOST_RULES];
 };
 
-/* Each returns an exit code, having said what is wrong. rules_free is for after a failure, too. */
+/* These return an exit code, having said what is wrong. rules_free also after a failure. */
 int rules_parse(const struct cli_command *command, const struct cli_common *options,
                 struct rules *rules);
-/* One option of a command that names it in a row of its own; text: nullable. */
+/* Parses one rule, for a command that has its option in a row of its own; text: nullable. */
 int rules_parse_one(const struct cli_command *command, uint32_t flag, const char *text,
                     struct rules *rules);
-/* Sets flags and fields; desc has its sizes, and needs the rules as long as it is used. */
+/* Sets flags and fields of desc, whose sizes are set. desc points into rules from then on. */
 int rules_apply(struct rules *rules, qkv_attention_desc *desc);
 void rules_free(struct rules *rules);
 

@@ -1,10 +1,10 @@
 /*
- * The first rank reads pieces, hands them out, and has a share of the work itself. Each other rank
- * has up to two pieces: while it works on one, the next one is there already. Between two of its
- * own pieces the first rank sees to the others.
+ * The first rank reads pieces, hands them out, and works on pieces itself. Each other rank holds up
+ * to two pieces: one it works on, and the next, so that it need not wait. Between two of its own
+ * pieces the first rank collects answers and hands out more. Messages:
  *
- *     to a rank:    head { piece, 0 }, the piece       head { -1, status }, the message: the end
- *     to the first: head { piece, 0 }, the answer      head { piece, status }, the message
+ *     to a rank:         { piece, 0 }, the piece       at the end { -1, status }, error message
+ *     to the first rank: { piece, 0 }, the answer      or { piece, status }, error message
  */
 #include "common/share.h"
 
@@ -14,10 +14,8 @@
 #include "common/journal.h"
 #include "common/ranks.h"
 
-enum {
-    PIECES_A_RANK = 2,
-    WINDOW = 64
-}; /* WINDOW: pieces a rank between the oldest and the newest */
+/* WINDOW times the ranks: the most pieces from the oldest without an answer to the newest. */
+enum { PIECES_A_RANK = 2, WINDOW = 64 };
 
 struct head {
     int64_t piece, status;
@@ -39,9 +37,9 @@ struct sharing {
     struct slot *slots; /* [window]: of pieces taken … given - 1 */
     int *held;          /* [size]: pieces that a rank has */
     bool is_over;       /* nothing more is handed out */
-    qkv_status status;  /* of what was taken, or of the input, whose place is behind it */
+    qkv_status status;  /* of the pieces that were taken; at last of the input, if these are OK */
     qkv_error *error;
-    qkv_error at_end; /* of the input */
+    qkv_error at_end; /* why the input ended early; its status may be QKV_OK */
 };
 
 /* ---- Messages -------------------------------------------------------------------------------- */

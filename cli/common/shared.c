@@ -1,4 +1,4 @@
-/* Where the tool is, from the link of Linux to the running program: see shared.h. */
+/* Finds installed files from the path of the running program, /proc/self/exe: see shared.h. */
 #include "common/shared.h"
 
 #include <stdio.h>

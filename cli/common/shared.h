@@ -1,4 +1,4 @@
-/* Files that come with the tool: tables, texts and models of the examples in help and tutorial. */
+/* Files that are installed with the tool: what the examples in help and tutorial read. */
 #ifndef QKV_CLI_COMMON_SHARED_H
 #define QKV_CLI_COMMON_SHARED_H
 
@@ -8,15 +8,15 @@
 enum { SHARED_ROOM = 4096 };
 
 /*
- * A file or folder by a relative name that is not there: the one of that name in PREFIX/share/qkv
- * beside the tool's PREFIX/bin, or of a tool that lies in its source (build/release/qkv) the one
- * there, if it is there. Otherwise the name as it is. So examples run anywhere, and what a user has
- * comes first.
+ * Finds a file or folder by a relative name, in this order: in the working directory; in
+ * PREFIX/share/qkv, of a tool in PREFIX/bin; in the source tree, of a tool that was built within it
+ * (there only examples/… and models/…). Returns the name itself if it is nowhere. So examples run
+ * anywhere, and a user's own file comes first.
  */
 const char *shared_path(const char *name, char room[SHARED_ROOM]);
-/* The same in new memory, for as long as the tool runs; NULL of NULL. */
+/* The same in memory that stays until the tool ends; NULL for NULL. */
 const char *shared_copy(const char *name);
-/* Is it the name of something that comes with the tool: examples/… or models/…? */
+/* Is it a name in the folders that are installed with the tool: examples/… or models/…? */
 bool shared_is_ours(const char *name);
 
 #endif

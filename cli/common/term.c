@@ -1,7 +1,7 @@
 /*
- * The terminal: 24-bit colour if COLORTERM says so, else 256 or 16 by TERM, else none. NO_COLOR
- * and --color come before that. Half blocks unless the locale's variables name an encoding other
- * than UTF-8 (setlocale is never called: it would change how numbers are written), or --ascii.
+ * The terminal: 24-bit colour if COLORTERM says so, else 256 or 16 colours by TERM, else none;
+ * NO_COLOR and --color take precedence. Unicode, unless --ascii, or the variables of the locale
+ * name another encoding than UTF-8. (setlocale is never called: it would change the decimal point.)
  */
 #include "common/term.h"
 

@@ -1,7 +1,7 @@
 /*
- * Texts from outside, as a terminal may have them. What could steer it, turn the direction of a
- * line or begin another one is written out: a character as \u{9b}, a byte that is not UTF-8 as
- * \x9b. A backslash stays, so a text that is escaped twice is as if it were escaped once.
+ * Makes texts from outside safe to print. What could steer a terminal, change the direction of a
+ * line or begin a new line is escaped: a character as \u{9b}, a byte that is not UTF-8 as \x9b. A
+ * backslash is not escaped, so escaping twice is the same as escaping once.
  */
 #include <stdlib.h>
 #include <string.h>

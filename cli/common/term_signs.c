@@ -1,4 +1,4 @@
-/* Signs that ASCII lacks, as they are spelt out where the terminal has no others. */
+/* How signs that ASCII lacks are spelt out for a terminal without Unicode, or for --ascii. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Texts: bytes from outside, growing ones, the captions of pictures, and errors in words. */
+/* Helpers for texts: bytes from outside, error messages, captions of pictures, templates. */
 #ifndef QKV_CLI_COMMON_TEXT_H
 #define QKV_CLI_COMMON_TEXT_H
 
@@ -21,14 +21,14 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
 /* "out of memory" */
 qkv_status text_no_memory(qkv_error *error);
 
-/* Does a name end so, with something before? */
+/* Does a name end with `ending`, with something before it? */
 bool text_ends(const char *name, const char *ending);
 
-/* Appends to a text in room for `bytes`; what does not fit is cut. */
+/* Appends to a string in an array of `bytes` bytes; what does not fit is cut. */
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sentences below a picture; what does not fit is cut. Zeros at first. */
+/* Sentences below a picture, all 0 at first; what does not fit is cut. */
 struct caption {
     char text[1700];
 };
@@ -38,8 +38,8 @@ struct caption {
 void caption_add_texts(struct caption *caption, const struct text *const said[2]);
 
 /*
- * Writes a text; where it has a hole, "@{name}", fill writes. A hole that is a line takes its end
- * along. False if not all of the text could be written.
+ * Writes a text; in place of each "@{name}" it calls fill, which writes to `out`. If "@{name}" is a
+ * whole line, the line feed is dropped, too. False if the text could not be written.
  */
 bool template_write(FILE *out, const char *text, void (*fill)(void *user, const char *name),
                     void *user);

@@ -1,4 +1,4 @@
-/* Tokens in what is printed and written. */
+/* Tokens in JSON and CSV. */
 #ifndef QKV_CLI_COMMON_TOKENS_H
 #define QKV_CLI_COMMON_TOKENS_H
 
@@ -6,10 +6,10 @@
 #include "common/json.h"
 #include <qkv/tokenizer.h>
 
-/* A token of the vocabulary; those of an encoding, as an array. Escaped only if not UTF-8. */
+/* A token as a string, and those of an encoding as an array. Escaped only if not UTF-8. */
 json_t *token_json(const qkv_tokenizer *tokenizer, int32_t id);
 json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input);
-/* The same as a field. */
+/* A token as a field. */
 void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id);
 
 #endif

@@ -1,4 +1,4 @@
-/* The questions of --what-if: causal, no-scale, temperature=T, drop=TOKEN. */
+/* The values of --what-if: causal, no-scale, temperature=T, drop=TOKEN. */
 #include "common/what_if.h"
 
 #include <inttypes.h>

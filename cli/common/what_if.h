@@ -1,4 +1,4 @@
-/* --what-if: attention other than the model's, and how that is said. */
+/* --what-if: runs of a model whose attention is changed, and the words that say how. */
 #ifndef QKV_CLI_COMMON_WHAT_IF_H
 #define QKV_CLI_COMMON_WHAT_IF_H
 
@@ -7,19 +7,22 @@
 
 enum { WHAT_IF_WORDS = 300 };
 
-/* Shown wherever what follows from a question is. */
+/* Shown with every output of such a run. */
 #define WHAT_IF_BADGE "modified: not what the model computed"
 
 struct what_if {
     qkv_run_options asked;
-    const struct arg_texts *given;
+    const struct arg_texts *given; /* the values of the option */
     bool any;
-    uint8_t *dropped;          /* [n] of the text; malloc */
-    const uint8_t *inputs[1];  /* of the one text */
+    uint8_t *dropped;          /* [n], 1: the token is dropped; malloc; NULL: none is */
+    const uint8_t *inputs[1];  /* { dropped }, since a run has an array of texts */
     char words[WHAT_IF_WORDS]; /* "causal, temperature 2, without the (token 4, one of 2)" */
 };
 
-/* Reads the options, all but which tokens drop=TOKEN means. An exit code. */
+/*
+ * Parses the values; what_if_of_text later finds the tokens of drop=TOKEN. Returns an exit code,
+ * having said what is wrong.
+ */
 int what_if_parse(const struct cli_command *command, const struct arg_texts *given,
                   struct what_if *what_if);
 
@@ -28,11 +31,17 @@ int what_if_parse(const struct cli_command *command, const struct arg_texts *giv
     OPTION_ROW("--what-if", "causal|no-scale|temperature=T|drop=TOKEN", ARG_TEXTS, field,          \
                .suggest = "causal|no-scale|temperature=|drop=")
 
-/* EXIT_USAGE, having said so, if a token is dropped from several texts, those of `with`. */
+/*
+ * Refuses drop=TOKEN where there are several texts, by the option `with`: their tokens differ.
+ * Returns an exit code.
+ */
 int what_if_check_drop(const struct cli_command *command, const struct arg_texts *given,
                        const char *with);
 
-/* Finds the tokens of a text, by their labels, in a copy that is freed with what_if_free. */
+/*
+ * Copies `parsed` to what_if, and finds the dropped tokens of a text by their labels. what_if_free
+ * frees the copy, after a failure too.
+ */
 qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, int64_t n,
                            struct what_if *what_if, qkv_error *error);
 void what_if_free(struct what_if *what_if);

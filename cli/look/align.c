@@ -1,8 +1,8 @@
 /*
- * `qkv look SOURCE --target TEXT --align`: for each word of the target the word of the source that
- * the rows that write it look at most (qkv_inspect_align). Layer and heads are the named ones, else
- * all heads of the layer whose words look most sharply. Special tokens of the source are not
- * aligned to.
+ * `qkv look SOURCE --target TEXT --align`: for each word of the target, the word of the source with
+ * the most weight in the rows that predict it (qkv_inspect_align). Layer and heads are those that
+ * the user names, else all heads of the layer whose rows are sharpest. No word is aligned to a
+ * special token.
  */
 #include <inttypes.h>
 #include <stdlib.h>

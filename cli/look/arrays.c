@@ -1,4 +1,4 @@
-/* Heads of arrays: measured, described, as an object and as a page. See arrays.h. */
+/* Measures heads of arrays, and describes them for sinks: see arrays.h. */
 #include "look/arrays.h"
 
 #include <inttypes.h>

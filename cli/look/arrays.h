@@ -1,6 +1,6 @@
 /*
- * --q and --k: queries and keys of any model, at any length, as a source. Nothing here stores
- * queries x keys unless a file of that size was asked for.
+ * `qkv look --q F --k F`: a source of queries and keys of any model, at any length. No array of
+ * queries x keys is stored, unless a file of that size was asked for.
  */
 #ifndef QKV_CLI_LOOK_ARRAYS_H
 #define QKV_CLI_LOOK_ARRAYS_H
@@ -11,28 +11,31 @@
 #include <qkv/files.h>
 
 struct arrays {
-    struct seen seen; /* the first: what a sink knows */
+    struct seen seen; /* first, so that sinks can pass it back to the source */
     const struct look_options *options;
     qkv_array *q, *k;
-    qkv_heads_arrays desc; /* what the library is told */
+    qkv_heads_arrays desc; /* for the library */
     struct rules rules;
-    qkv_attention_desc mask; /* with these rules, of one head */
-    bool window;
-    struct array_names key_names, query_names; /* queries without any, with self: … */
-    bool self; /* … they are the tokens that keys are, as many and without names of their own */
-    int64_t layer;    /* the name of their layer; -1: none */
-    int64_t n_places; /* heads that are looked at … */
-    int64_t *places;  /* … and which: places in the array, unless that has one head only */
+    qkv_attention_desc mask; /* of one head, with these rules */
+    bool window;             /* --window is given */
+    struct array_names key_names, query_names;
+    bool self;        /* queries are the same tokens as keys; then query_names is empty */
+    int64_t layer;    /* what --layer, --head or --heads calls their layer; -1: nothing */
+    int64_t n_places; /* how many heads of the array are looked at */
+    int64_t *places;  /* [n_places]: their indices in the array, unless that has one head only */
 };
 
-/* Exit codes, having said what is wrong (arrays_read.c). To be freed in any case. */
+/*
+ * These return exit codes, having said what is wrong (arrays_read.c). arrays_free is called in any
+ * case.
+ */
 int arrays_parse(const struct cli_command *command, const struct look_options *options,
                  struct arrays *arrays);
-/* With --mpi each rank reads its rows of the files and no others. */
+/* With --mpi each rank reads only its rows of the files. */
 int arrays_read(struct arrays *arrays);
 void arrays_free(struct arrays *arrays);
 
-/* Measures and describes the heads; seen.ctx and seen.side are set. */
+/* Measures the heads and fills in `seen`; the caller has set seen.ctx and seen.side. */
 qkv_status arrays_look(struct arrays *arrays, qkv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* `qkv look --q F --k F`: options and files, of which each rank reads its part with --mpi. */
+/* `qkv look --q F --k F`: reads options and files; with --mpi each rank reads its part. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

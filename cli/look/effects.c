@@ -1,7 +1,7 @@
 /*
- * What each head of a page is worth for what the model predicts, where --effect asks for it, and
- * where it is so quick that the terminal would tell it, too (ablation_quick); and what groups of
- * heads are worth together, beside the sum of what they are worth alone.
+ * How predictions change when a head of a page is ablated: with --effect, or if it is quick
+ * (ablation_quick). For groups of heads, the change when all are ablated together, beside the sum
+ * of the changes when each is ablated alone.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,15 +1,14 @@
 /*
  * Findings of `qkv look`: see findings.h.
  *
- * The word is the likeliest one at the [MASK] whose row the shown head has, or the one that comes
- * next; of a decoder over an encoder it is the word of the target that the row predicts. Ablation
- * is that of qkv_inspect_effects: the head gives 0, and all else follows. A sentence has numbers
- * of two decimals, or of two digits that count, and calls a change below 0.005 none unless it is
- * by half.
+ * The word is the most likely one at the [MASK] of the shown row, or the most likely next token; of
+ * an encoder-decoder it is the word of the target that the row predicts. Ablation is that of
+ * qkv_inspect_effects: the head gives 0, and all that depends on it is computed anew. Sentences
+ * have numbers with two decimals, or two significant digits. A change below 0.005 counts as none,
+ * unless it is by half.
  *
- * A token of a word that is several is named by the whole word. That a piece reads a piece of its
- * own word says nothing of the text, and where no key has a twentieth of the weight, none is
- * read.
+ * A token that is part of a word is named by the whole word. If it looks at another part of its own
+ * word, that is no finding about the text. If no key has a weight of 1/20, the head reads none.
  */
 #include <inttypes.h>
 #include <math.h>

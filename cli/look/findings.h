@@ -1,6 +1,7 @@
 /*
- * What is true of a text, in sentences that `look` opens with: what the head that is shown reads to
- * fill [MASK] or to say what comes next, and what follows for that word without the head.
+ * Findings: sentences that `look` begins with. They say what a head looks at in the row that
+ * predicts a word (a [MASK], or the next token), and how the probability of that word changes when
+ * the head is ablated.
  */
 #ifndef QKV_CLI_LOOK_FINDINGS_H
 #define QKV_CLI_LOOK_FINDINGS_H
@@ -14,30 +15,30 @@
 struct term;
 struct text_seen;
 
-/* A head, and what it is worth for a word; before and without are NaN where that was not asked. */
+/* A head, and what it contributes to a word. */
 struct finding {
-    int64_t layer, head, query, key; /* key -1: it reads nothing */
+    int64_t layer, head, query, key; /* key -1: no key has enough weight to be named */
     double weight;
-    double before, without; /* P of the word, as the model is and with the head giving 0 */
-    char *from, *read;      /* while it is said: the words of query and key */
-    bool own;               /* they are one word, of several tokens */
+    double before, without; /* P of the word without and with ablation; NaN: not computed */
+    char *from, *read;      /* the words of query and key, only while the sentence is made */
+    bool own;               /* query and key are tokens of the same word */
     char text[400];         /* the sentence */
 };
 
 /*
- * The head that is shown, and of small models the head that is worth most, if it is another one.
- * Ablations that would take long are not made (findings_quick).
+ * The head that is shown and, of a small model, the head whose ablation changes P most, if that is
+ * another one. Ablations that would take long are not made (ablation_quick).
  */
 struct findings {
     struct finding list[2];
     int n;            /* 0: there is nothing to say */
-    bool most;        /* of all heads, each ablated alone, the shown one is worth most … */
-    bool none;        /* … or no one changes P */
-    int32_t word;     /* whose P is told; -1: none */
-    int64_t position; /* where it would be, as of qkv_effects */
+    bool most;        /* ablating the shown head changes P more than ablating any other one */
+    bool none;        /* ablating any one head does not change P */
+    int32_t word;     /* the word with the probability P; -1: none */
+    int64_t position; /* where it is predicted, as in qkv_effects */
 };
 
-/* Of a text where nothing is asked, that was looked at: into t->findings. */
+/* Makes t->findings, after text_look. For texts without --what-if. */
 qkv_status findings_make(struct text_seen *t, qkv_error *error);
 void findings_print(const struct findings *findings, struct term *term);
 /*
@@ -47,8 +48,8 @@ void findings_print(const struct findings *findings, struct term *term);
 json_t *findings_json(const struct text_seen *t);
 
 /*
- * Are n heads, each ablated alone, quick enough to be ablated without --effect? The one place
- * of this limit, of what a terminal shows and of a page.
+ * Is it quick to ablate each of n heads alone? Then it is done without --effect, for the terminal
+ * and for a page.
  */
 bool ablation_quick(const struct text_seen *t, int64_t n);
 

@@ -1,4 +1,4 @@
-/* Sources and sinks of `qkv look`: see job.h. */
+/* Chooses source and sink of `qkv look`: see job.h. */
 #include "look/job.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /*
- * What each layer would predict, as tables of a page: the likeliest word of each layer at each
- * token, and for each word that the model says in the end how the layers come to it.
+ * The logit lens as tables of a page: the most likely word of each layer at each token, and for
+ * each word that the model predicts its probability after each layer.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -11,17 +11,17 @@ struct look_options {
     struct cli_common common;
     const char *pair, *out, *heads, *file, *windows;
     struct pair_options which;
-    bool align; /* of --cross (align.c) */
+    bool align; /* --align, which implies --cross (align.c) */
     struct arg_int top;
     struct arg_texts what_if;
-    /* --q, --k: arrays in place of a text (arrays.c) */
+    /* Arrays in place of a text (arrays.c) */
     const char *q, *k, *tokens, *q_tokens, *causal, *window;
     struct arg_real scale;
-    bool lens;               /* common/lens.h; of a page lens.c */
-    const char *against;     /* against.c */
-    bool effect;             /* of a page … */
-    struct arg_texts groups; /* … and of groups (effects.c) */
-    bool serve;              /* text_site.c */
+    bool lens;               /* common/lens.h, or for a page lens.c */
+    const char *against;     /* the second model (against.c) */
+    bool effect;             /* a page has the effect of each head (effects.c) */
+    struct arg_texts groups; /* --group: groups of heads that are ablated together */
+    bool serve;              /* job.c, cli/serve */
     bool mpi;                /* of arrays */
     struct arg_int port;
     struct sink_options sink;

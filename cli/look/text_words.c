@@ -1,4 +1,4 @@
-/* What is said of a text: captions, lines above its heads on a terminal, members of an object. */
+/* Words about a text: captions, lines above its heads on a terminal, members of a JSON object. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Windows of a text: each is looked at, and means are made of all. See windows.h. */
+/* Looks at each window of a text, and makes means over them: see windows.h. */
 #include "look/windows.h"
 
 #include <inttypes.h>

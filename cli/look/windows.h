@@ -1,8 +1,8 @@
 /*
- * --slide N,STRIDE: a text that is longer than the model takes, as windows of N of its tokens,
- * between the special tokens that the tokenizer puts around a text. The last window ends with the
- * text, so that all are of one length, and what is seen are means over them by place in the
- * window.
+ * `qkv look --slide N,STRIDE`: a source of a text that is longer than the model takes. Windows of N
+ * tokens, with the special tokens that the tokenizer puts around a text, begin every STRIDE tokens;
+ * the last one ends with the text. So all have the same length, and each weight and number is the
+ * mean over all windows, by position in the window.
  */
 #ifndef QKV_CLI_LOOK_WINDOWS_H
 #define QKV_CLI_LOOK_WINDOWS_H
@@ -10,15 +10,15 @@
 #include "look/text.h"
 
 struct windows_rule {
-    int64_t n, stride; /* tokens, besides those that the model adds */
+    int64_t n, stride; /* tokens, without special tokens */
 };
 
-/* An exit code, having said what is wrong. */
+/* Returns an exit code, having said what is wrong. */
 int windows_parse(const struct cli_command *command, const struct look_options *options,
                   struct windows_rule *rule);
 /*
- * Looks at each window of the text of a job; list: of --heads. *made, their means, is to be freed
- * by windows_free, after a failure, too.
+ * Looks at each window of the text of a job; list: of --heads. windows_free frees the means, *made,
+ * after a failure too.
  */
 qkv_status windows_look(const struct text_job *job, const qkv_encoding *text,
                         const struct head_name *list, int n_list, const struct what_if *parsed,

@@ -1,8 +1,7 @@
 /*
- * What is seen of heads as numbers: a JSON object with those of all heads and the weights of one;
- * and weights as tables, .npy and .csv, in which a weight has the 9 significant digits that give
- * its float back. A key that a query does not see has none: null, NaN, an empty field, or no
- * line.
+ * Heads as numbers: a JSON object with the numbers of all heads and the weights of the shown one;
+ * weights as .npy and .csv. In text a weight has 9 significant digits, which give its float back.
+ * Where a query does not see a key there is null, NaN, an empty field, or no line.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* A page while it is made: its memory, its heads in order, its tables. See page.h. */
+/* The memory, heads and tables of a page: see page.h. */
 #include "sinks/page.h"
 
 #include <math.h>

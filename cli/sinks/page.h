@@ -1,6 +1,6 @@
 /*
- * A page while it is made: texts, heads and tables that a source puts into it, and what they are
- * made of. It is written with maps of its first head, or of all where that is quick.
+ * An HTML page while it is made: the texts, heads and tables that a source puts into it, and their
+ * memory. page_write.c adds maps of queries and keys and writes the file.
  */
 #ifndef QKV_CLI_SINKS_PAGE_H
 #define QKV_CLI_SINKS_PAGE_H
@@ -10,19 +10,19 @@
 #include <qkv/page.h>
 
 enum {
-    PAGE_BYTES = 32000000, /* of a page with several heads */
-    PAGE_TITLE = 200,      /* room for a title and a caption of a text */
-    PAGE_CAPTION = 600 + WHAT_IF_WORDS
+    PAGE_BYTES = 32000000,             /* the most of a page with several heads */
+    PAGE_TITLE = 200,                  /* bytes of the title of a text */
+    PAGE_CAPTION = 600 + WHAT_IF_WORDS /* and of its caption */
 };
 
-/* Bytes, or a list of n texts. */
+/* A block; if n > 0, a list of n strings, which are freed, too. */
 struct page_memory {
     void *bytes;
     int64_t n;
 };
 
 struct page {
-    qkv_page desc; /* what the library is told; heads and tables are put in at the end */
+    qkv_page desc; /* for the library; its heads and tables are set at the end */
     const struct cli_common *common;
     const struct sink_options *sink;
     qkv_page_head *heads; /* [desc.n_heads] */
@@ -30,23 +30,23 @@ struct page {
     int n_tables;
     struct caption title, caption;
     char modified[WHAT_IF_WORDS + 60];
-    char note[200];             /* said when it is written */
-    struct page_memory *memory; /* all that lives as long as the page */
+    char note[200];             /* a remark that is printed when the page is written */
+    struct page_memory *memory; /* [n_memory], freed with the page */
     int64_t n_memory, room;
 };
 
-/* A page of heads of these sizes, without texts. */
+/* Begins a page with the sizes of seen, without texts and heads. */
 void page_begin(struct page *page, const struct seen *seen);
-void page_free(struct page *page); /* what it is made of */
+void page_free(struct page *page);
 
 /*
- * Memory that lives as long as the page: n elements of zeros; or a list of n texts, each
- * malloc'd.
+ * Memory that page_free frees: n elements, zeros; or a list of n strings, NULL at first, which the
+ * caller sets to memory of malloc.
  */
 void *page_room(struct page *page, int64_t n, size_t bytes);
 char **page_texts(struct page *page, int64_t n);
 
-/* Tokens as a page has them, and the word of each. */
+/* The tokens of a text for a page, and for each token the index of its word. */
 struct page_tokens {
     char **texts;
     int32_t *words;
@@ -54,20 +54,23 @@ struct page_tokens {
 qkv_status page_tokens(struct page *page, const qkv_token_list *list, struct page_tokens *tokens,
                        qkv_error *error);
 
-/* One head; scale: that of the page. */
+/* Fills in one head; scale: of the colours of the whole page. */
 qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_page_head *head,
                      qkv_error *error);
-/* Adds those of seen->order, else `first` and those with the sharpest queries; and their scale. */
+/*
+ * Adds heads, and sets the scale of their colours: those of seen->order; if that is NULL, the head
+ * `first` and those with the sharpest queries.
+ */
 qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first, int64_t run,
                       qkv_error *error);
-/* Room for n heads more, which count from now on; NULL: *error says why. */
+/* Adds n heads to the page, for the caller to fill in; NULL: *error says why. */
 qkv_page_head *page_heads_room(struct page *page, int64_t n, qkv_error *error);
 
 /* ---- Tables beside the heads ----------------------------------------------------------------- */
 
-/* Lists are those of qkv_page_table; elements are malloc'd texts or NULL. */
+/* The lists of a qkv_page_table; strings are from malloc, or NULL. */
 struct page_table {
-    qkv_page_table put; /* corner, value_name, is_signed; high 0: the largest of the values */
+    qkv_page_table put; /* the caller sets corner, value_name, is_signed, and high (0: automatic) */
     char name[200];
     struct caption caption;
     char **rows, **cols, **cells;
@@ -75,17 +78,15 @@ struct page_table {
     int64_t *queries, *heads, *others; /* -1 at first; NULL unless asked for */
 };
 
-/* Lists that a table has beside names of rows and columns. */
+/* Which lists a table has besides the names of rows and columns. */
 enum { TABLE_CELLS = 1, TABLE_VALUES = 2, TABLE_QUERIES = 4, TABLE_HEADS = 8 };
 
-/*
- * A new table, the last of all, with names of columns if cols is not NULL; NULL: *error says why.
- */
+/* Appends a table, with names of columns unless cols is NULL; NULL: *error says why. */
 struct page_table *page_table(struct page *page, int64_t n_rows, int64_t n_cols, int lists,
                               const char *const *cols, qkv_error *error);
-/* "%.*f" and such; NULL without memory, which is an empty cell. */
+/* Formats a cell, from malloc; NULL without memory, which is an empty cell. */
 char *page_cell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The page has its tables from now on. */
+/* Puts all tables into page->desc, when they are complete. */
 qkv_status page_tables(struct page *page, qkv_error *error);
 
 #endif

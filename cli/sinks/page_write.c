@@ -1,10 +1,10 @@
 /*
- * A page is written, with maps of queries and keys as `qkv map` makes them.
+ * Writes a page, with maps of queries and keys as `qkv map` makes them.
  *
- * The head that is shown first has up to 32 runs. The others share about as much work again: a
- * short text has a map of every head, a long one that of the shown head only. Work is counted, not
- * timed, so that the same command writes the same page. Beyond what the exact method takes there is
- * a map where --map asks for one.
+ * t-SNE of the head that is shown first is run up to 32 times. The other heads together get about
+ * as much work: a short text has a map of every head, a long one only of the shown head. Work is
+ * counted, not timed, so that the same command writes the same page. With more points than the
+ * exact method takes there is a map only if --map was given.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * Pictures: the map of one head, or of all, pooled where they are long; charts of one head,
+ * Pictures: the heat map of one head or of all, pooled where a side is long; charts of one head,
  * position by position (qkv_heads_position).
  */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What is seen of heads: their names, what is said of them, and cells of their maps. See seen.h. */
+/* Names, captions and cells of heads: see seen.h. */
 #include "sinks/seen.h"
 
 #include <inttypes.h>

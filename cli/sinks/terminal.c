@@ -1,4 +1,4 @@
-/* What is seen of heads on a terminal: all of them, and the heat map of one, with a caption. */
+/* Heads on a terminal: all of them, and the heat map of one, with a caption. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
