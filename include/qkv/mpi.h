@@ -245,7 +245,8 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, q
  *     with d_sinks 4 bytes for each 128 queries of the whole sequence and head.
  * Threads: those of ctx. MPI is called on the calling thread only.
  *
- * QKV_SET_CU_SEQLENS, QKV_SET_STATS and d_mask are refused with QKV_ERR_UNSUPPORTED.
+ * QKV_SET_CU_SEQLENS, QKV_SET_STATS, d_mask and d_distance_bias are refused with
+ * QKV_ERR_UNSUPPORTED.
  *
  * @return as qkvmpi_attention_forward. After an error gradients are untouched, except after
  *         QKV_ERR_IO.

@@ -226,7 +226,9 @@ enum {
     /* dropout, dropout_seed. */
     QKV_SET_DROPOUT = 1u << 16,
     /* stats: forward and decode write statistics of the weights, too. */
-    QKV_SET_STATS = 1u << 17
+    QKV_SET_STATS = 1u << 17,
+    /* distance_bias: a number for each head and distance j - i - q_offset is added to the score. */
+    QKV_SET_DISTANCE_BIAS = 1u << 18
 };
 
 /** Which statistics, and where to: qkv/stats.h. */
@@ -327,6 +329,17 @@ typedef struct qkv_attention_desc {
     qkv_dtype o_dtype;
     qkv_class arithmetic;
     const qkv_attention_stats *stats;
+
+    /*
+     * [n_heads][distance_before + 1 + distance_after], dense rows: element distance_before + n of
+     * the head's row is added to the score of keys at distance j - i - q_offset = n from their
+     * query (Shaw et al. 2018; Raffel et al. 2020). Keys that are further away, on either side, get
+     * the row's first or last element. Both numbers are at least 0.
+     */
+    const float *distance_bias;
+    /* From a head's row to the next; 0 repeats. */
+    int64_t distance_bias_stride;
+    int64_t distance_before, distance_after;
 } qkv_attention_desc;
 
 /** What qkv_attention_desc_contiguous calls: it fills the struct_size bytes that desc has. */
@@ -411,7 +424,8 @@ typedef struct qkv_call_options qkv_call_options;
  *     s[j]       = softcap(scale * <q[b,h,i,:], k[b,g,j,:]>) + mask[b,h,i,j]    (visible keys j)
  *     o[b,h,i,:] = sum_j softmax(s)[j] * v[b,g,j,:]
  *     lse[b,h,i] = log(sum_j exp(s[j]))
- * ALiBi adds slope[h] (j - i - q_offset) to s[j]. A sink adds exp(sink[h]) to the sums, and nothing
+ * ALiBi adds slope[h] (j - i - q_offset) to s[j], and a distance bias its element for
+ * j - i - q_offset. A sink adds exp(sink[h]) to the sums, and nothing
  * to o. Dropout multiplies the weight of v[j] by 0 or 1 / (1 - dropout); lse does not change. With
  * dropout 1, o is 0. Keys are read in blocks of 256 with a running maximum and sum (Milakov and
  * Gimelshein 2018; Dao et al. 2022, algorithm 1). No array of len_q x len_k is stored.
@@ -464,6 +478,12 @@ typedef struct qkv_attention_grads {
     /* NULL, or the shape of an additive mask, summed where d_mask_stride is 0. */
     float *d_mask;
     int64_t d_mask_stride[4];
+    /*
+     * NULL, or [n_heads][distance_before + 1 + distance_after]; with QKV_SET_DISTANCE_BIAS. Rows
+     * are dense; with a stride of 0 from head to head there is one, the sum of all.
+     */
+    float *d_distance_bias;
+    int64_t d_distance_bias_stride;
 } qkv_attention_grads;
 
 /** What qkv_attention_grads_contiguous calls: it fills the struct_size bytes that grads has. */
@@ -471,7 +491,8 @@ QKV_API void qkv_attention_grads_fill(qkv_attention_grads *grads, const qkv_atte
 
 /**
  * Fills the strides for arrays that are dense in the shapes of desc, with all pointers NULL. d_mask
- * gets the shape of the mask, and a stride of 0 where that of the mask is 0.
+ * and d_distance_bias get the shape of mask and distance_bias, and a stride of 0 where these have
+ * one.
  */
 static inline void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
                                                   const qkv_attention_desc *desc) {
@@ -482,7 +503,8 @@ static inline void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
 
 /**
  * Scaled dot-product attention, backward. Weights are computed again from lse (Dao et al. 2022,
- * algorithm 4). d_q, d_k and d_v are required. They are overwritten, as are d_sinks and d_mask.
+ * algorithm 4). d_q, d_k and d_v are required. They are overwritten, as are d_sinks, d_mask and
+ * d_distance_bias.
  *
  *     p[i,j]  = exp(s[i,j] - lse[i])
  *     delta[i] = <d_o[i,:], o[i,:]> - d_lse[i]
@@ -492,10 +514,12 @@ static inline void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  *     d_k[j]  = scale sum_i ds[i,j] t[i,j] q[i]
  *     d_sinks[h] = -sum_b sum_i exp(sink[h] - lse[i]) delta[i]
  *     d_mask[b,h,i,j] = ds[i,j]; 0 for keys that i does not see and rows at or beyond q_len
+ *     d_distance_bias[h,n] = the sum of ds over all b, i and j whose score has this element
  * where t = 1 - tanh^2 of the soft cap, or 1 without one. With dropout, p in d_v and <d_o, v> in ds
  * have the factor that forward gave the weight. d_k and d_v sum over the query heads of a key/value
  * head. d_mask sums over the dimensions in which d_mask_stride is 0, and over all keys if the
- * mask's last dimension is 1. d_mask costs one more pass over the scores, and no memory.
+ * mask's last dimension is 1. d_mask and d_distance_bias cost one more pass over the scores each,
+ * and no memory.
  *
  * o and lse are those of the forward call with the same descriptor.
  *
@@ -508,8 +532,8 @@ static inline void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  *     16-bit gradient adds half a unit in its last place. In class dp the textbook rounds p and ds
  *     to bf16 before it sums them.
  * Determinism, threads, errors: as forward. The class is dp where that of forward is, and o is
- *     bf16; otherwise f32. d_k, d_v, d_sinks and d_mask are sums over queries, heads or batches.
- *     Memory: qkv_attention_backward_workspace.
+ *     bf16; otherwise f32. d_k, d_v, d_sinks, d_mask and d_distance_bias are sums over queries,
+ *     heads or batches. Memory: qkv_attention_backward_workspace.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_backward(qkv_ctx *ctx,
                                                         const qkv_attention_desc *desc,

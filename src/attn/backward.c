@@ -64,7 +64,8 @@ static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     x->n_key_blocks = has_outputs(p) ? key_block(p, p->n_batch) : 0;
     x->n_pieces = p->n_kv_heads * x->n_key_blocks;
     x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);
-    if (x->n_slots == 0 && qkvi_adds(p)) x->n_slots = 1; /* d_mask may have elements even so */
+    const bool biased = qkvi_adds(p) || p->distance_bias;
+    if (x->n_slots == 0 && biased) x->n_slots = 1; /* their gradients may have elements even so */
 }
 
 static void lay_out(qkvi_cutter *cutter, pass *x) {
@@ -144,9 +145,11 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     const int64_t n_turns = x.of.turn ? p->n_heads * x.of.n_turns : 0;
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.of.turn[n], 0);
     qkvi_d_q_begin(&x.of.d_q);
-    x.watch = qkvi_watch_begin(call, x.n_pieces + qkvi_backward_mask_pieces(g));
+    x.watch = qkvi_watch_begin(call, x.n_pieces + qkvi_backward_mask_pieces(g) +
+                                         qkvi_backward_distance_pieces(g));
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
     qkvi_backward_mask(ctx->pool, p, g, x.of.kernels, x.n_slots, x.slots, &x.watch);
+    qkvi_backward_distance(ctx->pool, p, g, x.of.kernels, x.n_slots, x.slots, &x.watch);
     if (!qkvi_watch_cancelled(&x.watch)) qkvi_backward_sinks(p, g, x.of.kernels);
     return qkvi_watch_end(&x.watch, ctx);
 }

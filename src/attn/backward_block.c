@@ -176,3 +176,26 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
         a.panels[group] = panels_of(p, w, h, i0, n, group);
     return a;
 }
+
+bool qkvi_bwd_scores(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kernels *kernels,
+                     const qkvi_bwd_slot *s, qkvi_bwd_piece *packed, int64_t b, int64_t h,
+                     int64_t query, int64_t key, bool sum_queries, bool sum_keys, int64_t *n,
+                     int64_t *n_keys) {
+    const qkvi_rules rules = qkvi_rules_of(p, b);
+    const int64_t i0 = query * QKVI_BWD_QUERIES, j0 = key * QKVI_BWD_KEYS;
+    *n = qkvi_min_i64(QKVI_BWD_QUERIES, rules.n_queries - i0);
+    *n_keys = qkvi_min_i64(QKVI_BWD_KEYS, rules.n_keys - j0);
+    if (*n <= 0 || *n_keys <= 0) return false;
+    const qkvi_range keys = qkvi_keys_of_block(&rules, i0, i0 + *n);
+    if (keys.begin >= j0 + *n_keys || keys.end <= j0) return false;
+    const qkvi_bwd_piece w = { .b = b, .g = h / p->heads_per_kv, .key = j0, .rules = rules };
+    if (packed->b != w.b || packed->g != w.g || packed->key != w.key) {
+        *packed = w;
+        qkvi_bwd_pack_keys(p, kernels, packed, s);
+    }
+    qkvi_dropout dropout;
+    struct qkvi_bwd_block a = qkvi_bwd_open(p, g, kernels, packed, s, h, i0, *n, &dropout);
+    a.capped = true;
+    kernels->bwd.mask(&a, sum_queries, sum_keys);
+    return true;
+}

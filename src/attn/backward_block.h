@@ -44,4 +44,15 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *problem, const qkvi_grad
                                     const qkvi_bwd_slot *slot, int64_t h, int64_t i0, int64_t n,
                                     qkvi_dropout *dropout);
 
+/*
+ * The derivatives of the scores as they are after the soft cap, in slot->d_s: of block
+ * `query` of 128 queries of head h and block `key` of 256 keys, n rows and n_keys columns, or their
+ * sums. false: they are all 0. packed: the piece whose keys the slot has; b -1 before the first
+ * call.
+ */
+bool qkvi_bwd_scores(const qkvi_problem *problem, const qkvi_grads *grads,
+                     const qkvi_kernels *kernels, const qkvi_bwd_slot *slot, qkvi_bwd_piece *packed,
+                     int64_t b, int64_t h, int64_t query, int64_t key, bool sum_queries,
+                     bool sum_keys, int64_t *n, int64_t *n_keys);
+
 #endif

@@ -70,25 +70,11 @@ static void add(const place *at, const int64_t stride[4], const float *d_s, int6
 /* What block `query` of queries of head h and block `key` of keys add to a place. */
 static void add_block(const mask_pass *x, const place *at, const qkvi_bwd_slot *s,
                       qkvi_bwd_piece *packed, int64_t b, int64_t h, int64_t query, int64_t key) {
-    const qkvi_problem *p = x->p;
-    const qkvi_rules rules = qkvi_rules_of(p, b);
-    const int64_t i0 = query * QKVI_BWD_QUERIES, j0 = key * QKVI_BWD_KEYS;
-    const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, rules.n_queries - i0);
-    const int64_t n_keys = qkvi_min_i64(QKVI_BWD_KEYS, rules.n_keys - j0);
     const bool sum_queries = x->g->d_mask_size[2] == 1, sum_keys = x->g->d_mask_size[3] == 1;
-    if (n <= 0 || n_keys <= 0) return;
-    const qkvi_range keys = qkvi_keys_of_block(&rules, i0, i0 + n);
-    if (keys.begin >= j0 + n_keys || keys.end <= j0) return;
-    const qkvi_bwd_piece w = { .b = b, .g = h / p->heads_per_kv, .key = j0, .rules = rules };
-    if (packed->b != w.b || packed->g != w.g || packed->key != w.key) {
-        *packed = w;
-        qkvi_bwd_pack_keys(p, x->kernels, packed, s);
-    }
-    qkvi_dropout dropout;
-    struct qkvi_bwd_block a = qkvi_bwd_open(p, x->g, x->kernels, packed, s, h, i0, n, &dropout);
-    a.capped = true;
-    x->kernels->bwd.mask(&a, sum_queries, sum_keys);
-    add(at, x->g->d_mask_stride, s->d_s, sum_queries ? 1 : n, sum_keys ? 1 : n_keys);
+    int64_t n, n_keys;
+    if (qkvi_bwd_scores(x->p, x->g, x->kernels, s, packed, b, h, query, key, sum_queries, sum_keys,
+                        &n, &n_keys))
+        add(at, x->g->d_mask_stride, s->d_s, sum_queries ? 1 : n, sum_keys ? 1 : n_keys);
 }
 
 static void run_piece(const mask_pass *x, const qkvi_bwd_slot *s, qkvi_bwd_piece *packed,

@@ -1,7 +1,7 @@
 /*
- * The gradient of an additive mask: a pass of its own after the others, only when it is asked for,
- * which computes scores and weights once more (docs/numerics.md has the order of its sums). No
- * memory but the scratch of the threads.
+ * The gradient of an additive mask, and that of a distance bias: for each a pass of its own after
+ * the others, only when it is asked for, which computes scores and weights once more
+ * (docs/numerics.md has the order of its sums). No memory but the scratch of the threads.
  */
 #ifndef QKVI_ATTN_BACKWARD_MASK_H
 #define QKVI_ATTN_BACKWARD_MASK_H
@@ -16,5 +16,11 @@ int64_t qkvi_backward_mask_pieces(const qkvi_grads *grads);
 void qkvi_backward_mask(qkvi_pool *pool, const qkvi_problem *problem, const qkvi_grads *grads,
                         const qkvi_kernels *kernels, int n_slots, const qkvi_bwd_slot *slots,
                         qkvi_watch *watch);
+
+/* The same of the distance bias: backward_distance.c. */
+int64_t qkvi_backward_distance_pieces(const qkvi_grads *grads);
+void qkvi_backward_distance(qkvi_pool *pool, const qkvi_problem *problem, const qkvi_grads *grads,
+                            const qkvi_kernels *kernels, int n_slots, const qkvi_bwd_slot *slots,
+                            qkvi_watch *watch);
 
 #endif

@@ -18,6 +18,13 @@ void qkvi_add_heads(qkvi_arrays *all, const char *name, const float *data, int64
     if (data) qkvi_arrays_add(all, name, data, size, stride, output);
 }
 
+static void add_distances(qkvi_arrays *all, const qkvi_problem *p) {
+    const int64_t size[4] = { 1, 1, p->n_heads, qkvi_distances(p) };
+    const int64_t stride[3] = { 0, 0, p->distance_bias_stride };
+    if (!p->distance_bias) return;
+    qkvi_arrays_add(all, "distance_bias", p->distance_bias, size, stride, false);
+}
+
 static void add_segments(qkvi_arrays *all, const char *name, const int32_t *data, int64_t n_batch,
                          int64_t stride, int64_t len) {
     const int64_t size[4] = { n_batch, 1, 1, len }, strides[3] = { stride, 0, 0 };
@@ -50,6 +57,7 @@ void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p, int64_t all_q) {
     add_lengths(all, "cu_seqlens_k", p->cu_k, p->n_batch + 1);
     qkvi_add_heads(all, "alibi_slopes", p->alibi_slopes, p->n_heads, false);
     qkvi_add_heads(all, "sinks", p->sinks, p->n_heads, false);
+    add_distances(all, p);
     add_segments(all, "seg_q", p->seg_q, p->n_batch, p->seg_q_stride, p->len_q);
     add_segments(all, "seg_k", p->seg_k, p->n_batch, p->seg_k_stride, p->len_k);
     if (p->block_len) {

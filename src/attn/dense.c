@@ -57,6 +57,9 @@ void qkv_attention_grads_fill(qkv_attention_grads *grads, const qkv_attention_de
     dense(made.d_v_stride, d.n_kv_heads, d.len_k, d.head_dim_v);
     dense(made.d_o_stride, d.n_heads, d.len_q, d.head_dim_v);
     if (d.flags & QKV_SET_MASK) dense_mask(made.d_mask_stride, &d);
+    if (d.flags & QKV_SET_DISTANCE_BIAS && d.distance_bias_stride)
+        made.d_distance_bias_stride =
+            (int64_t)((uint64_t)d.distance_before + 1 + (uint64_t)d.distance_after);
     qkvi_options_write(grads, &made, sizeof made);
 }
 

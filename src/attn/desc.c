@@ -144,6 +144,20 @@ static void fill_heads(const qkv_attention_desc *d, qkvi_problem *p) {
     if (d->flags & QKV_SET_SINKS) p->sinks = d->sinks;
 }
 
+static qkv_status fill_distances(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
+    if (!(d->flags & QKV_SET_DISTANCE_BIAS)) return QKV_OK;
+    QKV_TRY(check_size("distance_before", d->distance_before, QKVI_MAX_SIZE, e));
+    QKV_TRY(check_size("distance_after", d->distance_after, QKVI_MAX_SIZE, e));
+    if (d->distance_bias_stride < 0)
+        return qkvi_error_set(e, QKV_ERR_STRIDE, "distance_bias_stride = %" PRId64 " is negative",
+                              d->distance_bias_stride);
+    p->distance_bias = d->distance_bias;
+    p->distance_bias_stride = d->distance_bias_stride;
+    p->distance_before = d->distance_before;
+    p->distance_after = d->distance_after;
+    return QKV_OK;
+}
+
 /* A flag that is set needs its array, unless it has no elements. */
 static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
     const struct {
@@ -156,6 +170,8 @@ static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
         { QKV_SET_SEGMENTS, "QKV_SET_SEGMENTS", "seg_k", d->seg_k, d->n_batch && d->len_k },
         { QKV_SET_ALIBI, "QKV_SET_ALIBI", "alibi_slopes", d->alibi_slopes, d->n_heads },
         { QKV_SET_SINKS, "QKV_SET_SINKS", "sinks", d->sinks, d->n_heads },
+        { QKV_SET_DISTANCE_BIAS, "QKV_SET_DISTANCE_BIAS", "distance_bias", d->distance_bias,
+          d->n_heads },
         { QKV_SET_BLOCK_MASK, "QKV_SET_BLOCK_MASK", "block_offsets", d->block_offsets,
           d->n_batch && d->n_heads },
     };
@@ -194,7 +210,8 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
     const uint32_t known = qkvi_rules_flags() | QKV_SET_SCALE | QKV_SET_SOFTCAP | QKV_SET_MASK |
                            QKV_SET_ALIBI | QKV_SET_SINKS | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS |
-                           QKV_SET_BLOCK_MASK | QKV_SET_DROPOUT | QKV_SET_STATS;
+                           QKV_SET_BLOCK_MASK | QKV_SET_DROPOUT | QKV_SET_STATS |
+                           QKV_SET_DISTANCE_BIAS;
     qkv_attention_desc copy = { 0 };
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
@@ -222,6 +239,7 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     QKV_TRY(qkvi_rules_read(d, p, e));
     QKV_TRY(qkvi_packed_read(d, p, e));
     fill_heads(d, p);
+    QKV_TRY(fill_distances(d, p, e));
     QKV_TRY(require_arrays(d, e));
     QKV_TRY(fill_blocks(d, p, e));
     QKV_TRY(fill_mask(d, p, e));

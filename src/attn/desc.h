@@ -79,6 +79,9 @@ typedef struct qkvi_problem {
     int64_t seg_q_stride, seg_k_stride;
     const float *alibi_slopes, *sinks; /* nullable, n_heads entries */
 
+    const float *distance_bias; /* nullable; element distance_before is that of distance 0 */
+    int64_t distance_bias_stride, distance_before, distance_after;
+
     bool has_dropout;      /* some weight may be dropped: dropout.h */
     float dropout;         /* share */
     uint32_t dropout_last; /* the greatest word that drops its weight */
@@ -87,6 +90,11 @@ typedef struct qkvi_problem {
     bool has_stats;
     qkv_attention_stats stats; /* checked; what is not asked for is NULL, and its number 0 */
 } qkvi_problem;
+
+/** Elements of a head's row of the distance bias. */
+static inline int64_t qkvi_distances(const qkvi_problem *p) {
+    return p->distance_before + 1 + p->distance_after;
+}
 
 /** Is there an additive mask? */
 static inline bool qkvi_adds(const qkvi_problem *p) {
@@ -112,10 +120,12 @@ typedef struct qkvi_grads {
     const float *d_lse; /* nullable, lse_stride */
     const float *delta; /* NULL: of o, d_o and d_lse */
     int64_t delta_stride[3];
-    void *d_q, *d_k, *d_v;                    /* of dtype */
-    float *d_sinks;                           /* nullable */
-    float *d_mask;                            /* nullable */
-    int64_t d_mask_size[4], d_mask_stride[4]; /* the mask's shape; 1 where it is summed */
+    void *d_q, *d_k, *d_v;                           /* of dtype */
+    float *d_sinks;                                  /* nullable */
+    float *d_mask;                                   /* nullable */
+    int64_t d_mask_size[4], d_mask_stride[4];        /* the mask's shape; 1 where it is summed */
+    float *d_distance_bias;                          /* nullable */
+    int64_t d_distance_rows, d_distance_bias_stride; /* rows: n_heads, or 1 for the sum of all */
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
 } qkvi_grads;
 

@@ -77,6 +77,10 @@ qkv_status qkvi_problem_backward_piece(const qkv_attention_desc *desc, const qkv
     if (grads->d_mask)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "d_mask: sequences in pieces have no gradient of a mask");
+    if (grads->d_distance_bias)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "d_distance_bias: sequences in pieces have no gradient of a distance "
+                              "bias");
     p->first_q = piece->first_q;
     p->first_k = piece->first_k;
     return QKV_OK;

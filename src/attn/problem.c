@@ -132,6 +132,26 @@ static qkv_status add_d_mask(qkvi_arrays *all, const qkvi_problem *p,
     return QKV_OK;
 }
 
+static qkv_status add_d_distance_bias(qkvi_arrays *all, const qkvi_problem *p,
+                                      const qkv_attention_grads *grads, qkvi_grads *out,
+                                      qkv_error *error) {
+    const int64_t step = grads->d_distance_bias_stride;
+    if (!grads->d_distance_bias) return QKV_OK;
+    if (!p->distance_bias && p->n_heads)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "d_distance_bias is set without QKV_SET_DISTANCE_BIAS");
+    if (step < 0)
+        return qkvi_error_set(error, QKV_ERR_STRIDE,
+                              "d_distance_bias_stride = %" PRId64 " is negative", step);
+    out->d_distance_bias = grads->d_distance_bias;
+    out->d_distance_bias_stride = step;
+    out->d_distance_rows = step ? p->n_heads : qkvi_min_i64(p->n_heads, 1);
+    const int64_t size[4] = { 1, 1, out->d_distance_rows, qkvi_distances(p) };
+    const int64_t stride[3] = { 0, 0, step };
+    qkvi_arrays_add(all, "d_distance_bias", grads->d_distance_bias, size, stride, true);
+    return QKV_OK;
+}
+
 /* Pointers and strides; packed sequences have no stride of the batch. */
 static qkv_status read_grads(const qkv_attention_grads *grads, const qkvi_problem *p,
                              qkvi_grads *out, qkv_error *error) {
@@ -161,7 +181,8 @@ static qkv_status add_grads(qkvi_arrays *all, const qkvi_problem *p, const qkvi_
     if (grads->d_sinks && !p->sinks && p->n_heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "d_sinks is set without QKV_SET_SINKS");
     qkvi_add_heads(all, "d_sinks", grads->d_sinks, p->n_heads, true);
-    return add_d_mask(all, p, grads, out, error);
+    QKV_TRY(add_d_mask(all, p, grads, out, error));
+    return add_d_distance_bias(all, p, grads, out, error);
 }
 
 qkv_status qkvi_problem_backward_of(const qkvi_backward_call *x, qkvi_problem *p, qkvi_grads *out,

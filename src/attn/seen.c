@@ -15,6 +15,12 @@ qkvi_mask qkvi_mask_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i,
         mask.slope = p->alibi_slopes[h];
         mask.distance = j - i - qkvi_position(p, b);
     }
+    if (p->distance_bias) {
+        mask.distance_bias = p->distance_bias + h * p->distance_bias_stride;
+        mask.before = p->distance_before;
+        mask.n_distances = qkvi_distances(p);
+        mask.distance = j - i - qkvi_position(p, b);
+    }
     if (p->mask_type == QKV_MASK_NONE) return mask;
     const void *row = qkvi_mask_row(p, b, h, i);
     mask.adds_type = qkvi_adds_type(p);

@@ -37,7 +37,7 @@ static inline bool qkvi_seen_next(const uint32_t see[QKVI_SEEN_WORDS], int from,
     return *begin < *end;
 }
 
-/* Mask, segments and ALiBi from query i and key j on. */
+/* Mask, segments, ALiBi and distance bias from query i and key j on. */
 qkvi_mask qkvi_mask_from(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i, int64_t j);
 
 #endif

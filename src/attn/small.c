@@ -11,6 +11,7 @@ _Static_assert(QKVI_SMALL_WORK + 32 * MOST_CHANNELS <= QKVI_QUERY_BLOCK * QKVI_S
 const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *plan) {
     if (qkvi_hides(p)) return "a mask, blocks or segments";
     if (p->alibi_slopes) return "ALiBi";
+    if (p->distance_bias) return "a distance bias";
     if (p->sinks) return "sinks";
     if (p->has_softcap) return "a soft cap";
     if (p->has_dropout) return "dropout";

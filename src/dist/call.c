@@ -12,16 +12,17 @@ enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K, AT_MASK = AT_LEN_Q };
 
 /* What must be the same on all ranks, in the order of the record. */
 static const qkvi_group_value fields[] = {
-    { "flags", QKVI_FIELD_INT },        { "dtype", QKVI_FIELD_INT },
-    { "n_batch", QKVI_FIELD_INT },      { "n_heads", QKVI_FIELD_INT },
-    { "n_kv_heads", QKVI_FIELD_INT },   { "head_dim", QKVI_FIELD_INT },
-    { "head_dim_v", QKVI_FIELD_INT },   { "o_dtype", QKVI_FIELD_INT },
-    { "window_left", QKVI_FIELD_INT },  { "window_right", QKVI_FIELD_INT },
-    { "q_offset", QKVI_FIELD_INT },     { "chunk", QKVI_FIELD_INT },
-    { "mask_type", QKVI_FIELD_INT },    { "mask_len_k", QKVI_FIELD_INT },
-    { "block_len", QKVI_FIELD_INT },    { "scale", QKVI_FIELD_FLOAT },
-    { "softcap", QKVI_FIELD_FLOAT },    { "dropout", QKVI_FIELD_FLOAT },
-    { "dropout_seed", QKVI_FIELD_INT }, { "the scheme", QKVI_FIELD_HASH },
+    { "flags", QKVI_FIELD_INT },          { "dtype", QKVI_FIELD_INT },
+    { "n_batch", QKVI_FIELD_INT },        { "n_heads", QKVI_FIELD_INT },
+    { "n_kv_heads", QKVI_FIELD_INT },     { "head_dim", QKVI_FIELD_INT },
+    { "head_dim_v", QKVI_FIELD_INT },     { "o_dtype", QKVI_FIELD_INT },
+    { "window_left", QKVI_FIELD_INT },    { "window_right", QKVI_FIELD_INT },
+    { "q_offset", QKVI_FIELD_INT },       { "chunk", QKVI_FIELD_INT },
+    { "mask_type", QKVI_FIELD_INT },      { "mask_len_k", QKVI_FIELD_INT },
+    { "block_len", QKVI_FIELD_INT },      { "scale", QKVI_FIELD_FLOAT },
+    { "softcap", QKVI_FIELD_FLOAT },      { "dropout", QKVI_FIELD_FLOAT },
+    { "dropout_seed", QKVI_FIELD_INT },   { "distance_before", QKVI_FIELD_INT },
+    { "distance_after", QKVI_FIELD_INT }, { "the scheme", QKVI_FIELD_HASH },
 };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
@@ -36,6 +37,7 @@ static void record_of(const qkv_attention_desc *d, qkvi_scheme scheme, qkvi_reco
     const bool has_window = d->flags & QKV_SET_WINDOW, has_mask = d->flags & QKV_SET_MASK;
     const bool has_offset = (d->flags & QKV_SET_Q_OFFSET) && !d->q_offsets;
     const bool has_dropout = d->flags & QKV_SET_DROPOUT;
+    const bool has_distances = d->flags & QKV_SET_DISTANCE_BIAS;
     const int64_t value[N_FIELDS] = {
         d->flags,
         d->dtype,
@@ -56,6 +58,8 @@ static void record_of(const qkv_attention_desc *d, qkvi_scheme scheme, qkvi_reco
         d->flags & QKV_SET_SOFTCAP ? bits_of(d->softcap) : 0,
         has_dropout ? bits_of(d->dropout) : 0,
         has_dropout ? (int64_t)d->dropout_seed : 0,
+        has_distances ? d->distance_before : 0,
+        has_distances ? d->distance_after : 0,
         scheme,
     };
     memcpy(record->value, value, sizeof value);
@@ -118,6 +122,7 @@ static const qkvi_group_value lists[] = {
     { "q_len", QKVI_FIELD_HASH },
     { "prefix_len", QKVI_FIELD_HASH },
     { "alibi_slopes", QKVI_FIELD_HASH },
+    { "distance_bias", QKVI_FIELD_HASH },
     { "sinks", QKVI_FIELD_HASH },
     { "the class of arithmetic", QKVI_FIELD_HASH },
     { "view.dtype", QKVI_FIELD_INT },
@@ -138,6 +143,17 @@ static int64_t hash_of(const void *data, int64_t n, size_t size) {
     if (!data) return 0;
     for (size_t i = 0; i < (size_t)n * size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3;
     return (int64_t)hash;
+}
+
+/* Of the rows of all heads, one after another. */
+static int64_t hash_of_distances(const qkvi_problem *p) {
+    int64_t hashes[2] = { 0 };
+    for (int64_t h = 0; p->distance_bias && h < p->n_heads; h++) {
+        hashes[1] = hash_of(p->distance_bias + h * p->distance_bias_stride, qkvi_distances(p),
+                            sizeof *p->distance_bias);
+        hashes[0] = hash_of(hashes, 2, sizeof *hashes);
+    }
+    return hashes[0];
 }
 
 /* A bit for each statistic. */
@@ -171,6 +187,7 @@ static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const others
         hash_of(p->q_len, n, sizeof *p->q_len),
         hash_of(p->prefix_len, n, sizeof *p->prefix_len),
         hash_of(p->alibi_slopes, h, sizeof *p->alibi_slopes),
+        hash_of_distances(p),
         hash_of(p->sinks, h, sizeof *p->sinks),
         qkvi_problem_class(p, ctx),
         x->kv ? (int64_t)x->kv->storage : 0,

@@ -142,6 +142,10 @@ static void take_heads(const qkvi_query_rows *c, int64_t turn, qkvi_problem *p) 
     for (int64_t g = 0; p->alibi_slopes && g < p->n_kv_heads; g++)
         c->slopes[g] = p->alibi_slopes[g * p->heads_per_kv + turn];
     if (p->alibi_slopes) p->alibi_slopes = c->slopes;
+    if (p->distance_bias) {
+        p->distance_bias += turn * p->distance_bias_stride;
+        p->distance_bias_stride *= p->heads_per_kv;
+    }
     if (p->block_len) {
         p->block_offsets += turn * p->block_offsets_stride[1];
         p->block_offsets_stride[1] *= p->heads_per_kv;

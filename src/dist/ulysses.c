@@ -49,6 +49,7 @@ static qkvi_problem heads_of(const qkvi_group *group, const qkvi_problem *whole,
     if (p.mask) p.mask = (const char *)p.mask + h * p.mask_stride[1] * qkvi_mask_bytes(&p);
     if (p.block_len) p.block_offsets += h * p.block_offsets_stride[1];
     if (p.alibi_slopes) p.alibi_slopes += h;
+    if (p.distance_bias) p.distance_bias += h * p.distance_bias_stride;
     if (p.sinks) p.sinks += h;
     return p;
 }

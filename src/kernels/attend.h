@@ -51,6 +51,12 @@ typedef struct qkvi_mask {
     const int32_t *seg_q, *seg_k; /* equal: may see; NULL: no segments */
     float slope;                  /* slope (distance + j - i) is added: ALiBi; 0: nothing is */
     int64_t distance;
+    /*
+     * Element distance + j - i + before is added, the first or the last one where there is none;
+     * NULL: nothing is.
+     */
+    const float *distance_bias;
+    int64_t before, n_distances;
 } qkvi_mask;
 
 /*

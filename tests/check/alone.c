@@ -1,6 +1,7 @@
 /*
  * A batch alone: one of the batches of a case, or one of its packed sequences, as a call of its own
- * has the same bits, forward and backward. Sums over batches (d_sinks, d_mask) are left out.
+ * has the same bits, forward and backward. Sums over batches (d_sinks, d_mask, d_distance_bias) are
+ * left out.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void rules_alone(const check_case *c, check_case *one, int64_t b) {
 
 static void case_alone(const check_case *c, check_case *one, int64_t b) {
     *one = *c;
-    one->wants_d_mask = false;
+    one->wants_d_mask = one->wants_d_distance = false;
     shift(c, 'q', &one->q, c->d.q_stride, b);
     shift(c, 'k', &one->k, c->d.k_stride, b);
     shift(c, 'v', &one->v, c->d.v_stride, b);

@@ -1,5 +1,6 @@
 /*
- * Options of cases: numbers, positions, lengths; segments, block masks, ALiBi, sinks, dropout.
+ * Options of cases: numbers, positions, lengths; segments, block masks, ALiBi, distance bias,
+ * sinks, dropout.
  */
 #include <math.h>
 
@@ -89,6 +90,25 @@ static guarded per_head(rng *r, const check_case *c, float size) {
     return g;
 }
 
+/* A few distances, or more than there are; a row for each head, or one for all. */
+static void add_distances(rng *r, check_case *c) {
+    qkv_attention_desc *const d = &c->d;
+    const float size = rng_chance(r, 10) ? 20 : 1.5f;
+    const int64_t most = d->len_q + d->len_k + 4;
+    d->flags |= QKV_SET_DISTANCE_BIAS;
+    d->distance_before = rng_between(r, 0, rng_chance(r, 40) ? 3 : most);
+    d->distance_after = rng_between(r, 0, rng_chance(r, 40) ? 3 : most);
+    const int64_t n = d->distance_before + 1 + d->distance_after;
+    d->distance_bias_stride = rng_chance(r, 20) ? 0 : n + rng_between(r, 0, 2);
+    c->d_distance_stride =
+        rng_chance(r, d->distance_bias_stride ? 10 : 70) ? 0 : n + rng_between(r, 0, 2);
+    c->wants_d_distance = rng_chance(r, 70);
+    const int64_t elems = d->n_heads ? (d->n_heads - 1) * d->distance_bias_stride + n : 0;
+    c->distances = guarded_new((size_t)elems * sizeof(float), c->at_end);
+    for (int64_t e = 0; e < elems; e++) ((float *)c->distances.data)[e] = size * rng_normal(r);
+    d->distance_bias = c->distances.data;
+}
+
 /* Lists of random blocks, or all, or none, one list after another. */
 static void block_lists(rng *r, check_case *c, int64_t n_lists, int64_t step) {
     qkv_attention_desc *const d = &c->d;
@@ -142,6 +162,7 @@ void case_modifiers(rng *r, check_case *c, const recipe *x) {
         c->slopes = per_head(r, c, 0.3f);
         d->alibi_slopes = c->slopes.data;
     }
+    if (recipe_has(x, FEATURE_DISTANCE)) add_distances(r, c);
     if (recipe_has(x, FEATURE_SINKS)) {
         d->flags |= QKV_SET_SINKS;
         c->sinks = per_head(r, c, rng_chance(r, 20) ? 50 : 2);

@@ -95,6 +95,7 @@ void case_resize(rng *r, check_case *c) {
     resize_d_o(r, c);
     resize_perhaps(r, &c->d_lse, ELEMENT_F32);
     resize_perhaps(r, &c->slopes, ELEMENT_F32);
+    resize_perhaps(r, &c->distances, ELEMENT_F32);
     resize_perhaps(r, &c->sinks, ELEMENT_F32);
     if (rule_adds(&c->d)) resize_perhaps(r, &c->mask, type_of_mask(&c->d));
     if (rng_chance(r, 50)) c->d.softcap = fabsf(any_number(r));

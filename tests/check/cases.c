@@ -30,11 +30,12 @@ void case_describe(check_case *c, const recipe *x, const char *pattern) {
         if (recipe_has(x, f)) used = add_text(c, add_text(c, used, " "), feature_name(f));
 }
 
-enum { CASE_INPUTS = 14 };
+enum { CASE_INPUTS = 15 };
 static void inputs_of(check_case *c, guarded *list[CASE_INPUTS]) {
     guarded *const all[CASE_INPUTS] = {
-        &c->q,     &c->k,      &c->v,     &c->d_o,  &c->d_lse, &c->mask,          &c->seg_q,
-        &c->seg_k, &c->slopes, &c->sinks, &c->cu_q, &c->cu_k,  &c->block_offsets, &c->block_index
+        &c->q,     &c->k,     &c->v,     &c->d_o,           &c->d_lse,
+        &c->mask,  &c->seg_q, &c->seg_k, &c->slopes,        &c->distances,
+        &c->sinks, &c->cu_q,  &c->cu_k,  &c->block_offsets, &c->block_index
     };
     memcpy(list, all, sizeof all);
 }

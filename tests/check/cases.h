@@ -18,15 +18,15 @@ typedef struct check_case {
     char text[512]; /* what the seed came to, for messages */
     qkv_attention_desc d;
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
-    int64_t d_mask_stride[4];
+    int64_t d_mask_stride[4], d_distance_stride;
     /* Read-only; from d_lse on they may be absent (data NULL). */
-    guarded q, k, v, d_o, d_lse, mask, seg_q, seg_k, slopes, sinks;
+    guarded q, k, v, d_o, d_lse, mask, seg_q, seg_k, slopes, distances, sinks;
     guarded cu_q, cu_k, block_offsets, block_index;
     int64_t q_offsets[CASE_MAX_BATCH], kv_len[CASE_MAX_BATCH], q_len[CASE_MAX_BATCH];
     int64_t prefix_len[CASE_MAX_BATCH];
     const double *k_dense, *v_dense; /* stored elsewhere: what the oracle gets; or NULL */
     bool whole;                      /* as whole numbers */
-    bool wants_d_mask, at_end;
+    bool wants_d_mask, wants_d_distance, at_end;
     bool visible_nan; /* a value that some query sees is not finite */
     /* Gradients have no bound: scores beyond 2^20, which lse in f32 cannot tell apart. */
     bool forward_only;
@@ -56,7 +56,7 @@ oracle_inputs case_inputs(const check_case *c);
 void case_shape(rng *r, check_case *c, const recipe *x);
 void case_strides(rng *r, check_case *c);
 void case_options(rng *r, check_case *c, const recipe *x);
-/* Explicit mask; segments, block mask; ALiBi, sinks, dropout. */
+/* Explicit mask; segments, block mask; ALiBi, distance bias, sinks, dropout. */
 void case_mask(rng *r, check_case *c, const recipe *x);
 void case_modifiers(rng *r, check_case *c, const recipe *x);
 

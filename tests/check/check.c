@@ -19,9 +19,8 @@
  */
 enum { CASE_CPU_SECONDS = 600, CASE_WAIT_SECONDS = 3600 };
 
-const char *const check_bound_names[BOUNDS] = {
-    "o", "lse", "d_q", "d_k", "d_v", "d_sinks", "d_mask"
-};
+const char *const check_bound_names[BOUNDS] = { "o",   "lse",     "d_q",    "d_k",
+                                                "d_v", "d_sinks", "d_mask", "d_distance_bias" };
 const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole", "decode", "pairs" };
 
 typedef void check_function(const check_options *options, uint64_t seed, check_report *report);

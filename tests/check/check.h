@@ -19,7 +19,17 @@
 #include "check/stored_case.h"
 
 /* In the order of the arrays of outputs. */
-enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUND_D_MASK, BOUNDS };
+enum {
+    BOUND_O,
+    BOUND_LSE,
+    BOUND_D_Q,
+    BOUND_D_K,
+    BOUND_D_V,
+    BOUND_D_SINKS,
+    BOUND_D_MASK,
+    BOUND_D_DISTANCE,
+    BOUNDS
+};
 extern const char *const check_bound_names[BOUNDS];
 
 /*

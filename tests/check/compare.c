@@ -83,7 +83,7 @@ typedef struct gradients {
 } gradients;
 
 static gradients gradients_of(const oracle_backward *g) {
-    return (gradients){ { g->d_q, g->d_k, g->d_v, g->d_sinks, g->d_mask_sum } };
+    return (gradients){ { g->d_q, g->d_k, g->d_v, g->d_sinks, g->d_mask_sum, g->d_distance } };
 }
 
 static void sizes_of(const check_case *c, int64_t n[GRADIENTS]) {
@@ -94,6 +94,7 @@ static void sizes_of(const check_case *c, int64_t n[GRADIENTS]) {
     }
     n[3] = c->d.flags & QKV_SET_SINKS ? c->d.n_heads : 0;
     n[4] = c->wants_d_mask ? mask_gradient_elems(c) : 0;
+    n[5] = distance_gradient_elems(c);
 }
 
 /* The textbook's error, largest over its results; those that are not finite do not count. */
@@ -147,17 +148,17 @@ static void compare_sinks(const check_case *c, const outputs *x, const double *e
     }
 }
 
-/* Each element that there is, once. */
-static void compare_mask(const check_case *c, const outputs *x, const double *exact, double bound,
+/* Each of n elements that there is, once: of d_mask, d_distance_bias. */
+static void compare_bias(int which, const guarded *x, const double *exact, int64_t n, double bound,
                          check_report *report) {
-    const int64_t n = mask_gradient_elems(c);
     for (int64_t e = 0; e < n; e++) {
         const int64_t at[4] = { 0, 0, 0, e };
-        const double got = element_get(x->d_mask.data, ELEMENT_F32, e);
+        const double got = element_get(x->data, ELEMENT_F32, e);
         if (!mask_gradient_gap(exact[e]))
-            within(report, BOUND_D_MASK, ELEMENT_F32, got, either_way(got, exact[e]), bound, at);
-        else if (((const uint32_t *)x->d_mask.data)[e] != UINT32_MAX)
-            check_failed(report, "d_mask was written in a gap, at element %" PRId64, e);
+            within(report, which, ELEMENT_F32, got, either_way(got, exact[e]), bound, at);
+        else if (((const uint32_t *)x->data)[e] != UINT32_MAX)
+            check_failed(report, "%s was written in a gap, at element %" PRId64,
+                         check_bound_names[which], e);
     }
 }
 
@@ -174,10 +175,12 @@ void compare_backward(const check_case *c, const outputs *x, check_report *repor
     oracle_backward exact = oracle_backward_new(d), textbook = oracle_backward_new(d);
     oracle_backward_run(d, &in, &exact);
     mask_gradient_sum(c, &exact, false);
+    distance_gradient_sum(c, &exact, false);
     sizes_of(c, n);
     for (int which = 0; which < ORACLE_TEXTBOOKS; which++) {
         oracle_textbook_f32(d, &in, which, &textbook);
         mask_gradient_sum(c, &textbook, true);
+        distance_gradient_sum(c, &textbook, true);
         const gradients right = gradients_of(&exact), f32 = gradients_of(&textbook);
         for (int a = 0; a < GRADIENTS; a++)
             bound[a] = fmax(bound[a], 4 * largest_error(f32.x[a], right.x[a], n[a]));
@@ -187,7 +190,8 @@ void compare_backward(const check_case *c, const outputs *x, check_report *repor
         bound[a] += 16 * EPSILON * largest_value(right.x[a], n[a]) + exact.flushed;
     for (int a = 0; a < 3; a++) compare_rows(c, "qkv"[a], x, right.x[a], bound[a], report);
     compare_sinks(c, x, right.x[3], bound[3], report);
-    if (c->wants_d_mask) compare_mask(c, x, right.x[4], bound[4], report);
+    compare_bias(BOUND_D_MASK, &x->d_mask, right.x[4], n[4], bound[4], report);
+    compare_bias(BOUND_D_DISTANCE, &x->d_distance, right.x[5], n[5], bound[5], report);
     oracle_backward_free(&exact);
     oracle_backward_free(&textbook);
 }

@@ -1,6 +1,6 @@
 /*
- * The gradient of an added mask, summed where its strides are 0: from the gradients of all pairs of
- * a query and a key, which the oracle has.
+ * The gradients of an added mask, summed where its strides are 0, and of a distance bias: from the
+ * gradients of all pairs of a query and a key, which the oracle has.
  */
 #ifndef QKV_TESTS_MASK_GRADIENT_H
 #define QKV_TESTS_MASK_GRADIENT_H
@@ -11,6 +11,10 @@
 int64_t mask_gradient_elems(const check_case *c);
 /* d_mask_sum of d_mask, in the layout of the case; in floats, as a textbook would, or not. */
 void mask_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats);
+/* The same of the distance bias: rows of the gradient, elements up to the end of the last, sums. */
+int64_t distance_gradient_rows(const check_case *c);
+int64_t distance_gradient_elems(const check_case *c);
+void distance_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats);
 /* Is this no element, but a gap? */
 bool mask_gradient_gap(double x);
 

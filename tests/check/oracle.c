@@ -215,7 +215,9 @@ oracle_backward oracle_backward_new(const qkv_attention_desc *d) {
         .d_k = of_size(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim),
         .d_v = of_size(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim_v),
         .d_sinks = of_size(1, 1, 1, d->n_heads),
-        .d_mask = rule_adds(d) ? of_size(d->n_batch, d->n_heads, d->len_q, d->len_k) : NULL,
+        .d_mask = rule_adds(d) || d->flags & QKV_SET_DISTANCE_BIAS
+                      ? of_size(d->n_batch, d->n_heads, d->len_q, d->len_k)
+                      : NULL,
     };
 }
 
@@ -226,4 +228,5 @@ void oracle_backward_free(oracle_backward *g) {
     free(g->d_sinks);
     free(g->d_mask);
     free(g->d_mask_sum);
+    free(g->d_distance);
 }

@@ -25,8 +25,9 @@ typedef struct oracle_forward {
 
 typedef struct oracle_backward {
     double *d_q, *d_k, *d_v, *d_sinks;
-    double *d_mask; /* [n_batch][n_heads][len_q][len_k], not summed; NULL without additive mask */
+    double *d_mask;     /* [n_batch][n_heads][len_q][len_k], not summed; NULL if nothing is added */
     double *d_mask_sum; /* see mask_gradient.h */
+    double *d_distance; /* likewise */
     double flushed; /* by how much weights below 2^-126, which count as 0, may change any of them */
 } oracle_backward;
 

@@ -37,7 +37,8 @@ static double largest(double a, double b) { return b > a ? b : a; }
  */
 static double as_f32_range(const qkv_attention_desc *d, int64_t h, double s) {
     const bool alibi = d->flags & QKV_SET_ALIBI && d->alibi_slopes[h] != 0;
-    const bool raw = !rule_adds(d) && !alibi && !(d->flags & QKV_SET_SOFTCAP);
+    const uint32_t finishing = QKV_SET_SOFTCAP | QKV_SET_DISTANCE_BIAS;
+    const bool raw = !rule_adds(d) && !alibi && !(d->flags & finishing);
     return fabs(s) > (raw ? FLT_MAX / 1.44269504 : FLT_MAX) ? copysign(INFINITY, s) : s;
 }
 
@@ -60,11 +61,12 @@ static void row_score(const qkv_attention_desc *d, const operands *x, int64_t b,
         r->t[j] = 1 - tanh_s * tanh_s;
     }
     const double mask = rule_bias(d, b, h, i, j), slope = rule_distance(d, b, h, i, j);
-    r->s[j] = as_f32_range(d, h, s + (mask + slope));
+    const double distance = rule_distance_bias(d, b, h, i, j);
+    r->s[j] = as_f32_range(d, h, s + (mask + slope + distance));
     r->keep[j] = dropout_factor(d, b, h, i, j);
     r->in_range &= size < IN_RANGE && fabs(scale) * size < IN_RANGE;
     r->magnitude = largest(r->magnitude, fabs(scale) * size);
-    r->bias = largest(r->bias, fabs(mask) + fabs(slope));
+    r->bias = largest(r->bias, fabs(mask) + fabs(slope) + fabs(distance));
     for (int64_t c = 0; c < d->head_dim_v; c++)
         if (r->keep[j] > 0) r->v_max = largest(r->v_max, fabs(v[c]) * r->keep[j]);
 }

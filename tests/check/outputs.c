@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/mask_gradient.h"
+
 elem_type output_element(const qkv_attention_desc *d, char which) {
     return which == 'l' ? ELEMENT_F32 : which == 'o' ? element_of_o(d) : (elem_type)d->dtype;
 }
@@ -47,6 +49,11 @@ static guarded d_mask_new(const check_case *c) {
     return guarded_new((size_t)last * sizeof(float), c->at_end);
 }
 
+static guarded d_distance_new(const check_case *c) {
+    if (!c->wants_d_distance) return (guarded){ .data = NULL };
+    return guarded_new((size_t)distance_gradient_elems(c) * sizeof(float), c->at_end);
+}
+
 outputs outputs_new(const check_case *c) {
     const qkv_attention_desc *const d = &c->d;
     return (outputs){ .o = output_new(d, 'o', d->o_stride, c->at_end),
@@ -55,12 +62,13 @@ outputs outputs_new(const check_case *c) {
                       .d_k = output_new(d, 'k', c->d_k_stride, c->at_end),
                       .d_v = output_new(d, 'v', c->d_v_stride, c->at_end),
                       .d_sinks = guarded_new((size_t)d->n_heads * sizeof(float), c->at_end),
-                      .d_mask = d_mask_new(c) };
+                      .d_mask = d_mask_new(c),
+                      .d_distance = d_distance_new(c) };
 }
 
 const guarded *outputs_at(const outputs *x, int n) {
-    const guarded *const all[OUTPUTS] = { &x->o,   &x->lse,     &x->d_q,   &x->d_k,
-                                          &x->d_v, &x->d_sinks, &x->d_mask };
+    const guarded *const all[OUTPUTS] = { &x->o,   &x->lse,     &x->d_q,    &x->d_k,
+                                          &x->d_v, &x->d_sinks, &x->d_mask, &x->d_distance };
     return all[n];
 }
 
@@ -75,8 +83,8 @@ size_t outputs_mask_bytes(const qkv_attention_desc *d) {
 }
 
 void outputs_free(outputs *x) {
-    guarded *const all[OUTPUTS] = { &x->o,   &x->lse,     &x->d_q,   &x->d_k,
-                                    &x->d_v, &x->d_sinks, &x->d_mask };
+    guarded *const all[OUTPUTS] = { &x->o,   &x->lse,     &x->d_q,    &x->d_k,
+                                    &x->d_v, &x->d_sinks, &x->d_mask, &x->d_distance };
     for (int n = 0; n < OUTPUTS; n++) guarded_free(all[n]);
 }
 
@@ -94,5 +102,6 @@ const char *outputs_spoilt(const check_case *c, const outputs *x) {
     for (size_t n = 0; n < sizeof list / sizeof *list; n++)
         if (!output_intact(&c->d, list[n].which, list[n].g, list[n].stride)) return list[n].name;
     if (!guarded_intact(&x->d_sinks)) return "d_sinks";
+    if (x->d_distance.map && !guarded_intact(&x->d_distance)) return "d_distance_bias";
     return x->d_mask.map && !guarded_intact(&x->d_mask) ? "d_mask" : NULL;
 }

@@ -17,11 +17,12 @@ bool output_intact(const qkv_attention_desc *d, char which, const guarded *g,
 
 typedef struct outputs {
     guarded o, lse, d_q, d_k, d_v;
-    guarded d_sinks; /* [n_heads]; canaries without sinks */
-    guarded d_mask;  /* where the case wants it; its gaps, and hidden columns, are canaries */
+    guarded d_sinks;    /* [n_heads]; canaries without sinks */
+    guarded d_mask;     /* where the case wants it; its gaps, and hidden columns, are canaries */
+    guarded d_distance; /* likewise */
 } outputs;
 
-enum { OUTPUTS = 7 };
+enum { OUTPUTS = 8 };
 
 outputs outputs_new(const check_case *c);
 void outputs_free(outputs *x);

@@ -50,7 +50,7 @@ bool case_of_queries(const check_case *c, rng *r, int64_t *first, check_case *so
     if (must_begin(c)) *first = 0;
     if (d->flags & QKV_SET_BLOCK_MASK) *first -= *first % d->block_len;
     *some = *c;
-    some->wants_d_mask = false;
+    some->wants_d_mask = some->wants_d_distance = false;
     some->d.len_q = rng_between(r, 1, d->len_q - *first);
     shift(c, 'q', &some->q, d->q_stride, *first);
     shift(c, 'o', &some->d_o, c->d_o_stride, *first);

@@ -23,6 +23,7 @@ static const struct {
     [FEATURE_VARLEN] = { "varlen", 15, true },
     [FEATURE_GQA] = { "GQA", 45, true },
     [FEATURE_DV] = { "Dv != D", 30, true },
+    [FEATURE_DISTANCE] = { "distances", 15, true },
     [FEATURE_SCALE] = { "scale", 25, true },
     [FEATURE_OFFSET] = { "offset", 40, true },
     [FEATURE_Q_LEN] = { "q_len", 20, true },

@@ -23,7 +23,8 @@ typedef enum feature {
     FEATURE_DROPOUT,
     FEATURE_VARLEN,
     FEATURE_GQA,
-    FEATURE_DV,     /* head_dim_v differs from head_dim */
+    FEATURE_DV, /* head_dim_v differs from head_dim */
+    FEATURE_DISTANCE,
     FEATURE_PAIRED, /* so many are paired with each other; and the others: */
     FEATURE_SCALE = FEATURE_PAIRED,
     FEATURE_OFFSET,

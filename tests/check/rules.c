@@ -21,6 +21,18 @@ double rule_distance(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t 
     return (double)d->alibi_slopes[h] * (double)(j - position_of(d, b, i));
 }
 
+int64_t rule_distance_element(const qkv_attention_desc *d, int64_t b, int64_t i, int64_t j) {
+    const int64_t at = d->distance_before + j - position_of(d, b, i);
+    const int64_t last = d->distance_before + d->distance_after;
+    return at < 0 ? 0 : at > last ? last : at;
+}
+
+double rule_distance_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (!(d->flags & QKV_SET_DISTANCE_BIAS)) return 0;
+    const float *const row = d->distance_bias + h * d->distance_bias_stride;
+    return (double)row[rule_distance_element(d, b, i, j)];
+}
+
 double rule_sink(const qkv_attention_desc *d, int64_t h) {
     return d->flags & QKV_SET_SINKS ? (double)d->sinks[h] : -INFINITY;
 }

@@ -14,6 +14,9 @@ double rule_scale(const qkv_attention_desc *d);
 bool rule_adds(const qkv_attention_desc *d);
 /* Of the explicit mask; -INFINITY hides. */
 double rule_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
+/* Element of a head's row of the distance bias that the score of i and j gets; its value, or 0. */
+int64_t rule_distance_element(const qkv_attention_desc *d, int64_t b, int64_t i, int64_t j);
+double rule_distance_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
 /* Of ALiBi. */
 double rule_distance(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
 /* -INFINITY: none. */

@@ -54,7 +54,8 @@ static void textbook_pair(const qkv_attention_desc *d, const operands *x, int64_
     const double *const k = x->k + at_k * d->head_dim, *const v = x->v + at_k * d->head_dim_v;
     const float keep = (float)dropout_factor(d, b, h, i, j);
     float t;
-    const float extra = (float)rule_bias(d, b, h, i, j) + (float)rule_distance(d, b, h, i, j);
+    const float extra = (float)rule_bias(d, b, h, i, j) + (float)rule_distance(d, b, h, i, j) +
+                        (float)rule_distance_bias(d, b, h, i, j);
     const float s = score_f32(d, dot_f32(out, q, k, d->head_dim, ELEMENT_F32, 0), extra, &t);
     const float p = expf(s - lse);
     const float d_p = keep > 0 ? dot_f32(out, d_o, v, d->head_dim_v, ELEMENT_F32, 0) * keep : 0;

@@ -39,6 +39,8 @@ qkv_attention_grads outputs_grads(const check_case *c, const outputs *x) {
     grads.d_k = x->d_k.data;
     grads.d_v = x->d_v.data;
     grads.d_mask = x->d_mask.data;
+    grads.d_distance_bias = x->d_distance.data;
+    grads.d_distance_bias_stride = c->d_distance_stride;
     if (c->d.flags & QKV_SET_SINKS) grads.d_sinks = x->d_sinks.data;
     return grads;
 }

@@ -1,7 +1,7 @@
 # `qkv check`: what it prints, that a seed repeats it, and its options.
 . ./lib.sh
 share='[0-9]\.[0-9]\{3\}'
-shares="o $share, lse $share, d_q $share, d_k $share, d_v $share, d_sinks $share, d_mask $share"
+shares="o $share, lse $share, d_q $share, d_k $share, d_v $share, d_sinks $share, d_mask $share, d_distance_bias $share"
 
 run check --cases 8 --pairs 0
 code 0
@@ -26,7 +26,7 @@ run check --cases 2 --pairs 0 --isa scalar --json
 code 0
 no_err
 number='[0-9][0-9.e-]*'
-out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"decode\":{\"n_cases\":2,\"n_failed\":0},\"pairs\":{\"n_cases\":0,\"n_failed\":0},\"pairs_of\":{},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number,\"d_sinks\":$number,\"d_mask\":$number},\"compared\":[1-9][0-9]*,\"mismatches\":0,\"first_failure\":null}\$"
+out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"decode\":{\"n_cases\":2,\"n_failed\":0},\"pairs\":{\"n_cases\":0,\"n_failed\":0},\"pairs_of\":{},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number,\"d_sinks\":$number,\"d_mask\":$number,\"d_distance_bias\":$number},\"compared\":[1-9][0-9]*,\"mismatches\":0,\"first_failure\":null}\$"
 
 run check --cases 1 --isa scalar --table
 code 0

@@ -19,7 +19,7 @@ qkv_attention_grads grads_piece_of(const backward_job *j, int rank, float *d_sin
     const int64_t bytes = (int64_t)element_bytes((elem_type)c->d.dtype);
     const int64_t o_bytes = (int64_t)element_bytes(output_element(&c->d, 'o'));
     qkv_attention_grads g = outputs_grads(c, j->x);
-    g.d_mask = NULL;
+    g.d_mask = g.d_distance_bias = NULL;
     if (g.d_sinks) g.d_sinks = d_sinks;
     shift(&g.d_o, g.d_o_stride, q, o_bytes);
     shift(&g.d_lse, c->d.lse_stride, q, sizeof(float));
@@ -106,7 +106,7 @@ outputs both_in_one_process(const check_case *c) {
     outputs x = outputs_new(c);
     qkv_ctx *const ctx = context(NULL, 1);
     qkv_attention_grads grads = outputs_grads(c, &x);
-    grads.d_mask = NULL;
+    grads.d_mask = grads.d_distance_bias = NULL;
     qkv_status status = qkv_attention_forward(ctx, &c->d, c->q.data, c->k.data, c->v.data, x.o.data,
                                               x.lse.data, NULL);
     if (status == QKV_OK)

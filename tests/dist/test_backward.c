@@ -41,7 +41,8 @@ static void every_pair(void) {
 /* Several chunks, so that each is under way while another is computed. */
 static void every_number_of_ranks(void) {
     static const uint32_t features[] = { 1u << FEATURE_CAUSAL | 1u << FEATURE_GQA,
-                                         1u << FEATURE_KV_LEN | 1u << FEATURE_SINKS,
+                                         1u << FEATURE_KV_LEN | 1u << FEATURE_SINKS |
+                                             1u << FEATURE_DISTANCE,
                                          1u << FEATURE_MASK_ADDED | 1u << FEATURE_GQA };
     rng r = { 0xBAC5 };
     for (int n = 0; n < 3; n++)

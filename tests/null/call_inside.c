@@ -42,11 +42,11 @@ static qkv_status stats_merge(void) {
 }
 static qkv_status masked(void) {
     qkv_attention_desc desc = make_desc();
-    static const float mask[N * N], slopes[1], sinks[1];
+    static const float mask[N * N], slopes[1], sinks[1], distances[1];
     static const int64_t kv_len[] = { N }, q_len[] = { N }, prefix[] = { 1 };
     static const int32_t segments[N];
     desc.flags = QKV_SET_MASK | QKV_SET_ALIBI | QKV_SET_SINKS | QKV_SET_KV_LEN | QKV_SET_Q_LEN |
-                 QKV_SET_CAUSAL | QKV_SET_PREFIX_LEN | QKV_SET_SEGMENTS;
+                 QKV_SET_CAUSAL | QKV_SET_PREFIX_LEN | QKV_SET_SEGMENTS | QKV_SET_DISTANCE_BIAS;
     desc.mask = P(0, mask);
     desc.mask_type = QKV_MASK_F32;
     desc.mask_stride[2] = N;
@@ -58,6 +58,7 @@ static qkv_status masked(void) {
     desc.prefix_len = P(5, prefix);
     desc.seg_q = P(6, segments);
     desc.seg_k = P(7, segments);
+    desc.distance_bias = P(8, distances);
     return qkv_attention_forward(null_ctx, &desc, x, x, x, y, NULL, NULL);
 }
 static qkv_status with_stats(void) {
@@ -295,7 +296,8 @@ static qkv_status points(void) {
 const null_call null_inside[] = {
     { "qkv_attention_merge: o_parts[0], lse_parts[0]", merge, "rr" },
     { "qkv_attention_stats_merge: parts[0], lse_parts[0], entropy", stats_merge, "rrr" },
-    { "qkv_attention_forward: mask, slopes, sinks, lengths, segments", masked, "rrrrrrrr" },
+    { "qkv_attention_forward: mask, slopes, sinks, lengths, segments, distances", masked,
+      "rrrrrrrrr" },
     { "qkv_attention_forward: stats", with_stats, "r" },
     { "qkv_attention_backward: d_o, d_q, d_k, d_v", backward, "rrrr" },
     { "qkv_model_run: inputs[0], ids", model_run, "rr" },

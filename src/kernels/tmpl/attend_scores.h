@@ -372,7 +372,8 @@ static void dp_scores_whole(const attend *a, attend_run rows, const uint32_t *pa
 /* What is to be done with a tile whose rows see it so; dense: sight has the additive mask. */
 V_INLINE attend_end attend_end_for(const attend *a, const mask_sight *sight, bool dense) {
     if (!attend_edits(a)) return sight->all == UINT32_MAX ? ATTEND_AS_IT_IS : ATTEND_HIDE;
-    const bool only_adds = a->mask.adds && a->mask.slope == 0 && !(a->softcap > 0);
+    const qkvi_mask *const m = &a->mask;
+    const bool only_adds = m->adds && m->slope == 0 && !m->distance_bias && !(a->softcap > 0);
     return dense && only_adds ? ATTEND_ADD : ATTEND_EDIT;
 }
 

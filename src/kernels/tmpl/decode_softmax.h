@@ -12,7 +12,8 @@ V_INLINE bool decode_edits(const decode *a, const qkvi_decode_row *row) {
     return a->softcap > 0 || mask_biases(&row->mask);
 }
 
-/* The scores x of a row and the 16 keys from j on become finished: soft cap, mask and ALiBi. */
+/* The scores x of a row and the 16 keys from j on become finished: soft cap, mask, ALiBi and
+ * distance bias. */
 V_INLINE vf decode_finished(const decode *a, const qkvi_decode_row *row, int64_t j, vf x) {
     const vf scale = vf_set1(a->scale);
     vf bias[2] = { vf_set1(0), vf_set1(0) };

@@ -1,6 +1,6 @@
 /*
- * Masks, segments and ALiBi, 32 keys of a row at a time: which may be seen, what is added. Reads no
- * element but those of the keys asked for.
+ * Masks, segments, ALiBi and distance bias, 32 keys of a row at a time: which may be seen, what is
+ * added. Reads no element but those of the keys asked for, and of the distance bias.
  */
 #ifndef QKVI_TMPL_MASK_BITS_H
 #define QKVI_TMPL_MASK_BITS_H
@@ -12,7 +12,9 @@
 #include "kernels/tmpl/pack.h"
 
 V_INLINE bool mask_hides(const qkvi_mask *m) { return m->bools || m->bits || m->adds || m->seg_k; }
-V_INLINE bool mask_biases(const qkvi_mask *m) { return m->adds || m->slope != 0; }
+V_INLINE bool mask_biases(const qkvi_mask *m) {
+    return m->adds || m->slope != 0 || m->distance_bias;
+}
 
 /* The bits [begin, end) of 32. */
 V_INLINE uint32_t mask_range(int64_t begin, int64_t end) {
@@ -61,13 +63,42 @@ V_INLINE void mask_alibi(const qkvi_mask *m, int64_t i, int64_t j, vf add[2]) {
     }
 }
 
+/* The distance bias of 32 keys from j on, whether they exist or not. */
+V_INLINE void mask_distances(const qkvi_mask *m, int64_t i, int64_t j, vf add[2]) {
+    const int64_t first = m->distance + j - i + m->before, last = m->n_distances - 1;
+    float x[32];
+    if (first >= 0 && first + 31 <= last) {
+        add[0] = vf_loadu(m->distance_bias + first);
+        add[1] = vf_loadu(m->distance_bias + first + 16);
+    } else if (first >= last || first + 31 <= 0) {
+        add[0] = add[1] = vf_set1(m->distance_bias[first >= last ? last : 0]);
+    } else {
+        for (int e = 0; e < 32; e++) {
+            const int64_t at = first + e;
+            x[e] = m->distance_bias[at < 0 ? 0 : at > last ? last : at];
+        }
+        add[0] = vf_loadu(x);
+        add[1] = vf_loadu(x + 16);
+    }
+}
+
+/* add becomes x, or add + x where something was added before. */
+V_INLINE void mask_add(bool before, const vf x[2], vf add[2]) {
+    for (int v = 0; v < 2; v++) add[v] = before ? vf_add(add[v], x[v]) : x[v];
+}
+
 /* What is added to the scores of row i and the n keys from j on, 1 <= n <= 32. */
 V_INLINE void mask_adds(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[2]) {
-    vf alibi[2];
+    vf x[2];
     if (m->adds) mask_load(m, i, j, n, add);
-    if (m->slope == 0) return;
-    mask_alibi(m, i, j, alibi);
-    for (int v = 0; v < 2; v++) add[v] = m->adds ? vf_add(add[v], alibi[v]) : alibi[v];
+    if (m->slope != 0) {
+        mask_alibi(m, i, j, x);
+        mask_add(m->adds, x, add);
+    }
+    if (m->distance_bias) {
+        mask_distances(m, i, j, x);
+        mask_add(m->adds || m->slope != 0, x, add);
+    }
 }
 
 V_INLINE uint32_t mask_explicit(const qkvi_mask *m, int64_t i, int64_t j, int n) {

@@ -37,7 +37,7 @@ enum { UNTOUCHED = 0xA5 };
 typedef struct world_outputs {
     float o[B * H * LQ * DV], lse[B * H * LQ];
     float d_q[B * H * LQ * D], d_k[B * G * LK * D], d_v[B * G * LK * DV];
-    float d_sinks[H], d_mask[B * H * LQ * LK];
+    float d_sinks[H], d_mask[B * H * LQ * LK], d_distances[5 * H];
     size_t bytes;
 } world_outputs;
 
@@ -66,7 +66,7 @@ typedef struct world {
     unsigned char mask_bool[B * H * LQ * LK];
     int64_t lengths[B + 1];
     int32_t seg_q_data[B * LQ + 1], seg_k_data[B * LK + 1];
-    float slopes[H + 1], sinks[H + 1];
+    float slopes[H + 1], sinks[H + 1], distances[5 * H];
     world_outputs out;
 } world;
 
@@ -122,11 +122,15 @@ static inline world *fresh_masked(qkv_mask_type type) {
 static inline world *fresh_with_options(void) {
     world *w = fresh_masked(QKV_MASK_F32);
     w->d.flags |= QKV_SET_KV_LEN | QKV_SET_Q_LEN | QKV_SET_Q_OFFSET | QKV_SET_CAUSAL |
-                  QKV_SET_PREFIX_LEN | QKV_SET_SEGMENTS | QKV_SET_ALIBI | QKV_SET_SINKS;
+                  QKV_SET_PREFIX_LEN | QKV_SET_SEGMENTS | QKV_SET_ALIBI | QKV_SET_SINKS |
+                  QKV_SET_DISTANCE_BIAS;
     w->d.kv_len = w->d.q_len = w->d.q_offsets = w->d.prefix_len = w->lengths;
     w->d.seg_q = w->seg_q_data, w->d.seg_k = w->seg_k_data;
     w->d.seg_q_stride = LQ, w->d.seg_k_stride = LK;
     w->d.alibi_slopes = w->slopes, w->d.sinks = w->sinks;
+    w->d.distance_bias = w->distances, w->d.distance_bias_stride = 5;
+    w->d.distance_before = w->d.distance_after = 2;
+    w->g.d_distance_bias = w->out.d_distances, w->g.d_distance_bias_stride = 5;
     w->g.d_sinks = w->out.d_sinks;
     w->g.d_mask = w->out.d_mask;
     memcpy(w->g.d_mask_stride, w->d.mask_stride, sizeof w->g.d_mask_stride);

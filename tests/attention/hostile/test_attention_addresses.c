@@ -45,6 +45,8 @@ static void AT07_unaligned_pointers(void **state) {
     UNALIGNED(COMPUTE, d.seg_k, "seg_k", 4);
     UNALIGNED(COMPUTE, d.alibi_slopes, "alibi_slopes", 4);
     UNALIGNED(COMPUTE, d.sinks, "sinks", 4);
+    UNALIGNED(COMPUTE, d.distance_bias, "distance_bias", 4);
+    UNALIGNED(BACKWARD, g.d_distance_bias, "d_distance_bias", 4);
     UNALIGNED(BACKWARD, g.d_sinks, "d_sinks", 4);
     UNALIGNED(BACKWARD, g.d_mask, "d_mask", 4);
     UNALIGNED(FORWARD | MERGE, o, "o", 4);

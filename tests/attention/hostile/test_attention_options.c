@@ -27,6 +27,10 @@ static void AT01_null_arrays_of_options(void **state) {
            "seg_k is NULL, but QKV_SET_SEGMENTS is set");
     REFUSE(EVERY, w->d.flags = QKV_SET_ALIBI, no, "alibi_slopes is NULL, but QKV_SET_ALIBI is set");
     REFUSE(EVERY, w->d.flags = QKV_SET_SINKS, no, "sinks is NULL, but QKV_SET_SINKS is set");
+    REFUSE(EVERY, w->d.flags = QKV_SET_DISTANCE_BIAS, no,
+           "distance_bias is NULL, but QKV_SET_DISTANCE_BIAS is set");
+    REFUSE(BACKWARD, w->g.d_distance_bias = w->out.d_distances, no,
+           "d_distance_bias is set without QKV_SET_DISTANCE_BIAS");
     REFUSE(BACKWARD, w->g.d_sinks = w->out.d_sinks, no, "d_sinks is set without QKV_SET_SINKS");
     ACCEPT(EVERY, (w->d.flags = QKV_SET_SINKS, w->d.sinks = w->sinks)); /* d_sinks may be NULL */
     world *w = fresh_masked(QKV_MASK_BITS);
@@ -221,6 +225,26 @@ static void AT14_slopes_of_any_value(void **state) {
     for (int n = 0; n < 12; n++) EVERYWHERE(with_bad_slopes, n);
 }
 
+static void with_distances(check_case *c, int n) {
+    static const int64_t reach[] = { 0, 3, 400 };
+    const float *const values = n >= 9 ? BAD_SLOPES : SLOPES;
+    const int64_t size = 2 * reach[n % 3] + 1;
+    c->d.flags |= QKV_SET_DISTANCE_BIAS | (n & 4 ? QKV_SET_CAUSAL : 0);
+    c->d.distance_before = c->d.distance_after = reach[n % 3];
+    c->d.distance_bias_stride = size;
+    c->forward_only = n >= 9;
+    c->distances = guarded_new((size_t)(c->d.n_heads * size) * sizeof(float), c->at_end);
+    for (int64_t e = 0; e < c->d.n_heads * size; e++)
+        ((float *)c->distances.data)[e] = values[(e + n) % (n >= 9 ? 6 : 8)];
+    c->d.distance_bias = c->distances.data;
+}
+
+/* Numbers that are not finite, too: NaN and +inf make rows NaN, and only those that meet them. */
+static void AT14_distance_bias_of_any_value(void **state) {
+    (void)state;
+    for (int n = 0; n < 18; n++) EVERYWHERE(with_distances, n);
+}
+
 static void with_chunk(check_case *c, int n) {
     static const int64_t chunks[] = { 1, 2, 5, 16, 255, 256, 257, (int64_t)1 << 48 };
     static const int64_t offsets[] = { 0, 3, -6, 250, (int64_t)1 << 48, -((int64_t)1 << 48) };
@@ -313,6 +337,7 @@ int main(void) {
         cmocka_unit_test(AT03_AT04_strides_of_options),
         cmocka_unit_test(AT12a_bits_of_masks),
         cmocka_unit_test(AT14_slopes_of_any_value),
+        cmocka_unit_test(AT14_distance_bias_of_any_value),
         cmocka_unit_test(AT16_sinks_of_any_value),
         cmocka_unit_test(AT16_chunks_and_prefixes),
         cmocka_unit_test(AT16_segments_of_any_name),

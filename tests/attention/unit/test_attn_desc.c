@@ -134,7 +134,7 @@ static void versions(void **state) {
 
 static void AT03_AT09_AT10_sizes(void **state) {
     (void)state;
-    REFUSED(w->d.flags = 0x40004, QKV_ERR_VERSION, "flags = 0x40004 has the unknown bits 0x40000");
+    REFUSED(w->d.flags = 0x80004, QKV_ERR_VERSION, "flags = 0x80004 has the unknown bits 0x80000");
     REFUSED(w->d.dtype = (qkv_dtype)7, QKV_ERR_DTYPE,
             "dtype = 7 is none of QKV_F32, QKV_BF16, QKV_F16");
     REFUSED(w->d.n_batch = -1, QKV_ERR_SHAPE, "n_batch = -1 is negative");
@@ -449,6 +449,44 @@ static void prefixes_and_chunks(void **state) {
     ACCEPTED(w->d.chunk = -1); /* no flag */
 }
 
+static void distances(void **state) {
+    (void)state;
+    static const float numbers[4 * H];
+    const uint32_t flag = QKV_SET_DISTANCE_BIAS;
+#define OF(field, value)                                                                           \
+    (w->d.flags = flag, w->d.distance_bias = numbers, w->d.distance_bias_stride = 4,               \
+     w->d.distance_before = 1, w->d.distance_after = 2, w->field = value)
+    REFUSED(w->d.flags = flag, QKV_ERR_ARGUMENT,
+            "distance_bias is NULL, but QKV_SET_DISTANCE_BIAS is set");
+    ACCEPTED(OF(d.distance_bias_stride, 0)); /* a row for all heads */
+    ACCEPTED((OF(d.distance_bias, NULL), w->d.n_heads = w->d.n_kv_heads = 0));
+    REFUSED(OF(d.distance_before, -1), QKV_ERR_SHAPE, "distance_before = -1 is negative");
+    REFUSED(OF(d.distance_after, INT64_MIN), QKV_ERR_SHAPE,
+            "distance_after = -9223372036854775808 is negative");
+    REFUSED(OF(d.distance_after, QKVI_MAX_SIZE + 1), QKV_ERR_SHAPE,
+            "distance_after = 281474976710657 is greater than 281474976710656");
+    REFUSED(OF(d.distance_bias_stride, -4), QKV_ERR_STRIDE,
+            "distance_bias_stride = -4 is negative");
+    REFUSED(OF(d.distance_bias, w->lse), QKV_ERR_ARGUMENT,
+            "lse, an output, overlaps distance_bias");
+#undef OF
+    world *w = fresh();
+    static float gradient[4 * H];
+    w->grads.d_distance_bias = gradient;
+    backward(w, QKV_ERR_ARGUMENT, "d_distance_bias is set without QKV_SET_DISTANCE_BIAS");
+    w->d.flags = flag;
+    w->d.distance_bias = numbers;
+    w->d.distance_after = 3;
+    w->grads.d_distance_bias_stride = 3;
+    backward(w, QKV_ERR_STRIDE,
+             "d_distance_bias_stride[2] = 3 is less than 4, the elements that it steps over: rows "
+             "would overlap");
+    w->grads.d_distance_bias_stride = -1;
+    backward(w, QKV_ERR_STRIDE, "d_distance_bias_stride = -1 is negative");
+    w->grads.d_distance_bias_stride = 4;
+    backward(w, QKV_OK, "");
+}
+
 static void segments_slopes_and_sinks(void **state) {
     (void)state;
     static const int32_t ids[B * LK + 1];
@@ -469,6 +507,8 @@ static void segments_slopes_and_sinks(void **state) {
             QKV_ERR_ARGUMENT, "o, an output, overlaps seg_q");
     REFUSED(w->d.flags = QKV_SET_ALIBI, QKV_ERR_ARGUMENT,
             "alibi_slopes is NULL, but QKV_SET_ALIBI is set");
+    REFUSED(w->d.flags = QKV_SET_DISTANCE_BIAS, QKV_ERR_ARGUMENT,
+            "distance_bias is NULL, but QKV_SET_DISTANCE_BIAS is set");
     REFUSED(w->d.flags = QKV_SET_SINKS, QKV_ERR_ARGUMENT,
             "sinks is NULL, but QKV_SET_SINKS is set");
     REFUSED((w->d.flags = QKV_SET_SINKS, w->d.sinks = w->lse), QKV_ERR_ARGUMENT,
@@ -500,6 +540,7 @@ static void bit_masks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_and_chunks),
+        cmocka_unit_test(distances),
         cmocka_unit_test(segments_slopes_and_sinks),
         cmocka_unit_test(bit_masks),
         cmocka_unit_test(a_right_problem_passes),
