@@ -40,7 +40,7 @@ PART_OF = {"kernels/tmpl": "kernels", "kernels/vec": "kernels", "page/web": "pag
 HEADERS = {"qkv": "core", "status": "core", "stats": "core", "ranks": "core", "kv": "attn", "columns": "attn",
            "layers": "layer", "onnx": "onnx", "mpi": "mpi", "files": "files", "tokenizer": "text", "image": "image",
            "model": "model/weights", "generate": "model/generate", "train": "train", "heads": "inspect",
-           "inspect": "inspect", "patterns": "inspect", "effects": "inspect", "page": "page", "picture": "view"}
+           "inspect": "inspect", "patterns": "inspect", "effects": "inspect", "vision": "model", "page": "page", "picture": "view"}
 #: Headers of other libraries, which libqkv does without: the rooms that may include them.
 ABOVE = f"files text image {' '.join(MODEL)} train/grammar train inspect page view"
 LIBRARIES = {"jansson": ABOVE, "utf8proc": ABOVE, "zlib": ABOVE, "png.h": "image", "jpeglib.h": "image", "jerror.h": "image",

@@ -113,6 +113,7 @@ enum {
     TAKES_FINITE = 1u << 9,     /* --check-finite, of a command without --model */
     TAKES_TOKENIZER = 1u << 10, /* no option: session_open also opens a tokenizer alone */
     TAKES_WEIGHTS = 1u << 11,   /* --weights */
+    TAKES_IMAGES = 1u << 12,    /* a model that reads images only will do; no option of its own */
     /* A command that asks a model and prints its answer. */
     TAKES_ANSWER = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON |
                    TAKES_QUIET | TAKES_VERBOSE,

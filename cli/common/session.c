@@ -117,6 +117,13 @@ static void take_model(struct session *session) {
     session->target = qkv_model_tokenizer(session->model, QKV_TARGET);
 }
 
+/* Models of images have no tokenizer, which commands about texts need. */
+static int refuse_images(const struct session *session) {
+    if (session->tokenizer || session->command->takes & TAKES_IMAGES) return EXIT_OK;
+    return cli_fail("%s: a %s reads images, and %s texts", session->info->source,
+                    session->info->architecture, session->command->name);
+}
+
 /* Ranks may each have files of that name. */
 static int agree_on_model(const struct session *session, int code) {
     char shown[300] = "";
@@ -134,6 +141,7 @@ int session_open(struct session *session, const struct cli_command *command,
     if (command->takes & TAKES_COMPUTE) code = session_context(command, common, &session->ctx);
     if (code == EXIT_OK) code = open_model(session);
     if (code == EXIT_OK) take_model(session);
+    if (code == EXIT_OK) code = refuse_images(session);
     code = agree_on_model(session, code);
     if (code) {
         session_close(session);
@@ -235,8 +243,12 @@ qkv_status session_labels(const struct session *session, const qkv_encoding *inp
                           qkv_error *error) {
     *labels = calloc((size_t)input->n + 1, sizeof(char *));
     bool made = *labels != NULL;
-    for (int64_t i = 0; made && i < input->n; i++)
-        made = ((*labels)[i] = session_token(session, input->ids[i])) != NULL;
+    for (int64_t i = 0; made && i < input->n; i++) {
+        char name[32];
+        qkv_image_token(input, i, name);
+        (*labels)[i] = *name ? strdup(name) : session_token(session, input->ids[i]);
+        made = (*labels)[i] != NULL;
+    }
     return made ? QKV_OK : text_no_memory(error);
 }
 

@@ -3,7 +3,7 @@
 #define QKV_CLI_COMMON_SESSION_H
 
 #include "common/cli.h"
-#include <qkv/model.h>
+#include <qkv/vision.h>
 
 enum { HINT_BYTES = 640 };
 

@@ -1,6 +1,7 @@
 /* `qkv info`: this binary and this machine; a model; or an array in a file. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "common/shared.h"
 #include "common/term.h"
 #include "model/model.h"
+#include <qkv/vision.h>
 
 struct info_options {
     struct cli_common common;
@@ -127,6 +129,43 @@ static void print_rotary(const qkv_model_info *info) {
                info->logit_cap);
 }
 
+/* Lines of models that read images, before or beside texts. */
+static void print_images(const qkv_model *model) {
+    const qkv_model *const sees = qkv_model_images(model);
+    if (!sees) return;
+    const qkv_model_info *const info = qkv_model_get_info(sees);
+    printf("images        %" PRId64 " by %" PRId64 " pixels, patches of %" PRId64 " by %" PRId64
+           ", %" PRId64 " by %" PRId64 " of them\n",
+           info->image_height, info->image_width, info->patch_height, info->patch_width,
+           info->image_height / info->patch_height, info->image_width / info->patch_width);
+    printf("before them   %" PRId64 " token%s", info->n_prefix, info->n_prefix == 1 ? "" : "s");
+    if (info->n_registers > 0) printf(", of which %" PRId64 " registers", info->n_registers);
+    putchar('\n');
+    if (sees != model)
+        printf("their tower   %" PRId64 " layers of %" PRId64 " heads of %" PRId64
+               ", hidden %" PRId64 ", feed-forward %" PRId64 "\n",
+               info->n_layers, info->n_heads, info->head_dim, info->hidden, info->intermediate);
+    if (info->joint_dim > 0)
+        printf("joint space   %" PRId64 " channels; match %g cos%s%g\n", info->joint_dim,
+               info->match_scale, info->match_bias < 0 ? " - " : " + ", fabs(info->match_bias));
+}
+
+/* Lines of models that read words. */
+static void print_words(const qkv_model *model) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    printf("vocabulary    %" PRId64 "\n", info->vocab_size);
+    if (info->embedding_size != info->hidden)
+        printf("word vectors  %" PRId64 "\n", info->embedding_size);
+    printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
+           info->n_types, info->n_types == 1 ? "" : "s",
+           info->rope[0].type != QKV_ROPE_NONE ? "rotary"
+           : info->sinusoidal_positions        ? "sinusoidal"
+                                               : "learned");
+    if (info->rope[0].type != QKV_ROPE_NONE) print_rotary(info);
+    print_sentences(model);
+    print_chat(model);
+}
+
 static void print_model(const qkv_model *model, bool verbose) {
     const qkv_model_info *info = qkv_model_get_info(model);
     int64_t n_unused = 0;
@@ -138,20 +177,13 @@ static void print_model(const qkv_model *model, bool verbose) {
     printf("weights       %s, %.1f MB\n", info_weights(info), (double)info->weights_bytes / 1e6);
     printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
            info->n_heads, info->head_dim);
-    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\nvocabulary    %" PRId64
-           "\n",
-           info->hidden, info->intermediate, info->vocab_size);
-    if (info->embedding_size != info->hidden)
-        printf("word vectors  %" PRId64 "\n", info->embedding_size);
-    printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
-           info->n_types, info->n_types == 1 ? "" : "s",
-           info->rope[0].type != QKV_ROPE_NONE ? "rotary"
-           : info->sinusoidal_positions        ? "sinusoidal"
-                                               : "learned");
-    if (info->rope[0].type != QKV_ROPE_NONE) print_rotary(info);
-    print_sentences(model);
-    print_chat(model);
-    if (info->has_lm)
+    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\n", info->hidden,
+           info->intermediate);
+    print_images(model);
+    if (info->vocab_size > 0) print_words(model);
+    if (info->patch_height > 0)
+        printf("heads for     pooler %s\n", yes(info->has_pooler));
+    else if (info->has_lm)
         printf("heads for     the next token\n");
     else
         printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm),

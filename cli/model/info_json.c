@@ -1,5 +1,6 @@
 /* `qkv info --json` of a model, and names that the text shares. */
 #include "model/model.h"
+#include <qkv/vision.h>
 
 /* What models with a decoder have besides; tokens that there are none of are null. */
 static void add_decoder(json_t *object, const qkv_model_info *info) {
@@ -113,6 +114,25 @@ static json_t *labels_json(const qkv_model *model) {
     return list;
 }
 
+/* Of models that read images: of the tower that does, beside one of texts. */
+static void add_images(json_t *object, const qkv_model *model) {
+    const qkv_model *const sees = qkv_model_images(model);
+    if (!sees) return;
+    const qkv_model_info *const info = qkv_model_get_info(sees);
+    json_t *const images = json_pack(
+        "{s:[I,I],s:[I,I],s:I,s:I,s:I,s:f,s:f}", "image_size", (json_int_t)info->image_height,
+        (json_int_t)info->image_width, "patch_size", (json_int_t)info->patch_height,
+        (json_int_t)info->patch_width, JSON_INT(info, n_prefix), JSON_INT(info, n_registers),
+        JSON_INT(info, joint_dim), JSON_FIELD(info, match_scale), JSON_FIELD(info, match_bias));
+    if (sees != model) {
+        json_object_set_new(images, "n_layers", json_integer(info->n_layers));
+        json_object_set_new(images, "n_heads", json_integer(info->n_heads));
+        json_object_set_new(images, "hidden", json_integer(info->hidden));
+        json_object_set_new(images, "intermediate", json_integer(info->intermediate));
+    }
+    json_object_set_new(object, "images", images);
+}
+
 json_t *info_model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
     json_t *object = json_pack(
@@ -134,6 +154,7 @@ json_t *info_model_json(const qkv_model *model) {
     if (object && info->has_lm) add_decoder(object, info);
     const char *const chat = qkv_tokenizer_chat(qkv_model_tokenizer(model, QKV_SOURCE));
     if (object && chat) json_object_set_new(object, "chat_template", json_string(chat));
+    if (object) add_images(object, model);
     if (object && info->n_labels > 0) json_object_set_new(object, "labels", labels_json(model));
     return object;
 }

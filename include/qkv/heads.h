@@ -123,7 +123,7 @@ QKV_API void qkv_heads_unlike(int64_t n, const double *numbers, int64_t to, doub
 
 typedef struct qkv_heads qkv_heads;
 
-/** Tokens, and the tokenizer that made them. */
+/** Tokens, and the tokenizer that made them: NULL for those of an image (qkv/vision.h). */
 typedef struct qkv_token_list {
     const qkv_tokenizer *tokenizer;
     const qkv_encoding *tokens;

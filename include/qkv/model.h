@@ -139,7 +139,9 @@ enum {
     /** Bits of qkv_model_info.biases: of q, k and v; of what follows attention; of the MLP. */
     QKV_BIAS_QKV = 1,
     QKV_BIAS_OUTPUT = 2,
-    QKV_BIAS_MLP = 4
+    QKV_BIAS_MLP = 4,
+    /** Beside QKV_BIAS_QKV: not of k. */
+    QKV_BIAS_NO_KEY = 8
 };
 
 /** What logits of a classifier mean, by problem_type and the number of labels. */
@@ -258,6 +260,21 @@ typedef struct qkv_model_info {
     int no_last_norm;
     /** Channels that are pooled: hidden, or embedding_size, to which some OPT project them. */
     int64_t pooled_dim;
+    /**
+     * Of a model that reads images (qkv/vision.h): the size that it learned from, and that of a
+     * patch. 0: it reads texts.
+     */
+    int64_t image_height, image_width, patch_height, patch_width;
+    /** Tokens before those of patches, and how many of them, the last, are registers. */
+    int64_t n_prefix, n_registers;
+    /** Numbers of a vector in the space that texts and images share (CLIP); 0: there is none. */
+    int64_t joint_dim;
+    /** An image and a text match by match_scale cos(image, text) + match_bias. */
+    double match_scale, match_bias;
+    /** 1: logits of classes are the mean of two classifiers, of [CLS] and of [DIST] (DeiT). */
+    int distilled;
+    /** 1: the feed-forward is gated, in a family where it may be (DINOv2). */
+    int gated;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */

@@ -66,7 +66,23 @@ QKV_API void qkv_tokenizer_free(qkv_tokenizer *tokenizer);
 
 /* ---- Text to tokens -------------------------------------------------------------------------- */
 
-/** A tokenized text or pair: arrays of n. */
+/**
+ * What an encoding of an image has besides tokens (qkv/vision.h). The encoding owns it.
+ * Experimental.
+ */
+typedef struct qkv_image_tokens {
+    /** [3][height][width]: pixels as the model reads them. */
+    const float *pixels;
+    int64_t height, width;
+    /** Tokens before the patches: [CLS], [DIST], and registers. They are no places in the image. */
+    int64_t n_prefix, n_registers;
+    /** Token n_prefix + r * columns + c is the patch (r, c). */
+    int64_t rows, columns;
+    /** Pixels of a patch: rows r * patch_height to (r + 1) * patch_height - 1, and so on. */
+    int64_t patch_height, patch_width;
+} qkv_image_tokens;
+
+/** A tokenized text or pair, or an image (qkv/vision.h): arrays of n. */
 typedef struct qkv_encoding {
     int64_t n;
     int32_t *ids;
@@ -76,6 +92,8 @@ typedef struct qkv_encoding {
     uint8_t *special;
     /** The token's bytes in the text that it comes from. Inserted tokens have an empty range. */
     int64_t *begin, *end;
+    /** The image that the tokens are parts of; NULL: they are of a text. */
+    qkv_image_tokens *image;
 } qkv_encoding;
 
 /**

@@ -15,10 +15,16 @@ static qkv_status check_tokens(const char *name, const qkv_encoding *tokens, int
                           (long long)tokens->n, (long long)wanted);
 }
 
+/* [CLS] and [DIST] of an image are what [CLS] of a text is. */
+static qkvi_token_kind kind_of(const qkv_token_list *list, int64_t i) {
+    const qkv_image_tokens *const image = list->tokens->image;
+    if (!image) return qkvi_token_kind_of(list->tokenizer, list->tokens->ids[i]);
+    return i < image->n_prefix - image->n_registers ? QKVI_TOKEN_CLS : QKVI_TOKEN_TEXT;
+}
+
 static uint8_t *kinds_of(const qkv_token_list *list) {
     uint8_t *const kinds = qkvi_malloc_array((size_t)list->tokens->n, 1);
-    for (int64_t i = 0; kinds && i < list->tokens->n; i++)
-        kinds[i] = (uint8_t)qkvi_token_kind_of(list->tokenizer, list->tokens->ids[i]);
+    for (int64_t i = 0; kinds && i < list->tokens->n; i++) kinds[i] = (uint8_t)kind_of(list, i);
     return kinds;
 }
 
@@ -26,8 +32,10 @@ static qkv_status take_tokens(qkv_heads *heads, qkv_error *error) {
     const qkv_encoding *const queries = heads->queries.tokens;
     heads->query_kinds = kinds_of(&heads->queries);
     heads->key_kinds = kinds_of(&heads->keys);
-    if (heads->info.one_text) heads->ids = qkvi_malloc_array((size_t)queries->n, sizeof(int32_t));
-    if (!heads->query_kinds || !heads->key_kinds || (heads->info.one_text && !heads->ids))
+    /* Patches have no ids: none is the same token as another. */
+    const bool has_ids = heads->info.one_text && !queries->image;
+    if (has_ids) heads->ids = qkvi_malloc_array((size_t)queries->n, sizeof(int32_t));
+    if (!heads->query_kinds || !heads->key_kinds || (has_ids && !heads->ids))
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens",
                               (long long)queries->n);
     for (int64_t i = 0; heads->ids && i < queries->n; i++) heads->ids[i] = queries->ids[i];
@@ -102,15 +110,20 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     return take_tokens(h, error);
 }
 
+/* Images have no tokenizer. */
+static bool is_whole(const qkv_token_list *list) {
+    return list && list->tokens && (list->tokenizer || list->tokens->image);
+}
+
 qkv_status qkv_heads_open_run(qkv_ctx *ctx, const qkv_run *run, qkv_attention_kind which, int64_t b,
                               const qkv_token_list *queries, const qkv_token_list *keys,
                               qkv_heads **heads, qkv_error *error) {
     qkv_capture c = qkv_capture_init();
     if (heads) *heads = NULL;
     if (!ctx || !run || !heads) return is_null(!ctx ? "ctx" : !run ? "run" : "the result", error);
-    if (!queries || !queries->tokenizer || !queries->tokens) return is_null("queries", error);
+    if (!is_whole(queries)) return is_null("queries", error);
     if (which != QKV_CROSS) keys = queries;
-    if (!keys || !keys->tokenizer || !keys->tokens) return is_null("keys", error);
+    if (!is_whole(keys)) return is_null("keys", error);
     QKV_TRY(qkv_run_capture(run, which, b, 0, &c, error));
     QKV_TRY(check_tokens(which == QKV_CROSS ? "queries" : "input", queries->tokens, c.n, error));
     QKV_TRY(check_tokens("keys", keys->tokens, c.n_keys, error));

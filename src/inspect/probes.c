@@ -255,6 +255,10 @@ qkv_status qkv_inspect_probes(qkv_ctx *ctx, const qkv_model *model,
     if (probing.options.n_texts == 0) probing.options.n_texts = N_TEXTS;
     probing.info = qkv_model_get_info(model);
     probing.tokenizer = qkv_model_tokenizer(model, QKV_SOURCE);
+    if (!probing.tokenizer)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: probes are texts, and a %s reads images", probing.info->source,
+                              probing.info->architecture);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = run_all(&probing, &told, error);
     qkvi_fpstate_leave(saved);

@@ -132,6 +132,8 @@ double qkvi_step_error(int64_t n, const double *a, const float *b) {
 qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding *input,
                                  qkv_error *error) {
     if (!input->ids) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "input.ids is NULL");
+    if (info->patch_height > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "steps of images are not supported");
     if (input->n < 1 || input->n > info->max_len)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "input has %lld tokens, the model takes 1 to %lld",

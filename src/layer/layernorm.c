@@ -17,13 +17,35 @@ typedef struct forward_job {
     float *s, *y, *stats;
 } forward_job;
 
+static void scale_forward(const qkvi_layernorm *layer, int64_t n_rows, const float *s, float *y) {
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t c = 0; c < layer->n; c++)
+            y[i * layer->n + c] = s[i * layer->n + c] * layer->gamma[c];
+}
+
+/* d_gamma is added to, in the order of rows. d_s may be d_y. */
+static void scale_backward(const qkvi_layernorm *layer, int64_t n_rows, const float *s,
+                           const float *d_y, float *d_s, float *d_gamma) {
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t c = 0; c < layer->n; c++) {
+            const int64_t at = i * layer->n + c;
+            d_gamma[c] += d_y[at] * s[at];
+            d_s[at] = d_y[at] * layer->gamma[c];
+        }
+}
+
 static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const forward_job *j = argument;
     const int64_t n = j->layer->n, at = rows.first * n;
     const float *residual = j->residual ? j->residual + at : NULL;
     const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    if (residual && j->layer->kind != QKVI_LAYER_NORM)
+        kernels->add(rows.count * n, residual, j->s + at);
+    if (j->layer->kind == QKVI_LAYER_SCALE) {
+        scale_forward(j->layer, rows.count, j->s + at, j->y + at);
+        return;
+    }
     if (j->layer->kind != QKVI_LAYER_NORM) {
-        if (residual) kernels->add(rows.count * n, residual, j->s + at);
         kernels->rms_forward(rows.count, n, j->layer->kind == QKVI_RMS_NORM_FROM_ONE,
                              j->layer->gamma, j->eps, j->s + at, j->y + at,
                              j->stats ? j->stats + 2 * rows.first : NULL);
@@ -52,6 +74,10 @@ static void backward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     float *d_gamma = j->d_gamma + rows.block * n, *d_beta = j->d_beta + rows.block * n;
     memset(d_gamma, 0, (size_t)n * sizeof *d_gamma);
     memset(d_beta, 0, (size_t)n * sizeof *d_beta);
+    if (j->layer->kind == QKVI_LAYER_SCALE) {
+        scale_backward(j->layer, rows.count, j->s + at, j->d_y + at, j->d_s + at, d_gamma);
+        return;
+    }
     const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
     const float *const stats = j->stats + 2 * rows.first;
     if (j->layer->kind == QKVI_LAYER_NORM)

@@ -8,6 +8,8 @@
  * or its kin without a mean, RMSNorm (Zhang and Sennrich 2019), which has no beta:
  *
  *     rstd = 1 / sqrt(mean(s²) + eps)      y = s rstd gamma, or s rstd (1 + gamma)
+ *
+ * or LayerScale (Touvron et al. 2021), which stands where others have a norm: y = s gamma.
  */
 #ifndef QKVI_LAYER_LAYERNORM_H
 #define QKVI_LAYER_LAYERNORM_H
@@ -18,8 +20,9 @@
 
 typedef enum qkvi_norm_kind {
     QKVI_LAYER_NORM,
-    QKVI_RMS_NORM,         /* s rstd gamma */
-    QKVI_RMS_NORM_FROM_ONE /* s rstd (1 + gamma) */
+    QKVI_RMS_NORM,          /* s rstd gamma */
+    QKVI_RMS_NORM_FROM_ONE, /* s rstd (1 + gamma) */
+    QKVI_LAYER_SCALE        /* s gamma; its stats are not written */
 } qkvi_norm_kind;
 
 typedef struct qkvi_layernorm {

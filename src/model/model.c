@@ -52,9 +52,10 @@ static void round_word_scale(qkv_model *model, const qkvi_model_family *family,
                              const qkvi_resolver *resolver) {
     char name[128];
     qkv_model_info *const info = &model->info;
+    if (!family->gemma) return;
     snprintf(name, sizeof name, "%s.weight", qkvi_word_name(info, family, 0));
     const qkvi_stored *const words = qkvi_resolve(resolver, name);
-    if (!family->gemma || !words) return;
+    if (!words) return;
     const float scale = (float)info->word_scale;
     if (words->type == QKVI_BF16)
         info->word_scale = (double)qkvi_f32_of_bf16(qkvi_bf16_of_f32(scale));
@@ -63,6 +64,7 @@ static void round_word_scale(qkv_model *model, const qkvi_model_family *family,
 
 static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
                               qkvi_resolver *resolver, qkvi_pool *pool, qkv_error *error) {
+    QKV_TRY(qkvi_model_match(model, family, resolver, error));
     QKV_TRY(qkvi_model_ties(model, family, resolver, error));
     QKV_TRY(qkvi_model_positions(model, family, resolver, error));
     QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
@@ -77,13 +79,33 @@ static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
     return qkvi_model_warn(model, error);
 }
 
-static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkvi_pool *pool,
-                               qkv_error *error) {
+/* used: tensors that the other tower has read, or NULL; receives what both have. */
+static qkv_status load_tower(qkv_model *model, const qkvi_safetensors *file, qkvi_pool *pool,
+                             uint8_t *used, qkv_error *error) {
     qkvi_resolver resolver;
     const qkvi_model_family *const family = qkvi_family_of(model->info.architecture);
     QKV_TRY(qkvi_resolver_make(file, &family->spelling, &resolver, error));
+    for (int64_t t = 0; used && t < file->n_tensors; t++) resolver.used[t] = used[t];
     const qkv_status status = load_params(model, family, &resolver, pool, error);
+    for (int64_t t = 0; used && t < file->n_tensors; t++) used[t] = resolver.used[t];
     qkvi_resolver_free(&resolver);
+    return status;
+}
+
+/* Of two towers each reads its own tensors, and what neither reads is not used. */
+static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkvi_pool *pool,
+                               qkv_error *error) {
+    qkv_model *const tower = model->tower;
+    if (!tower) return load_tower(model, file, pool, NULL, error);
+    tower->info.weights = model->info.weights;
+    tower->is_to_train = model->is_to_train;
+    uint8_t *const used = calloc((size_t)file->n_tensors + 1, 1);
+    if (!used) return qkvi_no_memory(error, "tensor names");
+    qkv_status status = load_tower(tower, file, pool, used, error);
+    for (int64_t u = 0; u < tower->n_unused; u++) free(tower->unused[u]);
+    tower->n_unused = 0;
+    if (status == QKV_OK) status = load_tower(model, file, pool, used, error);
+    free(used);
     return status;
 }
 
@@ -98,6 +120,29 @@ static qkv_status read_labels(const char *config_name, const void *config, size_
     return qkvi_config_labels(config_name, config, config_bytes, n, model->labels, error);
 }
 
+static qkv_status name_source(const char *source, qkv_model *model, qkv_error *error) {
+    model->source = strdup(QKVI_PRINTABLE(1024, source));
+    if (!model->source) return qkvi_no_memory(error, "a name");
+    model->info.source = model->source;
+    return QKV_OK;
+}
+
+/* The tower that reads images beside the one that reads texts, if there is one. */
+static qkv_status start_tower(const char *config_name, const void *config, size_t config_bytes,
+                              qkv_model *model, qkv_error *error) {
+    bool has;
+    if (!qkvi_family_of(model->info.architecture)->images) return QKV_OK;
+    qkv_model *const tower = calloc(1, sizeof *tower);
+    if (!tower) return qkvi_no_memory(error, "a model");
+    model->tower = tower;
+    QKV_TRY(qkvi_config_read_images(config_name, config, config_bytes, &has, &tower->info, error));
+    tower->info.n_labels = 0; /* a classifier has no tower of texts beside it */
+    tower->source = strdup(model->source);
+    if (!tower->source) return qkvi_no_memory(error, "a name");
+    tower->info.source = tower->source;
+    return QKV_OK;
+}
+
 /* A model with its config read and nothing else. */
 static qkv_status start(const char *source, const char *config_name, const void *config,
                         size_t config_bytes, qkv_model **model, qkv_error *error) {
@@ -105,10 +150,8 @@ static qkv_status start(const char *source, const char *config_name, const void 
     if (!*model) return qkvi_no_memory(error, "a model");
     QKV_TRY(qkvi_config_read(config_name, config, config_bytes, &(*model)->info, error));
     QKV_TRY(read_labels(config_name, config, config_bytes, *model, error));
-    (*model)->source = strdup(QKVI_PRINTABLE(1024, source));
-    if (!(*model)->source) return qkvi_no_memory(error, "a name");
-    (*model)->info.source = (*model)->source;
-    return QKV_OK;
+    QKV_TRY(name_source(source, *model, error));
+    return start_tower(config_name, config, config_bytes, *model, error);
 }
 
 static qkv_status start_folder(const char *folder, qkv_model **model, qkv_error *error) {
@@ -177,8 +220,8 @@ static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv
  * none.
  */
 static qkv_status read_sentence(const char *folder, qkv_model *model, qkv_error *error) {
-    QKV_TRY(
-        qkvi_recipe_read(folder, model->tokenizer->max_len, &model->info, &model->recipe, error));
+    const int64_t max_len = model->tokenizer ? model->tokenizer->max_len : model->info.max_len;
+    QKV_TRY(qkvi_recipe_read(folder, max_len, &model->info, &model->recipe, error));
     if (!model->recipe.lower_case) return QKV_OK;
     return qkvi_tokenizer_open_lower(folder, &model->sentence_tokenizer, error);
 }
@@ -215,10 +258,11 @@ static qkv_status open_files(const char *folder, const char *weights, const want
     (*model)->is_to_train = asked->is_to_train;
     QKV_TRY(look_beside(folder, weights, asked->is_named, *model, error));
     QKV_TRY(read_generation(folder, NULL, NULL, 0, *model, error));
-    QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
+    const int reads_texts = (*model)->info.patch_height == 0;
+    if (reads_texts) QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
     if ((*model)->info.kind == QKV_MODEL_PAIR)
         QKV_TRY(qkv_tokenizer_open(folder, QKV_TARGET, &(*model)->target_tokenizer, error));
-    QKV_TRY(read_sentence(folder, *model, error));
+    QKV_TRY(read_sentence(reads_texts ? folder : NULL, *model, error));
     QKV_TRY(qkvi_weights_open(weights, &file, error));
     qkv_status status = load_weights(*model, file, asked->pool, error);
     if (status == QKV_OK) status = note_files(*model, file, error);
@@ -361,6 +405,7 @@ qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const 
 
 void qkv_model_free(qkv_model *model) {
     if (!model) return;
+    qkv_model_free(model->tower);
     qkvi_net_free(model->net);
     qkv_tokenizer_free(model->tokenizer);
     qkv_tokenizer_free(model->target_tokenizer);

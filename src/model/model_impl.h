@@ -32,9 +32,10 @@ struct qkv_model {
     int has_adapter; /* adapter_config.json is beside the weights */
     /* model.safetensors.index.json is beside a model.safetensors that nobody named */
     int has_index;
-    char *no_head;        /* why there is no head for words although there should be one; NULL */
-    float *arena;         /* all parameters, in the table's order; ties are not stored twice */
-    struct qkvi_net *net; /* pointers into arena (arch/net.h); NULL: opened to be trained */
+    char *no_head;           /* why there is no head for words although there should be one; NULL */
+    float *arena;            /* all parameters, in the table's order; ties are not stored twice */
+    struct qkv_model *tower; /* that reads the images of a model of texts, too; NULL */
+    struct qkvi_net *net;    /* pointers into arena (arch/net.h); NULL: opened to be trained */
     int is_to_train;
     char **unused; /* escaped names of stored tensors that the model does not use */
     int64_t n_unused;
@@ -52,6 +53,10 @@ struct qkv_model {
  * trainer may take, and there is no net.
  */
 qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error);
+
+/** Of models of texts and images: how well these match (logit_scale, logit_bias). IO, FORMAT. */
+qkv_status qkvi_model_match(qkv_model *model, const qkvi_model_family *family,
+                            qkvi_resolver *resolver, qkv_error *error);
 
 /** Which heads there are, and what is tied: fills the fields of info about both. IO, MEMORY. */
 qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,

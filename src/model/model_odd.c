@@ -162,13 +162,17 @@ static qkv_status warn_of_index(qkv_model *model, qkv_error *error) {
                error);
 }
 
-qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
+static qkv_status warn_of_tokens(qkv_model *model, qkv_error *error) {
     QKV_TRY(warn_of_hidden(model, error));
     QKV_TRY(warn_of_shared(model, error));
     QKV_TRY(warn_of_words(model, error));
     QKV_TRY(warn_of_around(model, error));
     QKV_TRY(warn_of_padding(model, error));
-    QKV_TRY(warn_of_missing_rows(model, error));
+    return warn_of_missing_rows(model, error);
+}
+
+qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
+    if (model->tokenizer) QKV_TRY(warn_of_tokens(model, error));
     QKV_TRY(warn_of_positions(model, error));
     QKV_TRY(warn_of_generation(model, error));
     QKV_TRY(warn_of_start(model, error));
@@ -251,5 +255,5 @@ int64_t qkv_model_check_finite(const qkv_model *model,
     }
     for (int i = 0; i < model->recipe.n_steps; i++)
         n_found += check_step(&model->recipe.steps[i], visit, user);
-    return n_found;
+    return n_found + qkv_model_check_finite(model->tower, visit, user);
 }

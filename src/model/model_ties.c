@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "core/fpstate.h"
+#include "layer/angles.h"
 #include "model/arch/net_params.h"
 #include "model/model_impl.h"
 
@@ -82,10 +83,27 @@ static qkv_status drop_head(qkv_model *model, const char *missing, qkv_error *er
     return model->no_head ? QKV_OK : qkvi_no_memory(error, "a message");
 }
 
+/* Heads of a model that reads images. */
+static void find_image_heads(const qkvi_resolver *resolver, const qkvi_model_family *family,
+                             qkv_model_info *info) {
+    const qkvi_image_family *const f = &family->image;
+    char probe[96];
+    snprintf(probe, sizeof probe, "%sattention.out_proj", f->probe ? f->probe : "");
+    info->has_pooler = has(resolver, f->probe ? probe : family->pooler);
+    info->distilled = has(resolver, f->distilled[0]);
+    if (!info->distilled && !has(resolver, family->classifier)) info->n_labels = 0;
+    info->untied = 0;
+}
+
 qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
                            qkvi_resolver *resolver, qkv_error *error) {
     qkv_model_info *const info = &model->info;
     char name[128];
+    if (info->joint_dim > 0 && !has(resolver, family->joint)) info->joint_dim = 0;
+    if (qkvi_family_sees(family)) {
+        find_image_heads(resolver, family, info);
+        return QKV_OK;
+    }
     info->has_mlm = has(resolver, family->transform);
     if (family->norm_bias) /* a classifier has the same layer, and no words */
         info->has_mlm &= qkvi_resolve(resolver, family->decoder_bias) != NULL;
@@ -102,6 +120,38 @@ qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
     if (resolver->ties) QKV_TRY(find_others(family, resolver, info, error));
     if (info->has_mlm) QKV_TRY(skip_bias(&family->spelling, resolver, error));
     return QKV_OK;
+}
+
+/* ---- How texts and images match -------------------------------------------------------------- */
+
+/* One number, of shape [] or [1]; absent: *value stays. */
+static qkv_status load_number(qkvi_resolver *resolver, const char *name, double *value,
+                              qkv_error *error) {
+    const qkvi_stored *const stored = qkvi_resolve_own(resolver, name);
+    float read;
+    if (!stored) return QKV_OK;
+    if (stored->n_elems != 1 || !qkvi_elem_is_float(stored->type))
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "%s: tensor '%s' is not one number",
+                              resolver->file->source.name, name);
+    QKV_TRY(qkvi_safetensors_read_f32(resolver->file, stored, &read, error));
+    qkvi_resolver_skip(resolver, stored);
+    *value = (double)read;
+    return QKV_OK;
+}
+
+qkv_status qkvi_model_match(qkv_model *model, const qkvi_model_family *family,
+                            qkvi_resolver *resolver, qkv_error *error) {
+    double scale = 0;
+    if (!family->joint) return QKV_OK;
+    QKV_TRY(load_number(resolver, "logit_scale", &scale, error));
+    if (!(scale > -80 && scale < 80))
+        return qkvi_error_set(error, QKV_ERR_FORMAT,
+                              "%s: logit_scale = %g is not between -80 and 80",
+                              resolver->file->source.name, scale);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    model->info.match_scale = qkvi_angle_exp(scale);
+    qkvi_fpstate_leave(saved);
+    return load_number(resolver, "logit_bias", &model->info.match_bias, error);
 }
 
 /* ---- What is no parameter -------------------------------------------------------------------- */

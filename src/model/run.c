@@ -17,6 +17,7 @@ typedef struct joined {
     int64_t *lengths;
     int32_t *ids;
     uint8_t *types, *seen;
+    qkvi_pixels *images; /* NULL: they are texts */
 } joined;
 
 static void joined_free(joined *j) {
@@ -24,6 +25,30 @@ static void joined_free(joined *j) {
     free(j->ids);
     free(j->types);
     free(j->seen);
+    free(j->images);
+}
+
+/* Images go to a stack that reads these, and texts to one of words. */
+static qkv_status join_images(const qkvi_stack *stack, const char *name,
+                              const qkv_encoding *const *inputs, joined *j, qkv_error *error) {
+    const bool sees = qkvi_stack_sees(stack);
+    for (int64_t b = 0; b < j->n; b++) {
+        const qkv_image_tokens *const image = inputs[b]->image;
+        if (sees != (image != NULL))
+            return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                                  "%s[%lld] is %s, and the model reads %s", name, (long long)b,
+                                  image ? "an image" : "a text", image ? "texts" : "images");
+        if (image && (!image->pixels || image->height < 1 || image->width < 1))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s[%lld].image has no pixels", name,
+                                  (long long)b);
+    }
+    if (!sees) return QKV_OK;
+    j->images = qkvi_malloc_array((size_t)j->n, sizeof *j->images);
+    if (!j->images) return qkvi_no_memory(error, "a run");
+    for (int64_t b = 0; b < j->n; b++)
+        j->images[b] = (qkvi_pixels){ inputs[b]->image->pixels, inputs[b]->image->height,
+                                      inputs[b]->image->width };
+    return QKV_OK;
 }
 
 static qkv_status join_lengths(const qkvi_stack *stack, const char *name,
@@ -47,6 +72,7 @@ static qkv_status join(const qkvi_stack *stack, const char *name, int64_t n_batc
     int64_t at = 0;
     j->n = n_batch;
     QKV_TRY(join_lengths(stack, name, inputs, j, error));
+    QKV_TRY(join_images(stack, name, inputs, j, error));
     j->ids = qkvi_malloc_array((size_t)j->n_tokens, sizeof *j->ids);
     j->types = qkvi_calloc_array((size_t)j->n_tokens, sizeof *j->types);
     if (!j->ids || !j->types) return qkvi_no_memory(error, "a run");
@@ -102,6 +128,7 @@ static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const request *a
                              .lengths = source->lengths,
                              .ids = source->ids,
                              .types = source->types,
+                             .images = source->images,
                              .decoder_lengths = target->lengths,
                              .decoder_ids = target->ids };
     QKV_TRY(ask(model, &asked->options, &batch.change, error));

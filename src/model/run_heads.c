@@ -84,6 +84,8 @@ qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_ru
                               float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
+    if (model->info.patch_height > 0)
+        return qkvi_net_classify_image(ctx, model->net, run->lengths[b], hidden, logits, error);
     if (model->info.n_labels == 0 || model->info.label_pooling == QKV_POOLING_CLS)
         return qkvi_net_classify(ctx, model->net, hidden, logits, error);
     float *const mean = qkvi_aligned_array((size_t)run->hidden, sizeof *mean);

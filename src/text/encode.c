@@ -58,6 +58,8 @@ void qkv_encoding_free(qkv_encoding *encoding) {
     free(encoding->special);
     free(encoding->begin);
     free(encoding->end);
+    if (encoding->image) free((void *)(uintptr_t)encoding->image->pixels);
+    free(encoding->image);
     free(encoding);
 }
 

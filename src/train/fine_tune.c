@@ -19,6 +19,9 @@ static qkv_status take_sizes(qkvi_trainer *trainer, qkv_error *error) {
     qkv_train_options *const o = trainer->options;
     const qkv_model_info *const info = &trainer->info;
     o->kind = info->kind;
+    if (info->patch_height > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads images, not texts",
+                              info->source, info->architecture);
     if (!info->has_lm && !info->has_mlm)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: has neither an MLM head nor one of a language model to train",

@@ -89,16 +89,16 @@ static void put_row(const qkvi_trainer *trainer, int64_t r, shelf *out) {
     const qkvi_param *const row = &trainer->table.rows[r];
     const float *data = trainer->params + row->offset;
     const int is_whole = !row->transposed && row->n_parts == 1;
-    int64_t shape[2];
+    int64_t shape[QKVI_STORED_AXES] = { 0 };
     if (row->part > 0) return;
     for (int p = 0; !is_whole && p < row->n_parts; p++)
         qkvi_param_to_stored(row + p, trainer->params + row[p].offset, out->room + row->offset);
     if (!is_whole) data = out->room + row->offset;
-    qkvi_param_stored_shape(row, shape);
+    const int rank = qkvi_param_stored_shape(row, shape);
     out->tensors[out->n++] = (qkvi_stored_out){ .name = qkvi_param_stored_name(row),
                                                 .type = QKVI_F32,
-                                                .rank = row->rank,
-                                                .shape = { shape[0], shape[1] },
+                                                .rank = rank,
+                                                .shape = { shape[0], shape[1], shape[2], shape[3] },
                                                 .data = data };
 }
 

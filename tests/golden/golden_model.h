@@ -130,9 +130,10 @@ static inline float *expected_gradient(const golden *g, const qkvi_param *row) {
     char name[128];
     snprintf(name, sizeof name, "grad.%s", qkvi_param_stored_name(row));
     if (!qkvi_safetensors_find(g->expected, name)) fail_msg("%s: no %s", g->name, name);
-    int64_t shape[2];
-    qkvi_param_stored_shape(row, shape);
-    const size_t n = (size_t)(shape[0] * (row->rank == 2 ? shape[1] : 1));
+    int64_t n_rows, n_columns;
+    qkvi_param_stored_matrix(row, &n_rows, &n_columns);
+    const size_t n = row->stored_rows ? (size_t)(row->stored_rows * row->shape[1])
+                                      : (size_t)(n_rows * n_columns);
     float *stored = read_floats(g, name, n), *values = malloc(row->n_elems * sizeof *values + 1);
     qkvi_stored_rows all = { .values = stored, .kernels = qkvi_kernels_best() };
     int64_t n_cols;

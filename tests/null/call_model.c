@@ -6,6 +6,7 @@
 #include "qkv/files.h"
 #include "qkv/generate.h"
 #include "qkv/train.h"
+#include "qkv/vision.h"
 
 #define MODEL  QKV_TEST_ROOT "/models/default"
 #define GOLDEN QKV_TEST_DATA "/golden/"
@@ -15,8 +16,11 @@ qkv_encoding *null_tokens;
 qkv_run *null_run;
 qkv_run *null_pair_run;
 static qkv_model *gpt2, *bart, *electra, *classifier;
+static qkv_model *clip;
+static qkv_encoding *image;
+static float pixels[3 * 12 * 12];
 static const qkv_tokenizer *tokenizer;
-static qkv_run *gpt2_run, *electra_run, *classifier_run;
+static qkv_run *gpt2_run, *electra_run, *classifier_run, *clip_run;
 static const qkv_encoding *inputs[1];
 static int32_t ids[] = { 5, 6, 7, 8 };
 static const qkv_encoding numbers = { .n = 4, .ids = ids };
@@ -29,6 +33,10 @@ void null_model_begin(void) {
     null_must(qkv_model_open(GOLDEN "decoder/bart_1/mild", NULL, &bart, &null_error));
     null_must(qkv_model_open(GOLDEN "family/electra_1", NULL, &electra, &null_error));
     null_must(qkv_model_open(GOLDEN "classify/modernbert_mean", NULL, &classifier, &null_error));
+    null_must(qkv_model_open(GOLDEN "vision/clip_1", NULL, &clip, &null_error));
+    null_must(qkv_image_encode(qkv_model_images(clip), 12, 12, pixels, 0, &image, &null_error));
+    null_must(qkv_model_run(null_ctx, qkv_model_images(clip), 1,
+                            (const qkv_encoding *const *)&image, 0, NULL, &clip_run, &null_error));
     tokenizer = qkv_model_tokenizer(null_bert, QKV_SOURCE);
     null_must(qkv_tokenizer_encode(tokenizer, text, strlen(text), text, strlen(text), &null_tokens,
                                    &null_error));
@@ -237,6 +245,26 @@ static qkv_status discriminate(void) {
     return qkv_model_discriminate(P(0, null_ctx), P(1, electra), P(2, electra_run), 0, P(3, logits),
                                   P(4, &null_error));
 }
+static qkv_status images(void) { return some(qkv_model_images(P(0, clip)) != NULL); }
+static qkv_status image_encode(void) {
+    qkv_encoding *own = NULL;
+    return qkv_image_encode(P(0, qkv_model_images(clip)), 12, 12, P(1, pixels), 0, P(2, &own),
+                            P(3, &null_error));
+}
+static qkv_status image_token(void) {
+    static char name[32];
+    *name = 0;
+    qkv_image_token(P(0, image), 1, P(1, name));
+    return some(*name != 0);
+}
+static qkv_status pool(void) {
+    return qkv_model_pool(P(0, null_ctx), P(1, qkv_model_images(clip)), P(2, clip_run), 0,
+                          P(3, logits), P(4, &null_error));
+}
+static qkv_status joint(void) {
+    return qkv_model_joint(P(0, null_ctx), P(1, qkv_model_images(clip)), P(2, clip_run), 0,
+                           P(3, logits), P(4, &null_error));
+}
 static qkv_status classify(void) {
     return qkv_model_classify(P(0, null_ctx), P(1, classifier), P(2, classifier_run), 0,
                               P(3, logits), P(4, &null_error));
@@ -421,6 +449,11 @@ const null_call null_model[] = {
     { "qkv_model_discriminate", discriminate, "rrrrn" },
     { "qkv_model_classify", classify, "rrrrn" },
     { "qkv_model_label", label, "-" },
+    { "qkv_model_images", images, "-" },
+    { "qkv_image_encode", image_encode, "rrrn" },
+    { "qkv_image_token", image_token, "--" },
+    { "qkv_model_pool", pool, "rrrrn" },
+    { "qkv_model_joint", joint, "rrrrn" },
     { "qkv_model_embed", embed, "rrrnrn" },
     { "qkv_model_candidates", fill, "rrrrn" },
     { "qkv_model_candidates: next", next, "rrrrn" },

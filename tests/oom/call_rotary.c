@@ -19,7 +19,7 @@ enum { LEN = 9, MOST_HEADS = 6, MOST_DIM = 16, MOST_WORDS = 64 };
 static int32_t ids[LEN] = { 9, 22, 31, 7, 40, 12, 9, 22, 17 };
 static uint8_t zeros[LEN];
 static int64_t places[LEN] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
-static const qkv_encoding text = { LEN, ids, zeros, zeros, places, places };
+static const qkv_encoding text = { LEN, ids, zeros, zeros, places, places, NULL };
 static const qkv_encoding *const texts[] = { &text };
 
 static const char *folder;

@@ -7,6 +7,6 @@
 
 extern const oom_group oom_attention, oom_columns, oom_kv, oom_layers, oom_text, oom_store,
     oom_model, oom_onnx, oom_pairs, oom_generate, oom_heads, oom_inspect, oom_patterns, oom_train,
-    oom_view, oom_rotary, oom_eval, oom_image;
+    oom_view, oom_rotary, oom_eval, oom_image, oom_vision;
 
 #endif

@@ -21,7 +21,7 @@ static const oom_group *const groups[] = { &oom_attention, &oom_columns,  &oom_k
                                            &oom_layers,    &oom_text,     &oom_store, &oom_model,
                                            &oom_pairs,     &oom_generate, &oom_heads, &oom_inspect,
                                            &oom_patterns,  &oom_train,    &oom_view,  &oom_rotary,
-                                           &oom_eval,      &oom_image };
+                                           &oom_eval,      &oom_image,    &oom_vision };
 static const oom_group *group;
 static uint64_t seed = 1;
 

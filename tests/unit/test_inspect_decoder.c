@@ -64,8 +64,8 @@ static fixture open_model(const char *name) {
 
 static void run_model(fixture *f, uint32_t flags) {
     qkv_error error;
-    f->input = (qkv_encoding){ N, f->ids, f->types, f->special, f->begin, f->end };
-    f->target = (qkv_encoding){ M, f->target_ids, f->types, f->special, f->begin, f->end };
+    f->input = (qkv_encoding){ N, f->ids, f->types, f->special, f->begin, f->end, NULL };
+    f->target = (qkv_encoding){ M, f->target_ids, f->types, f->special, f->begin, f->end, NULL };
     const qkv_encoding *inputs = &f->input, *targets = &f->target;
     const qkv_status status =
         f->info->kind == QKV_MODEL_PAIR

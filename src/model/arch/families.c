@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "model/arch/families_early.h"
+#include "model/arch/families_images.h"
 #include "model/arch/families_rotary.h"
 #include "model/arch/family.h"
 
@@ -249,6 +250,53 @@ const qkvi_model_family qkvi_families[] = {
       .transform = "head.dense",
       .transform_norm = "head.norm",
       .decoder_bias = "decoder.bias" },
+    SEES(
+        "vit", QKVI_BIASES_QKV_ASKED, IMAGE_CONFIG(768, 3072, 12, 12, "gelu", 1e-12),
+        .spelling = { .prefix = "vit.", .ignored = { ".mask_token" } },
+        .stacks = { { VIT_NAMES("vit."), VIT_BLOCK } }, .pooler = "vit.pooler.dense",
+        .classifier = "classifier",
+        .image = { VIT_EMBEDDINGS("vit."), .classes = { "vit.embeddings.cls_token" }, .side = 16 }),
+    SEES(
+        "deit", QKVI_BIASES_QKV_ASKED, IMAGE_CONFIG(768, 3072, 12, 12, "gelu", 1e-12),
+        .spelling = { .prefix = "deit.", .ignored = { ".mask_token" } },
+        .stacks = { { VIT_NAMES("deit."), VIT_BLOCK } }, .pooler = "deit.pooler.dense",
+        .classifier = "classifier",
+        .image = { VIT_EMBEDDINGS("deit."),
+                   .classes = { "deit.embeddings.cls_token", "deit.embeddings.distillation_token" },
+                   .side = 16, .distilled = { "cls_classifier", "distillation_classifier" } }),
+    DINO2("dinov2", "dinov2.", dino2_gated, .side = 14),
+    DINO2("dinov2_with_registers", "dinov2_with_registers.", registers_gated, .side = 16,
+          .registers = "dinov2_with_registers.embeddings.register_tokens", .n_registers = 4,
+          .antialiases = true),
+    SEES("dinov3_vit", QKVI_BIASES_APART, IMAGE_CONFIG(384, 1536, 12, 6, "gelu", 1e-5),
+         .positions = QKVI_ROTARY_PLANE,
+         .spelling = { .prefix = "model.", .ignored = { ".mask_token", ".inv_freq" } },
+         .stacks = { { DINO3_NAMES } }, .gated = &dino3_gated, .theta = { 100 },
+         .image = { .patch = "embeddings.patch_embeddings",
+                    .classes = { "embeddings.cls_token" },
+                    .registers = "embeddings.register_tokens",
+                    .size = 224,
+                    .side = 16,
+                    .interpolates = true }),
+    SIGLIP("siglip", .part = "vision_config"),
+    SIGLIP("siglip_vision_model"),
+    CLIP_TEXT("clip", .part = "text_config", .images = "clip_vision_model"),
+    CLIP_TEXT("clip_text_model"),
+    SEES("clip_vision_model", QKVI_BIASES, IMAGE_CONFIG(768, 3072, 12, 12, "quick_gelu", 1e-5),
+         CLIP_SPELLING("vision_model."),
+         .stacks = { { .embed_norm = "vision_model.pre_layrnorm",
+                       .layer = "vision_model.encoder.layers.",
+                       CLIP_BLOCK } },
+         .joint = "visual_projection", .classifier = "classifier",
+         .image = { .patch = "vision_model.embeddings.patch_embedding",
+                    .no_bias = true,
+                    .classes = { "vision_model.embeddings.class_embedding" },
+                    .position = "vision_model.embeddings.position_embedding.weight",
+                    .flat = true,
+                    .size = 224,
+                    .side = 32,
+                    .reads = QKVI_READS_MEAN,
+                    .pooled_norm = "vision_model.post_layernorm" }),
     { .type = NULL },
 };
 
@@ -257,7 +305,9 @@ const qkvi_model_family qkvi_families[] = {
 const char qkvi_family_types[] =
     "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", "
     "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
-    "\"olmo2\", \"phi3\", \"gpt_neox\" and \"modernbert\"";
+    "\"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", \"deit\", \"dinov2\", "
+    "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", \"siglip_vision_model\", \"clip\", "
+    "\"clip_text_model\" and \"clip_vision_model\"";
 
 const qkvi_model_family *qkvi_family_of(const char *type) {
     for (const qkvi_model_family *f = qkvi_families; f->type; f++)
@@ -275,6 +325,11 @@ qkvi_act qkvi_family_act(const qkv_model_info *info) {
     for (int act = 0; info->activation && act < QKVI_N_ACTS; act++)
         if (strcmp(info->activation, names[act]) == 0) return (qkvi_act)act;
     return QKVI_GELU;
+}
+
+const qkvi_stack_names *qkvi_family_names(const qkv_model_info *info, int stack) {
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
+    return family->gated && info->gated ? family->gated : &family->stacks[stack];
 }
 
 int qkvi_family_biases(const qkv_model_info *info) {

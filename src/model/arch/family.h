@@ -23,6 +23,11 @@
  *               side by side, LayerNorm, LM head                         (Black et al. 2022)
  *   modernbert  word; rotary, pre-norm, gated, layers with windows; MLM    (Warner et al. 2024)
  *
+ *   vit …       patches of images + position, pre-norm; classifier        (Dosovitskiy et al. 2021)
+ *               and kin: deit, dinov2, dinov2_with_registers, dinov3_vit, siglip
+ *   clip        word + position; causal, pre-norm; beside it a ViT (clip_vision_model), both
+ *               projected to one space                                    (Radford et al. 2021)
+ *
  * Names are those of transformers, with the prefix of the whole model; files may have them without
  * (weights/resolver.h). A part that a family lacks is NULL.
  */
@@ -31,6 +36,7 @@
 
 #include "kernels/layer.h"
 #include "layer/layernorm.h"
+#include "model/layer/patches.h"
 #include "model/weights/resolver.h"
 #include "qkv/model.h"
 
@@ -46,8 +52,9 @@ typedef enum qkvi_norm_place {
 
 typedef enum qkvi_positions {
     QKVI_LEARNED,
-    QKVI_SINUSOIDS, /* sines before cosines; those of qkv's own BERT (config.json) alternate */
-    QKVI_ROTARY     /* of queries and keys, in all layers that are not QKV_LAYER_UNROTATED */
+    QKVI_SINUSOIDS,   /* sines before cosines; those of qkv's own BERT (config.json) alternate */
+    QKVI_ROTARY,      /* of queries and keys, in all layers that are not QKV_LAYER_UNROTATED */
+    QKVI_ROTARY_PLANE /* the same of patches, by their row and column (layer/patches.h) */
 } qkvi_positions;
 
 /* Norms of queries and keys, before they are turned. */
@@ -72,7 +79,9 @@ typedef enum qkvi_biases {
     QKVI_BIASES_QKV, /* queries, keys and values */
     /* of the MLP, and of attention unless config.json says attention_bias: false */
     QKVI_BIASES_UNLESS_ATTENTION,
-    QKVI_BIASES_ENABLED, /* all, unless config.json says enable_bias: false */
+    QKVI_BIASES_ENABLED,   /* all, unless config.json says enable_bias: false */
+    QKVI_BIASES_QKV_ASKED, /* all, but those of q, k, v if config.json says qkv_bias: false */
+    QKVI_BIASES_APART, /* config.json has a switch for each: query_bias, key_bias … (DINOv3) */
     QKVI_BIASES_NONE
 } qkvi_biases;
 
@@ -125,12 +134,36 @@ typedef struct qkvi_stack_names {
     const char *query_norm, *key_norm;
     const char *cross_query, *cross_key, *cross_value, *cross_output, *norm_cross;
     const char *up, *down, *norm2, *gate;
-    const char *out1, *out2; /* norms of what the parts add */
+    const char *out1, *out2;     /* norms of what the parts add */
+    const char *scale1, *scale2; /* or factors of it, tensors of that name (LayerScale) */
     const char *last_norm;
 } qkvi_stack_names;
 
+/*
+ * Of a family whose rows are patches of images (layer/patches.h). Names of tensors, not of layers,
+ * where they do not say otherwise.
+ */
+typedef struct qkvi_image_family {
+    const char *patch;                             /* the layer; NULL: the family reads words */
+    bool no_bias;                                  /* of it */
+    const char *classes[2], *registers, *position; /* NULL: none */
+    bool flat;                /* they are [h] and [n][h], not [1][1][h] and [1][n][h] */
+    int64_t size, side;       /* image_size and patch_size where they are absent … */
+    int64_t n_registers;      /* … and num_register_tokens */
+    bool interpolates;        /* positions are interpolated without being asked */
+    bool antialiases;         /* how (layer/positions.h) */
+    bool by_ratio;            /* the feed-forward is mlp_ratio times as wide, or use_swiglu_ffn */
+    qkvi_reads reads;         /* its classifier */
+    const char *distilled[2]; /* classifiers of both class rows: logits are their mean */
+    const char *pooled_norm;  /* of the row that is pooled (CLIP) */
+    const char *probe; /* … or the head that attends to all rows (SigLIP): its parts follow */
+} qkvi_image_family;
+
 typedef struct qkvi_model_family {
-    const char *type; /* model_type of config.json; qkv_model_info.architecture */
+    const char *type;   /* model_type of config.json; qkv_model_info.architecture */
+    const char *part;   /* of config.json that has its sizes; NULL: the whole */
+    const char *images; /* the type that reads the images of a model with two towers */
+    const char *joint;  /* the layer to the space that texts and images share */
 
     qkv_model_kind kind;
     qkvi_norm_kind norm;
@@ -150,11 +183,14 @@ typedef struct qkvi_model_family {
     bool padding_learns;    /* padding's word learns as an embedding (no padding_idx in torch) */
     bool positions_last;    /* added to what is projected; projections have no bias */
     bool head_is_gelu;      /* of masked words, whatever the blocks have */
+    bool headless;          /* a decoder that tells no words */
+    qkvi_image_family image;
 
     qkvi_config_fields config;
     qkvi_spelling spelling;
-    qkvi_stack_names stacks[2]; /* the only one, or encoder and decoder */
-    const char *shared_words;   /* of both, unless they have words of their own */
+    qkvi_stack_names stacks[2];    /* the only one, or encoder and decoder */
+    const qkvi_stack_names *gated; /* where config.json says that the feed-forward is gated */
+    const char *shared_words;      /* of both, unless they have words of their own */
     const char *fused;    /* tensor of query, key and value, in this order along its outputs */
     bool fused_by_head;   /* in this order in each head of it */
     const char *fused_up; /* tensor of gate and up */
@@ -169,6 +205,13 @@ typedef struct qkvi_model_family {
 
 /** QKV_BIAS_… of a model. */
 int qkvi_family_biases(const qkv_model_info *info);
+
+static inline bool qkvi_family_sees(const qkvi_model_family *family) {
+    return family->image.patch != NULL;
+}
+
+/** What a stack's parameters are called. */
+const qkvi_stack_names *qkvi_family_names(const qkv_model_info *info, int stack);
 
 /** NULL: no family of that name is known. */
 const qkvi_model_family *qkvi_family_of(const char *type);

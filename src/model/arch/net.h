@@ -30,6 +30,17 @@
 #include "model/weights/params.h"
 #include "qkv/model.h"
 
+/*
+ * SigLIP's pooling: one learned row attends to all rows of an image; with z what it gets,
+ * z + down(act(up(norm(z)))).
+ */
+typedef struct qkvi_probe {
+    qkvi_mha attention; /* n_heads 0: there is none */
+    float *row;         /* [hidden] */
+    qkvi_layernorm norm;
+    qkvi_linear up, down;
+} qkvi_probe;
+
 typedef struct qkvi_net {
     int n_stacks;
     qkvi_stack stacks[2];
@@ -43,8 +54,12 @@ typedef struct qkvi_net {
     qkvi_linear
         project_out; /* what lm, and pooling, read of the last hidden states; n_out 0: them */
     qkvi_linear lm;  /* over the last stack; weight mostly its words', bias NULL or no parameter */
-    float logit_cap; /* c of c tanh(logit / c), of lm; 0: none */
-    float *packed;   /* owned; of a net that is trained */
+    qkvi_linear second;         /* the classifier of the distillation row; n_out 0: none */
+    qkvi_layernorm pooled_norm; /* of the row of an image that is pooled; gamma NULL: none */
+    qkvi_probe probe;
+    qkvi_linear joint; /* of what is pooled to the space of texts and images; n_out 0: none */
+    float logit_cap;   /* c of c tanh(logit / c), of lm; 0: none */
+    float *packed;     /* owned; of a net that is trained */
 } qkvi_net;
 
 /*
@@ -125,12 +140,14 @@ typedef struct qkvi_net_batch {
     const int64_t *lengths;         /* [n_sequences], 1 … max_len */
     const int32_t *ids;             /* [sum of lengths] */
     const uint8_t *types;           /* [sum of lengths], for models with segments; NULL: all 0 */
+    const qkvi_pixels *images;      /* [n_sequences] instead of ids, for models that read images */
     const int64_t *decoder_lengths; /* [n_sequences] and what goes into a decoder over an encoder */
     const int32_t *decoder_ids;
     int64_t n_targets;
     const int64_t *target_tokens; /* [n_targets] indices into ids, or into decoder_ids; ascending */
     const int32_t *target_ids; /* [n_targets] MLM: the words that stood there; LM: the next ones */
-    const int32_t *labels;     /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
+    /* [n_sequences] 0: is next, 1: is not, or the class of an image; -1: not counted; or NULL */
+    const int32_t *labels;
     /*
      * Of a part of a batch: what the whole has of targets, and of labels that count, whose mean the
      * loss is; 0: this is the whole.
@@ -172,6 +189,16 @@ qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_ro
 /* Logits [n_labels] of the classes of a text, from its pooled hidden state. */
 qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, const float *x, float *logits,
                              qkv_error *error);
+/*
+ * Of an image, from all its last hidden states [n_rows][hidden]: logits [n_labels] of its classes;
+ * what is pooled, [hidden]. Of that its place in the joint space, [joint.n_out].
+ */
+qkv_status qkvi_net_classify_image(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
+                                   const float *hidden, float *logits, qkv_error *error);
+qkv_status qkvi_net_pool_image(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
+                               const float *hidden, float *pooled, qkv_error *error);
+qkv_status qkvi_net_join(qkv_ctx *ctx, const qkvi_net *net, const float *pooled, float *joint,
+                         qkv_error *error);
 /* Logits [n_rows][vocab_size] of the tokens that follow. */
 qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                        float *logits, qkv_error *error);
@@ -182,6 +209,8 @@ typedef struct qkvi_net_losses {
     double lm;                                      /* of a language model, mlm being 0 */
     int64_t n_mlm, n_mlm_right, n_nsp, n_nsp_right; /* right: the target has the largest logit */
     int64_t n_lm, n_lm_right;
+    double label; /* of classes of images */
+    int64_t n_label, n_label_right;
 } qkvi_net_losses;
 
 /*

@@ -7,73 +7,34 @@
 #include "core/fpstate.h"
 #include "model/arch/net_params.h"
 
-/* Where pointers come from while a struct is bound. */
-typedef struct binder {
-    const qkv_model_info *info;
-    const qkvi_param_table *table;
-    float *arena;
-    const qkvi_model_family *family;
-    qkvi_act act;
-} binder;
-
-/* NULL for a part that the family or the model lacks. */
-static const qkvi_param *row_of(const binder *b, const char *name, const char *what) {
-    char full[128];
-    if (!name) return NULL;
-    snprintf(full, sizeof full, "%s%s", name, what);
-    return qkvi_params_find(b->table, full);
-}
-
-/* Its values, if they are floats in the arena. */
-static float *bind_at(const binder *b, const char *name, const char *what) {
-    const qkvi_param *const row = row_of(b, name, what);
-    return row && row->form == QKVI_PARAM_FLOATS ? b->arena + row->offset : NULL;
-}
-
-/*
- * A layer without a bias, whose weights are that matrix: floats, or the panels that it runs with.
- */
-static qkvi_linear bind_weight(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
-    const qkvi_param *const row = row_of(b, name, ".weight");
-    qkvi_linear layer = { .n_in = n_in, .n_out = n_out };
-    if (!row) return layer;
-    float *const at = b->arena + row->offset;
-    switch (row->form) {
-    case QKVI_PARAM_FLOATS: layer.weight = at; break;
-    case QKVI_PARAM_PANELS: layer.forward = at; break;
-    case QKVI_PARAM_HALF: layer.half = (uint32_t *)at; break;
-    case QKVI_PARAM_INT8: layer.int8 = (qkvi_int8_panel *)at; break;
-    }
-    return layer;
-}
-
-static qkvi_linear bind_linear(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
-    qkvi_linear layer = bind_weight(b, name, n_out, n_in);
-    layer.bias = bind_at(b, name, ".bias");
-    return layer;
-}
-
-static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
-    return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias"),
-                             b->family->norm };
-}
-
 /* The layer of a block's part. */
-static qkvi_linear bind_part(const binder *b, const qkvi_stack_names *names, int64_t l,
+static qkvi_linear bind_part(const qkvi_binder *b, const qkvi_stack_names *names, int64_t l,
                              const char *part, int64_t n_out, int64_t n_in) {
     char name[96];
-    return bind_linear(b, qkvi_block_name(name, names, l, part), n_out, n_in);
+    return qkvi_bind_linear(b, qkvi_block_name(name, names, l, part), n_out, n_in);
 }
 
-static qkvi_layernorm bind_part_norm(const binder *b, const qkvi_stack_names *names, int64_t l,
+static qkvi_layernorm bind_part_norm(const qkvi_binder *b, const qkvi_stack_names *names, int64_t l,
                                      const char *part, int64_t n) {
     char name[96];
-    return bind_norm(b, part ? qkvi_block_name(name, names, l, part) : NULL, n);
+    return qkvi_bind_norm(b, part ? qkvi_block_name(name, names, l, part) : NULL, n);
+}
+
+/* The norm of what a part adds, or its factors. */
+static qkvi_layernorm bind_out(const qkvi_binder *b, const qkvi_stack_names *names, int64_t l,
+                               const char *norm, const char *scale, int64_t n) {
+    char name[96];
+    if (!scale) return bind_part_norm(b, names, l, norm, n);
+    return (qkvi_layernorm){
+        .n = n,
+        .gamma = qkvi_bind_at(b, qkvi_block_name(name, names, l, scale), ""),
+        .kind = QKVI_LAYER_SCALE,
+    };
 }
 
 /* Self-attention: what rotary models have besides others is zeros in these. */
-static void bind_mha(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names, int64_t l,
-                     qkvi_mha *mha) {
+static void bind_mha(const qkvi_binder *b, const qkvi_stack *s, const qkvi_stack_names *names,
+                     int64_t l, qkvi_mha *mha) {
     const qkv_model_info *const info = b->info;
     const unsigned kind = info->layer_kinds[l];
     const int64_t h = s->hidden, width = qkvi_mha_width(mha), kv_width = qkvi_mha_kv_width(mha);
@@ -82,7 +43,7 @@ static void bind_mha(const binder *b, const qkvi_stack *s, const qkvi_stack_name
     mha->window_left = info->window_left;
     mha->window_right = info->window_right;
     mha->softcap = (float)info->score_cap;
-    if (b->family->positions == QKVI_ROTARY && !(kind & QKV_LAYER_UNROTATED))
+    if (b->family->positions >= QKVI_ROTARY && !(kind & QKV_LAYER_UNROTATED))
         mha->rope = slides ? 2 : 1;
     mha->turned = info->rotary_dim;
     mha->query = bind_part(b, names, l, names->query, width, h);
@@ -93,7 +54,7 @@ static void bind_mha(const binder *b, const qkvi_stack *s, const qkvi_stack_name
     mha->k_norm = bind_part_norm(b, names, l, names->key_norm, by_row ? kv_width : s->head_dim);
 }
 
-static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names,
+static void bind_block(const qkvi_binder *b, const qkvi_stack *s, const qkvi_stack_names *names,
                        int64_t l, qkvi_block *block) {
     const int64_t h = s->hidden, wide = s->intermediate;
     const qkvi_mha none = { .n_heads = s->n_heads,
@@ -110,8 +71,8 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
     block->parallel = b->info->parallel;
     block->mha = none;
     bind_mha(b, s, names, l, &block->mha);
-    block->out1 = bind_part_norm(b, names, l, names->out1, h);
-    block->out2 = bind_part_norm(b, names, l, names->out2, h);
+    block->out1 = bind_out(b, names, l, names->out1, names->scale1, h);
+    block->out2 = bind_out(b, names, l, names->out2, names->scale2, h);
     block->norm1 = bind_part_norm(b, names, l, names->norm1, h);
     if (names->cross_query) {
         block->cross = none;
@@ -132,12 +93,12 @@ static float word_scale(const qkv_model_info *info) {
     return info->scales_words ? sqrtf((float)info->hidden) : 1;
 }
 
-static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
+static void bind_embeddings(const qkvi_binder *b, int stack, qkvi_stack *s) {
     const qkvi_stack_names *const names = &b->family->stacks[stack];
     const char *const words = qkvi_word_name(b->info, b->family, stack);
-    const qkvi_linear tied = bind_weight(b, words, s->vocab_size, s->embedding_size);
+    const qkvi_linear tied = qkvi_bind_weight(b, words, s->vocab_size, s->embedding_size);
     const bool last = b->family->positions_last && qkvi_stack_projects(s);
-    float *const positions = bind_at(b, names->position, ".weight");
+    float *const positions = qkvi_bind_at(b, names->position, ".weight");
     s->embed = (qkvi_embed){
         .hidden = s->embedding_size,
         .n_words = s->vocab_size,
@@ -148,33 +109,33 @@ static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
         .padding_place = s->skips_padding ? s->first_position - 1 : -1,
         .word = tied.weight,
         .tied = qkvi_linear_weights(&tied),
-        .type = bind_at(b, names->segment, ".weight"),
+        .type = qkvi_bind_at(b, names->segment, ".weight"),
         .position = last ? NULL : positions,
     };
     if (last) s->positions = positions;
-    s->embed_norm = bind_norm(b, names->embed_norm, s->embedding_size);
-    s->project = bind_linear(b, names->project, s->hidden, s->embedding_size);
-    s->last_norm = bind_norm(b, names->last_norm, s->hidden);
+    s->embed_norm = qkvi_bind_norm(b, names->embed_norm, s->embedding_size);
+    s->project = qkvi_bind_linear(b, names->project, s->hidden, s->embedding_size);
+    s->last_norm = qkvi_bind_norm(b, names->last_norm, s->hidden);
 }
 
-static void bind_heads(const binder *b, qkvi_net *net) {
+static void bind_heads(const qkvi_binder *b, qkvi_net *net) {
     const qkvi_model_family *const f = b->family;
     const qkvi_stack *const s = &net->stacks[0];
     const int64_t h = s->hidden, size = s->embedding_size;
-    net->pooler = bind_linear(b, f->pooler, h, h);
-    net->transform = bind_linear(b, f->transform, size, h);
-    net->transform_norm = bind_norm(b, f->transform_norm, size);
+    net->pooler = qkvi_bind_linear(b, f->pooler, h, h);
+    net->transform = qkvi_bind_linear(b, f->transform, size, h);
+    net->transform_norm = qkvi_bind_norm(b, f->transform_norm, size);
     const qkvi_stack *const last = qkvi_net_last(net);
     const char *const head = qkvi_head_name(b->info, f);
-    net->decoder = bind_weight(b, head, s->vocab_size, size);
-    net->decoder.bias = bind_at(b, f->decoder_bias, "");
-    net->nsp = bind_linear(b, f->nsp, 2, h);
-    net->discriminator = bind_linear(b, f->discriminator, h, h);
-    net->discriminator_out = bind_linear(b, f->discriminator_out, 1, h);
-    net->classifier = bind_linear(b, f->classifier, net->n_labels, h);
+    net->decoder = qkvi_bind_weight(b, head, s->vocab_size, size);
+    net->decoder.bias = qkvi_bind_at(b, f->decoder_bias, "");
+    net->nsp = qkvi_bind_linear(b, f->nsp, 2, h);
+    net->discriminator = qkvi_bind_linear(b, f->discriminator, h, h);
+    net->discriminator_out = qkvi_bind_linear(b, f->discriminator_out, 1, h);
+    net->classifier = qkvi_bind_linear(b, f->classifier, net->n_labels, h);
     if (last->positions)
-        net->project_out = bind_weight(b, f->stacks[0].project_out, last->embedding_size, h);
-    net->lm = bind_weight(b, head, last->vocab_size, last->embedding_size);
+        net->project_out = qkvi_bind_weight(b, f->stacks[0].project_out, last->embedding_size, h);
+    net->lm = qkvi_bind_weight(b, head, last->vocab_size, last->embedding_size);
     net->logit_cap = (float)b->info->logit_cap;
 }
 
@@ -203,7 +164,7 @@ static qkv_status make_no_segment(qkvi_stack *s, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status make_ropes(const binder *b, qkvi_stack *s, qkv_error *error) {
+static qkv_status make_ropes(const qkvi_binder *b, qkvi_stack *s, qkv_error *error) {
     for (int64_t l = 0; l < s->n_layers; l++) {
         const int rope = s->blocks[l].mha.rope;
         if (rope > 0 && !s->ropes[rope - 1].w)
@@ -213,14 +174,17 @@ static qkv_status make_ropes(const binder *b, qkvi_stack *s, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *s,
+static qkv_status bind_stack(const qkvi_binder *b, int stack, bool runs, qkvi_stack *s,
                              qkv_error *error) {
     *s = qkvi_stack_sizes(b->info, stack);
     s->blocks = qkvi_calloc_array((size_t)s->n_layers, sizeof *s->blocks);
     if (!s->blocks) return qkvi_no_memory(error, "layers");
     for (int64_t l = 0; l < s->n_layers; l++)
-        bind_block(b, s, &b->family->stacks[stack], l, &s->blocks[l]);
-    bind_embeddings(b, stack, s);
+        bind_block(b, s, qkvi_family_names(b->info, stack), l, &s->blocks[l]);
+    if (qkvi_family_sees(b->family))
+        qkvi_images_bind(b, s);
+    else
+        bind_embeddings(b, stack, s);
     if (b->info->sinusoidal_positions && runs)
         QKV_TRY(make_sinusoids(s, b->family->positions == QKVI_SINUSOIDS, error));
     if (runs) QKV_TRY(make_ropes(b, s, error));
@@ -228,7 +192,7 @@ static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *
     return QKV_OK;
 }
 
-static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_error *error) {
+static qkv_status bind_all(const qkvi_binder *b, unsigned packed, qkvi_net *net, qkv_error *error) {
     const qkv_model_info *const info = b->info;
     net->n_stacks = qkvi_family_stacks(b->family);
     net->has_pooler = info->has_pooler;
@@ -237,17 +201,21 @@ static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_
     net->has_discriminator = info->has_discriminator;
     net->has_lm = info->has_lm;
     net->n_labels = info->n_labels;
+    net->joint = qkvi_bind_weight(b, b->family->joint, info->joint_dim, info->hidden);
     net->head_act = b->family->head_is_gelu ? QKVI_GELU : b->act;
     for (int stack = 0; stack < net->n_stacks; stack++)
         QKV_TRY(bind_stack(b, stack, packed, &net->stacks[stack], error));
-    bind_heads(b, net);
+    if (qkvi_family_sees(b->family))
+        qkvi_images_bind_heads(b, net);
+    else
+        bind_heads(b, net);
     return qkvi_net_make_packed(net, packed, error);
 }
 
 qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
                          unsigned packed, qkvi_net **net, qkv_error *error) {
-    const binder b = { info, table, arena, qkvi_family_of(info->architecture),
-                       qkvi_family_act(info) };
+    const qkvi_binder b = { info, table, arena, qkvi_family_of(info->architecture),
+                            qkvi_family_act(info) };
     qkvi_net *made = qkvi_calloc_array(1, sizeof *made);
     *net = NULL;
     if (!made) return qkvi_no_memory(error, "a model");

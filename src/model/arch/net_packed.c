@@ -41,6 +41,7 @@ static void each_of_mha(qkvi_mha *mha, linear_visitor *visit, void *argument) {
 
 static void each_of_stack(qkvi_stack *stack, linear_visitor *visit, void *argument) {
     if (qkvi_stack_projects(stack)) visit(argument, &stack->project);
+    if (qkvi_stack_sees(stack)) visit(argument, &stack->patches.map);
     for (int64_t l = 0; l < stack->n_layers; l++) {
         qkvi_block *block = &stack->blocks[l];
         each_of_mha(&block->mha, visit, argument);
@@ -62,6 +63,13 @@ static void each_linear(qkvi_net *net, linear_visitor *visit, void *argument) {
         visit(argument, &net->discriminator_out);
     }
     if (net->n_labels > 0) visit(argument, &net->classifier);
+    if (net->second.n_out > 0) visit(argument, &net->second);
+    if (net->joint.n_out > 0) visit(argument, &net->joint);
+    if (net->probe.attention.n_heads > 0) {
+        each_of_mha(&net->probe.attention, visit, argument);
+        visit(argument, &net->probe.up);
+        visit(argument, &net->probe.down);
+    }
     if (net->project_out.n_out > 0) visit(argument, &net->project_out);
     if (net->has_lm) visit(argument, &net->lm);
 }

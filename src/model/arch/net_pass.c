@@ -13,6 +13,7 @@ static qkvi_sequences sequences_of(const qkvi_net_batch *batch, int stack) {
                                  .lengths = batch->lengths,
                                  .ids = batch->ids,
                                  .types = batch->types,
+                                 .images = batch->images,
                                  .seen = batch->change.seen };
     return (qkvi_sequences){ .n = batch->n_sequences,
                              .lengths = batch->decoder_lengths,
@@ -44,11 +45,32 @@ static qkv_status check_targets(const qkvi_net *net, const qkvi_net_batch *batch
 
 static qkv_status check_labels(const qkvi_net *net, const qkvi_net_batch *batch, qkv_error *error) {
     if (!batch->labels) return QKV_OK;
-    if (!net->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
+    const bool sees = qkvi_stack_sees(&net->stacks[0]);
+    const int64_t most = sees ? net->n_labels - 1 : 1;
+    if (sees ? net->n_labels == 0 : !net->has_nsp)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, sees ? "no classifier" : "no NSP head");
     for (int64_t b = 0; b < batch->n_sequences; b++)
-        if (batch->labels[b] < -1 || batch->labels[b] > 1)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "labels[%lld] = %d is not -1, 0 or 1",
-                                  (long long)b, batch->labels[b]);
+        if (batch->labels[b] < -1 || batch->labels[b] > most)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "labels[%lld] = %d is not between -1 and %lld", (long long)b,
+                                  batch->labels[b], (long long)most);
+    return QKV_OK;
+}
+
+/* Gradients of positions are those of the images that a model learns from. */
+static qkv_status check_learned(const qkvi_net *net, const qkvi_net_batch *batch,
+                                qkv_error *error) {
+    const qkvi_patches *const p = &net->stacks[0].patches;
+    const bool sees = qkvi_stack_sees(&net->stacks[0]) && batch->images;
+    for (int64_t b = 0; sees && b < batch->n_sequences; b++) {
+        const qkvi_grid grid = qkvi_patches_grid(p, &batch->images[b]);
+        if (grid.rows != p->learned.rows || grid.columns != p->learned.columns)
+            return qkvi_error_set(error, QKV_ERR_SHAPE,
+                                  "image %lld has %lld by %lld patches; the model learns from %lld "
+                                  "by %lld",
+                                  (long long)b, (long long)grid.rows, (long long)grid.columns,
+                                  (long long)p->learned.rows, (long long)p->learned.columns);
+    }
     return QKV_OK;
 }
 
@@ -93,6 +115,10 @@ static void cut_lm(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass
 
 static void cut_heads(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass) {
     const int64_t n = pass->n_targets, n_labels = pass->n_labels, h = net->stacks[0].hidden;
+    if (qkvi_stack_sees(&net->stacks[0])) {
+        qkvi_images_cut(net, cutter, pass);
+        return;
+    }
     if (net->has_lm)
         cut_lm(net, cutter, pass);
     else
@@ -103,12 +129,20 @@ static void cut_heads(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *p
     pass->row_loss = floats(cutter, 2 * (n > n_labels ? n : n_labels));
 }
 
+/* The longest sequence of a batch: what the sort needs room for. */
+static int64_t longest(const qkvi_net_batch *batch, int n_stacks) {
+    int64_t most = 0;
+    for (int s = 0; s < n_stacks; s++) {
+        const int64_t *const lengths = s ? batch->decoder_lengths : batch->lengths;
+        for (int64_t b = 0; b < batch->n_sequences; b++)
+            if (lengths[b] > most) most = lengths[b];
+    }
+    return most;
+}
+
 static void cut_all(const qkvi_net *net, const qkvi_net_batch *batch, const int64_t n_rows[2],
                     bool train, qkvi_cutter *cutter, qkvi_net_pass *pass) {
-    int64_t max_len = 0;
-    for (int s = 0; s < pass->n_stacks; s++)
-        if (net->stacks[s].max_len > max_len) max_len = net->stacks[s].max_len;
-    qkvi_order_cut(batch->n_sequences, max_len, cutter, &pass->order);
+    qkvi_order_cut(batch->n_sequences, longest(batch, pass->n_stacks), cutter, &pass->order);
     for (int s = 0; s < pass->n_stacks; s++) {
         const qkvi_sequences sequences = sequences_of(batch, s);
         qkvi_rows_cut(&sequences, n_rows[s], s > 0, cutter, &pass->stacks[s].rows);
@@ -153,7 +187,7 @@ static void begin_stacks(const qkvi_net *net, const qkvi_net_batch *batch, unsig
         p->change = batch->change;
         p->dropout = (qkvi_row_dropout){ batch->dropout, batch->dropout_seed, site };
         p->keys = s > 0 ? &pass->stacks[s - 1].rows : NULL;
-        p->picks = (keep & QKVI_KEEP_ALL) && !net->has_lm;
+        p->picks = (keep & QKVI_KEEP_ALL) && !net->has_lm && !qkvi_stack_sees(stack);
         p->pick.n = p->picks ? pass->n_targets + pass->n_labels : 0;
         acts += stack->n_layers;
         site += 1 + (uint32_t)stack->n_layers * QKVI_BLOCK_SITES;
@@ -162,10 +196,8 @@ static void begin_stacks(const qkvi_net *net, const qkvi_net_batch *batch, unsig
 
 static void fill_rows(const qkvi_net *net, const qkvi_net_batch *batch, qkvi_net_pass *pass) {
     const bool pairs = pass->n_stacks == 2;
-    int64_t max_len = net->stacks[0].max_len;
-    if (pairs && net->stacks[1].max_len > max_len) max_len = net->stacks[1].max_len;
     qkvi_order_make(batch->n_sequences, batch->lengths, pairs ? batch->decoder_lengths : NULL,
-                    max_len, &pass->order);
+                    longest(batch, pass->n_stacks), &pass->order);
     for (int s = 0; s < pass->n_stacks; s++) {
         const qkvi_sequences sequences = sequences_of(batch, s);
         qkvi_stack_pass *const p = &pass->stacks[s];
@@ -196,7 +228,7 @@ static qkv_status pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, u
     cutter = qkvi_cutter_on(pass->arena.block);
     cut_all(net, batch, n_rows, train, &cutter, pass);
     fill_rows(net, batch, pass);
-    if (train && !net->has_lm) join_heads(pass);
+    if (pass->stacks[0].picks) join_heads(pass);
     return QKV_OK;
 }
 
@@ -239,13 +271,6 @@ static qkv_status pass_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_ne
     return QKV_OK;
 }
 
-qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error) {
-    if (status == QKV_OK) return QKV_OK;
-    if (status == QKV_ERR_BUSY) /* then the context's message belongs to the other call */
-        return qkvi_error_set(error, status, "the context is inside another call");
-    return qkvi_error_set(error, status, "%s", qkv_ctx_message(ctx));
-}
-
 qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                             uint32_t flags, qkvi_net_pass *pass, qkv_error *error) {
     qkvi_net_batch inputs = *batch; /* no targets, no labels, no dropout */
@@ -267,12 +292,17 @@ static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_net *net, const qkvi_n
                                  qkvi_net_losses *losses) {
     QKV_TRY(pass_forward(ctx, net, 0, pass));
     *losses = (qkvi_net_losses){ 0 };
-    if (net->has_lm)
+    const bool sees = qkvi_stack_sees(&net->stacks[0]);
+    if (sees)
+        qkvi_images_forward(ctx, net, batch, pass, losses);
+    else if (net->has_lm)
         qkvi_lm_forward(ctx, net, batch, pass, losses);
     else
         qkvi_heads_forward(ctx, net, batch, pass, losses);
     if (!grads) return QKV_OK;
-    if (net->has_lm)
+    if (sees)
+        qkvi_images_backward(ctx, net, grads, pass);
+    else if (net->has_lm)
         qkvi_lm_backward(ctx, net, grads, pass);
     else
         qkvi_heads_backward(ctx, net, grads, pass);
@@ -292,6 +322,7 @@ static void pick_rows(const qkvi_net_batch *batch, qkvi_net_pass *pass) {
 qkv_status qkvi_net_loss(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                          qkvi_net_pass *pass, const qkvi_net *grads, qkvi_net_losses *losses,
                          qkv_error *error) {
+    QKV_TRY(check_learned(net, batch, error));
     QKV_TRY(pass_begin(net, batch, QKVI_KEEP_ALL, pass, error));
     pick_rows(batch, pass);
     const qkvi_fpstate saved = qkvi_fpstate_enter();

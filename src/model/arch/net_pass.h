@@ -36,6 +36,14 @@ typedef struct qkvi_lm_acts {
     float *sums;   /* column sums of logits, or of narrow */
 } qkvi_lm_acts;
 
+/* The classifier of images (images.c). */
+typedef struct qkvi_label_acts {
+    float *read;   /* [n][2 hidden] what it reads of n images, then the gradient of it */
+    float *logits; /* [n][n_labels], then their gradient */
+    float *other;  /* [n][n_labels] of the second classifier */
+    float *packed, *sums;
+} qkvi_label_acts;
+
 struct qkvi_net_pass {
     qkv_allocator allocator;
     qkvi_arena arena;
@@ -50,6 +58,7 @@ struct qkvi_net_pass {
     qkvi_mlm_acts mlm;
     qkvi_nsp_acts nsp;
     qkvi_lm_acts lm;
+    qkvi_label_acts label;
     float *row_loss; /* [max(n_targets, n_labels)][2] */
 };
 
@@ -59,10 +68,14 @@ struct qkvi_net_pass {
  */
 void qkvi_pass_begin_within(const qkvi_net_start *start, qkvi_net_pass *pass);
 
-/* status, with the context's message in error. */
-qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error);
-
 /* ---- Heads ----------------------------------------------------------------------------------- */
+
+/* The loss of the classifier of images, and its gradients (images.c). */
+void qkvi_images_cut(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass);
+void qkvi_images_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
+                         qkvi_net_pass *pass, qkvi_net_losses *losses);
+void qkvi_images_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
+                          qkvi_net_pass *pass);
 
 /* The losses of the heads of an encoder and of a language model (heads.c). */
 void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,

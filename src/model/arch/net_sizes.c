@@ -25,7 +25,7 @@ qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
 
 qkv_status qkvi_net_check_sizes(const qkv_model_info *info, const qkvi_model_family *family,
                                 qkv_error *error) {
-    const bool pair = family->kind == QKV_MODEL_PAIR;
+    const bool pair = family->kind == QKV_MODEL_PAIR, sees = qkvi_family_sees(family);
     const struct {
         const char *name;
         int64_t value;
@@ -36,7 +36,7 @@ qkv_status qkvi_net_check_sizes(const qkv_model_info *info, const qkvi_model_fam
         { "embedding_size", info->embedding_size },
         { "head_dim", info->head_dim },
         { "intermediate", info->intermediate },
-        { "vocab_size", info->vocab_size },
+        { "vocab_size", sees ? 1 : info->vocab_size },
         { "max_len", info->max_len },
         { "n_types + 1", info->n_types + 1 },
         { "first_position + 1", info->first_position + 1 },
@@ -44,6 +44,12 @@ qkv_status qkvi_net_check_sizes(const qkv_model_info *info, const qkvi_model_fam
         { "n_decoder_heads", pair ? info->n_decoder_heads : 1 },
         { "decoder_intermediate", pair ? info->decoder_intermediate : 1 },
         { "target_vocab_size", pair ? info->target_vocab_size : 1 },
+        { "image_height", sees ? info->image_height : 1 },
+        { "image_width", sees ? info->image_width : 1 },
+        { "patch_height", sees ? info->patch_height : 1 },
+        { "patch_width", sees ? info->patch_width : 1 },
+        { "n_registers + 1", info->n_registers + 1 },
+        { "joint_dim + 1", info->joint_dim + 1 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)

@@ -5,43 +5,19 @@
 
 #include "model/arch/net_params.h"
 
-static qkv_status add_weight(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
-                             qkv_error *error) {
-    QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
-    qkvi_params_multiplies(table);
-    return QKV_OK;
-}
-
-static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
-                             qkv_error *error) {
-    QKV_TRY(add_weight(table, name, n_out, n_in, error));
-    return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
-}
-
-/* RMSNorms have no bias, nor have ModernBERT's norms. */
-static bool has_shift(const qkvi_model_family *family) {
-    return family->norm == QKVI_LAYER_NORM && !family->norm_bias;
-}
-
-static qkv_status add_norm(qkvi_param_table *table, const qkvi_model_family *family,
-                           const char *name, int64_t n, qkv_error *error) {
-    QKV_TRY(qkvi_params_add(table, 1, n, 1, error, "%s.weight", name));
-    return has_shift(family) ? qkvi_params_add(table, 1, n, 1, error, "%s.bias", name) : QKV_OK;
-}
-
 /* A norm of a block, where the family has it. */
 static qkv_status add_block_norm(qkvi_param_table *table, const qkvi_model_family *family,
                                  const qkvi_stack_names *names, int64_t l, const char *part,
                                  int64_t n, qkv_error *error) {
     char name[96];
     if (!part || (part == names->norm1 && l == 0 && family->first_unnormed)) return QKV_OK;
-    return add_norm(table, family, qkvi_block_name(name, names, l, part), n, error);
+    return qkvi_add_norm(table, family, qkvi_block_name(name, names, l, part), n, error);
 }
 
 /* One of the layers of a block, stored as the family does it. */
 static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *family, bool has_bias,
                            const char *name, int64_t n_out, int64_t n_in, qkv_error *error) {
-    QKV_TRY(add_weight(table, name, n_out, n_in, error));
+    QKV_TRY(qkvi_add_weight(table, name, n_out, n_in, error));
     if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
     return has_bias ? qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name) : QKV_OK;
 }
@@ -61,7 +37,7 @@ static qkv_status add_fused(qkvi_param_table *table, const qkvi_model_family *fa
     qkvi_block_name(fused, names, l, family->fused);
     for (int p = 0; p < 3; p++) {
         qkvi_block_name(name, names, l, parts[p]);
-        QKV_TRY(add_weight(table, name, h, h, error));
+        QKV_TRY(qkvi_add_weight(table, name, h, h, error));
         qkvi_params_stored_as(table, true, p, 3, "%s.weight", fused);
     }
     for (int p = 0; p < 3; p++) {
@@ -95,7 +71,7 @@ static qkv_status add_rows(qkvi_param_table *table, const qkvi_stack_names *name
             if (bias)
                 QKV_TRY(qkvi_params_add(table, 1, parts[p].n_out, 1, error, "%s.bias", name));
             else
-                QKV_TRY(add_weight(table, name, parts[p].n_out, n_in, error));
+                QKV_TRY(qkvi_add_weight(table, name, parts[p].n_out, n_in, error));
             qkvi_params_stored_rows(table, p, n_parts, turn > 0 ? p * turn : first, n_all, "%s.%s",
                                     fused, bias ? "bias" : "weight");
             qkvi_params_take_turns(table, turn);
@@ -121,12 +97,20 @@ static qkv_status add_queries(qkvi_param_table *table, const qkvi_stack *sizes, 
         QKV_TRY(add_rows(table, names, l, f->fused, 3, parts, h, has_bias,
                          f->fused_by_head ? sizes->head_dim : 0, e));
     for (int p = 0; p < 3 && !f->fused; p++)
-        QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name),
-                         parts[p].n_out, h, e));
+        QKV_TRY(add_part(table, f, has_bias && !(p == 1 && (biases & QKV_BIAS_NO_KEY)),
+                         qkvi_block_name(name, names, l, parts[p].name), parts[p].n_out, h, e));
     QKV_TRY(
         add_block_norm(table, f, names, l, names->query_norm, by_row ? width : sizes->head_dim, e));
     return add_block_norm(table, f, names, l, names->key_norm, by_row ? kv_width : sizes->head_dim,
                           e);
+}
+
+/* A factor for each channel of what a part adds, where the family has it. */
+static qkv_status add_scale(qkvi_param_table *table, const qkvi_stack_names *names, int64_t l,
+                            const char *part, int64_t n, qkv_error *error) {
+    char name[96];
+    if (!part) return QKV_OK;
+    return qkvi_params_add(table, 1, n, 1, error, "%s", qkvi_block_name(name, names, l, part));
 }
 
 static qkv_status add_attention(qkvi_param_table *table, const qkvi_stack *sizes, int biases,
@@ -138,6 +122,7 @@ static qkv_status add_attention(qkvi_param_table *table, const qkvi_stack *sizes
                      qkvi_block_name(name, names, l, names->output), sizes->hidden,
                      sizes->n_heads * sizes->head_dim, e));
     QKV_TRY(add_block_norm(table, f, names, l, names->norm1, sizes->hidden, e));
+    QKV_TRY(add_scale(table, names, l, names->scale1, sizes->hidden, e));
     return add_block_norm(table, f, names, l, names->out1, sizes->hidden, e);
 }
 
@@ -148,7 +133,7 @@ static qkv_status add_cross(qkvi_param_table *table, const qkvi_model_family *f,
     char name[96];
     for (int p = 0; p < 4; p++)
         QKV_TRY(add_part(table, f, true, qkvi_block_name(name, names, l, parts[p]), h, h, e));
-    return add_norm(table, f, qkvi_block_name(name, names, l, names->norm_cross), h, e);
+    return qkvi_add_norm(table, f, qkvi_block_name(name, names, l, names->norm_cross), h, e);
 }
 
 /* What the feed-forward part multiplies with first. */
@@ -158,7 +143,8 @@ static qkv_status add_up(qkvi_param_table *table, const qkvi_stack *sizes, bool 
     const int64_t h = sizes->hidden, wide = sizes->intermediate;
     const stored_part parts[] = { { names->gate, wide }, { names->up, wide } };
     char name[96];
-    if (f->fused_up) return add_rows(table, names, l, f->fused_up, 2, parts, h, has_bias, 0, e);
+    if (f->fused_up && names->gate)
+        return add_rows(table, names, l, f->fused_up, 2, parts, h, has_bias, 0, e);
     for (int p = names->gate ? 0 : 1; p < 2; p++)
         QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name), wide,
                          h, e));
@@ -176,6 +162,7 @@ static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes, in
     QKV_TRY(add_up(table, sizes, has_bias, f, names, l, e));
     QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, names->down), h, wide, e));
     QKV_TRY(add_block_norm(table, f, names, l, names->norm2, h, e));
+    QKV_TRY(add_scale(table, names, l, names->scale2, h, e));
     return add_block_norm(table, f, names, l, names->out2, h, e);
 }
 
@@ -217,44 +204,48 @@ static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *
                                 names->position));
     if (sizes->n_types > 0)
         QKV_TRY(qkvi_params_add(table, 2, sizes->n_types, size, e, "%s.weight", names->segment));
-    if (names->embed_norm) QKV_TRY(add_norm(table, f, names->embed_norm, size, e));
+    if (names->embed_norm) QKV_TRY(qkvi_add_norm(table, f, names->embed_norm, size, e));
     if (size == sizes->hidden) return QKV_OK;
-    if (!f->positions_last) return add_linear(table, names->project, sizes->hidden, size, e);
-    QKV_TRY(add_weight(table, names->project, sizes->hidden, size, e));
-    return add_weight(table, names->project_out, size, sizes->hidden, e);
+    if (!f->positions_last) return qkvi_add_linear(table, names->project, sizes->hidden, size, e);
+    QKV_TRY(qkvi_add_weight(table, names->project, sizes->hidden, size, e));
+    return qkvi_add_weight(table, names->project_out, size, sizes->hidden, e);
 }
 
 static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
                             const qkvi_model_family *f, int stack, qkv_error *e) {
-    const qkvi_stack_names *const names = &f->stacks[stack];
+    const qkvi_stack_names *const names = qkvi_family_names(info, stack);
     const qkvi_stack sizes = qkvi_stack_sizes(info, stack);
-    QKV_TRY(add_embeddings(table, info, &sizes, f, stack, e));
+    QKV_TRY(qkvi_family_sees(f) ? qkvi_images_table(info, f, table, e)
+                                : add_embeddings(table, info, &sizes, f, stack, e));
     const int biases = qkvi_family_biases(info);
     for (int64_t l = 0; l < sizes.n_layers; l++)
         QKV_TRY(add_block(table, &sizes, biases, f, names, l, e));
     return names->last_norm && !info->no_last_norm
-               ? add_norm(table, f, names->last_norm, sizes.hidden, e)
+               ? qkvi_add_norm(table, f, names->last_norm, sizes.hidden, e)
                : QKV_OK;
 }
 
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
                             const qkvi_model_family *f, qkv_error *e) {
+    if (info->joint_dim > 0)
+        QKV_TRY(qkvi_add_weight(table, f->joint, info->joint_dim, info->hidden, e));
+    if (qkvi_family_sees(f)) return qkvi_images_heads_table(info, f, table, e);
     const int64_t h = info->hidden, size = info->embedding_size;
     const int64_t n_words = qkvi_stack_sizes(info, qkvi_family_stacks(f) - 1).vocab_size;
     if (info->has_mlm || info->has_lm)
         QKV_TRY(add_words(table, info, f, qkvi_head_name(info, f), n_words, size, e));
-    if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
+    if (info->has_pooler) QKV_TRY(qkvi_add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm)
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
     if (qkvi_heads_transform(info->has_mlm, info->n_labels, info->has_pooler)) {
         QKV_TRY(add_part(table, f, !f->norm_bias, f->transform, size, h, e));
-        QKV_TRY(add_norm(table, f, f->transform_norm, size, e));
+        QKV_TRY(qkvi_add_norm(table, f, f->transform_norm, size, e));
     }
-    if (info->has_nsp) QKV_TRY(add_linear(table, f->nsp, 2, h, e));
-    if (info->n_labels > 0) QKV_TRY(add_linear(table, f->classifier, info->n_labels, h, e));
+    if (info->has_nsp) QKV_TRY(qkvi_add_linear(table, f->nsp, 2, h, e));
+    if (info->n_labels > 0) QKV_TRY(qkvi_add_linear(table, f->classifier, info->n_labels, h, e));
     if (!info->has_discriminator) return QKV_OK;
-    QKV_TRY(add_linear(table, f->discriminator, h, h, e));
-    return add_linear(table, f->discriminator_out, 1, h, e);
+    QKV_TRY(qkvi_add_linear(table, f->discriminator, h, h, e));
+    return qkvi_add_linear(table, f->discriminator_out, 1, h, e);
 }
 
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {

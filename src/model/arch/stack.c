@@ -56,7 +56,12 @@ static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass
     const int64_t n = pass->rows.n_rows;
     const qkvi_embed_rows rows = { pass->rows.ids, pass->rows.types, pass->rows.places };
     const qkvi_row_dropout dropout = dropout_of(pass, -1);
-    qkvi_embed_forward(ctx, &stack->embed, n, &rows, pass->embed_s);
+    if (qkvi_stack_sees(stack)) {
+        const qkvi_patch_rows images = qkvi_stack_images(pass);
+        qkvi_patches_forward(ctx, &stack->patches, &images, &pass->patches, pass->embed_s);
+    } else {
+        qkvi_embed_forward(ctx, &stack->embed, n, &rows, pass->embed_s);
+    }
     if (stack->embed_norm.gamma)
         qkvi_layernorm_forward(ctx, &stack->embed_norm, stack->eps, n, NULL, pass->embed_s,
                                pass->embedded, pass->embed_stats);
@@ -68,6 +73,11 @@ static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass
 }
 
 static void turn_rows(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack_pass *pass) {
+    if (qkvi_stack_sees(stack) && stack->patches.theta > 0) {
+        const qkvi_patch_rows images = qkvi_stack_images(pass);
+        qkvi_patches_turns(&stack->patches, &images, stack->ropes[0].dim, pass->turns[0]);
+        return;
+    }
     for (int r = 0; r < 2; r++)
         if (stack->ropes[r].w)
             qkvi_rope_turns(ctx, &stack->ropes[r], pass->rows.n_rows, pass->rows.places,
@@ -93,6 +103,13 @@ qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_
         qkvi_stack_norm(ctx, stack, qkvi_stack_last_rows(pass), input_of(pass, stack->n_layers),
                         pass->y, pass->y_stats);
     return QKV_OK;
+}
+
+qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error) {
+    if (status == QKV_OK) return QKV_OK;
+    if (status == QKV_ERR_BUSY) /* then the context's message belongs to the other call */
+        return qkvi_error_set(error, status, "the context is inside another call");
+    return qkvi_error_set(error, status, "%s", qkv_ctx_message(ctx));
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
@@ -130,6 +147,11 @@ static void embed_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_sta
     if (stack->embed_norm.gamma)
         qkvi_layernorm_backward(ctx, &stack->embed_norm, &grads->embed_norm, n, pass->embed_s,
                                 pass->embed_stats, d, d, pass->embed_sums);
+    if (qkvi_stack_sees(stack)) {
+        const qkvi_patch_rows images = qkvi_stack_images(pass);
+        qkvi_patches_backward(ctx, &stack->patches, &grads->patches, &images, &pass->patches, d);
+        return;
+    }
     qkvi_embed_backward(ctx, &grads->embed, n, &rows, d, pass->embed_scratch);
 }
 

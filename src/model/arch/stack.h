@@ -10,6 +10,7 @@
 #include "files/base.h"
 #include "layer/embed.h"
 #include "model/layer/block.h"
+#include "model/layer/patches.h"
 #include "qkv/model.h"
 
 /*
@@ -40,7 +41,11 @@ typedef struct qkvi_stack {
     qkvi_layernorm last_norm;      /* gamma NULL: none */
     float *sinusoids, *no_segment; /* owned */
     qkvi_rope ropes[2];            /* of layers that do not slide, and that do; w NULL: none */
+    qkvi_patches patches;          /* of a stack that reads images, instead of embed */
+    qkvi_reads reads;              /* what its classifier reads */
 } qkvi_stack;
+
+static inline bool qkvi_stack_sees(const qkvi_stack *stack) { return stack->patches.height > 0; }
 
 static inline bool qkvi_stack_projects(const qkvi_stack *stack) {
     return stack->embedding_size != stack->hidden;
@@ -73,6 +78,9 @@ const float *qkvi_stack_turns(const qkvi_stack_pass *pass, int64_t layer);
 void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,
                      float *y, float *stats);
 
+/* status, with the context's message in error. */
+qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error);
+
 /* Over a pass that has begun. Fails only if attention does. */
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass);
 
@@ -93,10 +101,11 @@ qkv_status qkvi_stack_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi
 /* What goes into one stack: sequences one after another. */
 typedef struct qkvi_sequences {
     int64_t n;
-    const int64_t *lengths; /* [n], 1 … max_len */
-    const int32_t *ids;     /* [sum of lengths] */
-    const uint8_t *types;   /* [sum of lengths], for models with segments; NULL: all 0 */
-    const uint8_t *seen;    /* [sum of lengths] of qkvi_mha_change; NULL */
+    const int64_t *lengths;    /* [n], 1 … max_len */
+    const int32_t *ids;        /* [sum of lengths] */
+    const uint8_t *types;      /* [sum of lengths], for models with segments; NULL: all 0 */
+    const uint8_t *seen;       /* [sum of lengths] of qkvi_mha_change; NULL */
+    const qkvi_pixels *images; /* [n], of a stack that reads these instead of ids */
 } qkvi_sequences;
 
 typedef struct qkvi_batch_rows {
@@ -110,6 +119,7 @@ typedef struct qkvi_batch_rows {
     int32_t *row_of_token;         /* [n_rows]: where a token of the batch went */
     int64_t *first_row;            /* [n_sequences]: the row of a sequence's first token */
     const int64_t *lengths;        /* [n_sequences], the caller's */
+    const qkvi_pixels *images;     /* [n_sequences], the caller's; NULL */
 } qkvi_batch_rows;
 
 /* Every length, id and type of sequences, and how many tokens they have. SHAPE, ARGUMENT, LIMIT. */
@@ -160,6 +170,7 @@ struct qkvi_stack_pass {
     const qkvi_batch_rows *keys; /* its rows; NULL without */
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
     float *turns[2];                         /* [n_rows][dim] of the stack's ropes */
+    qkvi_patch_acts patches;                 /* of images */
     float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
     qkvi_block_acts *acts; /* [n_layers], the net pass' */
     float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */
@@ -174,6 +185,11 @@ struct qkvi_stack_pass {
     float *embed_packed, *embed_sums; /* panels of embedded, if projected; column sums */
     int32_t *embed_scratch;
 };
+
+/* The images of a pass whose rows are cut. */
+static inline qkvi_patch_rows qkvi_stack_images(const qkvi_stack_pass *pass) {
+    return (qkvi_patch_rows){ pass->rows.n_sequences, pass->rows.images, pass->rows.first_row };
+}
 
 /* Rows that the last block computes. */
 static inline int64_t qkvi_stack_last_rows(const qkvi_stack_pass *pass) {

@@ -122,6 +122,10 @@ static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     pass->embed_s = again(!train || !normed, pass->embedded, cutter, n * s->embedding_size);
     pass->h0 = again(!qkvi_stack_projects(s), pass->embedded, cutter, n * s->hidden);
     pass->embed_stats = floats(cutter, 2 * n);
+    if (qkvi_stack_sees(s)) {
+        const qkvi_patch_rows images = qkvi_stack_images(pass);
+        qkvi_patches_cut(&s->patches, &images, train, cutter, &pass->patches);
+    }
     for (int r = 0; r < 2; r++)
         pass->turns[r] = s->ropes[r].w ? floats(cutter, n * s->ropes[r].dim) : NULL;
 }

@@ -24,9 +24,31 @@ qkv_status qkvi_sequences_check_lengths(const qkvi_stack *stack, const qkvi_sequ
     return QKV_OK;
 }
 
+/* Images, each with as many tokens as it has rows. */
+static qkv_status check_images(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                               qkv_error *error) {
+    const qkvi_patches *const patches = &stack->patches;
+    for (int64_t b = 0; b < sequences->n; b++) {
+        const qkvi_pixels *const image = &sequences->images[b];
+        const qkvi_grid grid = qkvi_patches_grid(patches, image);
+        const int64_t n = qkvi_patches_prefix(patches) + grid.rows * grid.columns;
+        if (grid.rows < 1 || grid.columns < 1 || n != sequences->lengths[b])
+            return qkvi_error_set(error, QKV_ERR_SHAPE,
+                                  "input %lld has %lld tokens, but an image of %lld by %lld pixels "
+                                  "(height by width) has %lld",
+                                  (long long)b, (long long)sequences->lengths[b],
+                                  (long long)image->height, (long long)image->width, (long long)n);
+    }
+    return QKV_OK;
+}
+
 qkv_status qkvi_sequences_check(const qkvi_stack *stack, const qkvi_sequences *sequences,
                                 int64_t *n_rows, qkv_error *error) {
     QKV_TRY(qkvi_sequences_check_lengths(stack, sequences, n_rows, error));
+    if (qkvi_stack_sees(stack) != (sequences->images != NULL))
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "the model reads %s",
+                              sequences->images ? "texts, not images" : "images, not texts");
+    if (sequences->images) return check_images(stack, sequences, error);
     for (int64_t t = 0; t < *n_rows; t++) {
         if (sequences->ids[t] < 0 || sequences->ids[t] >= stack->vocab_size)
             return qkvi_error_set(
@@ -73,7 +95,10 @@ void qkvi_order_make(int64_t n, const int64_t *lengths, const int64_t *then, int
 void qkvi_rows_cut(const qkvi_sequences *sequences, int64_t n_rows, bool crosses,
                    qkvi_cutter *cutter, qkvi_batch_rows *rows) {
     const int64_t n = sequences->n;
-    *rows = (qkvi_batch_rows){ .n_sequences = n, .n_rows = n_rows, .lengths = sequences->lengths };
+    *rows = (qkvi_batch_rows){ .n_sequences = n,
+                               .n_rows = n_rows,
+                               .lengths = sequences->lengths,
+                               .images = sequences->images };
     rows->groups = qkvi_cut(cutter, n, sizeof *rows->groups);
     if (crosses) rows->cross_groups = qkvi_cut(cutter, n, sizeof *rows->cross_groups);
     rows->ids = qkvi_cut(cutter, n_rows, sizeof *rows->ids);
@@ -123,10 +148,12 @@ void qkvi_rows_fill(const qkvi_stack *stack, const qkvi_sequences *sequences,
     make_groups(order, memory, rows);
     for (int64_t b = 0; b < sequences->n; b++) {
         const int64_t len = sequences->lengths[b], first = rows->first_row[b];
+        const bool words = !sequences->images; /* images have no words, types and places */
         for (int64_t i = 0; i < len; i++, token++) {
-            rows->ids[first + i] = sequences->ids[token];
-            rows->types[first + i] = qkvi_stack_type(stack, sequences->types, token);
-            rows->places[first + i] = qkvi_stack_place(stack, sequences->ids + token - i, i);
+            rows->ids[first + i] = words ? sequences->ids[token] : 0;
+            rows->types[first + i] = words ? qkvi_stack_type(stack, sequences->types, token) : 0;
+            rows->places[first + i] =
+                words ? qkvi_stack_place(stack, sequences->ids + token - i, i) : 0;
             rows->reaches[first + i] = (int32_t)len;
             if (rows->seen) rows->seen[first + i] = sequences->seen[token];
             rows->row_of_token[token] = (int32_t)(first + i);

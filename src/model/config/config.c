@@ -7,6 +7,7 @@
 
 #include "files/base.h"
 #include "model/arch/family.h"
+#include "model/config/config_images.h"
 #include "model/config/config_rotary.h"
 
 enum { MAX_IDS = 8 };
@@ -234,7 +235,7 @@ static qkv_status read_switches(const qkvi_json_reader *reader, const qkvi_model
                                 qkv_model_info *info) {
     const qkvi_config_fields *const f = &family->config;
     info->kind = family->kind;
-    info->has_lm = family->kind != QKV_MODEL_ENCODER;
+    info->has_lm = family->kind != QKV_MODEL_ENCODER && !family->headless;
     info->sinusoidal_positions = family->positions == QKVI_SINUSOIDS;
     info->layer_norm_eps = f->eps_absent;
     if (f->eps) QKV_TRY(qkvi_config_take_eps(reader, f->eps, &info->layer_norm_eps));
@@ -268,26 +269,67 @@ static qkv_status rename_sizes(const qkvi_json_reader *reader, json_t *root,
     return QKV_OK;
 }
 
-static qkv_status read_any(const qkvi_json_reader *reader, json_t *root, qkv_model_info *info) {
-    const qkvi_model_family *family = NULL;
-    QKV_TRY(read_type(reader, &family));
+static qkv_status read_row(const qkvi_json_reader *reader, json_t *object,
+                           const qkvi_model_family *family, qkv_model_info *info) {
     info->architecture = family->type;
     QKV_TRY(qkvi_config_refuse_others(reader, family->kind != QKV_MODEL_ENCODER,
                                       family->slides != QKVI_SLIDES_NEVER));
-    QKV_TRY(rename_sizes(reader, root, &family->config));
+    QKV_TRY(rename_sizes(reader, object, &family->config));
     QKV_TRY(read_switches(reader, family, info));
     QKV_TRY(read_sizes(reader, family, info));
-    if (family->classifier) QKV_TRY(qkvi_config_classes(reader, info));
+    if (qkvi_family_sees(family)) QKV_TRY(qkvi_config_images(reader, family, info));
+    info->sentence_len = info->max_len;
     return read_ids(reader, family, info);
 }
 
-qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
-                            qkv_model_info *info, qkv_error *error) {
+/* Sizes of a tower are in a part of the file; classes, and what both have, in the file itself. */
+static qkv_status read_tower(const qkvi_json_reader *reader, const char *part,
+                             const qkvi_model_family *family, qkv_model_info *info) {
+    json_t *object;
+    QKV_TRY(qkvi_config_part(reader, part, &object));
+    const qkvi_json_reader inner = {
+        .file = reader->file, .path = reader->path, .object = object, .error = reader->error
+    };
+    const qkv_status status = read_row(&inner, object, family, info);
+    json_decref(object);
+    return status;
+}
+
+static qkv_status read_any(const qkvi_json_reader *reader, json_t *root, bool images,
+                           qkv_model_info *info) {
+    const qkvi_model_family *type = NULL;
+    QKV_TRY(read_type(reader, &type));
+    const qkvi_model_family *const family = qkvi_config_tower(reader, type, images);
+    const char *const part = family != type ? "vision_config" : family->part;
+    if (part) QKV_TRY(qkvi_config_refuse_others(reader, 0, 0));
+    QKV_TRY(part ? read_tower(reader, part, family, info) : read_row(reader, root, family, info));
+    if (family->joint) QKV_TRY(qkvi_config_joint(reader, info));
+    return family->classifier ? qkvi_config_classes(reader, info) : QKV_OK;
+}
+
+static qkv_status config_read(const char *file, const void *bytes, size_t n_bytes, bool images,
+                              qkv_model_info *info, qkv_error *error) {
     json_t *root;
     memset(info, 0, sizeof *info);
     QKV_TRY(qkvi_json_load(file, bytes, n_bytes, &qkvi_json_limits_config, &root, error));
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
-    const qkv_status status = read_any(&reader, root, info);
+    const qkv_status status = read_any(&reader, root, images, info);
     json_decref(root);
     return status;
+}
+
+qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
+                            qkv_model_info *info, qkv_error *error) {
+    return config_read(file, bytes, n_bytes, false, info, error);
+}
+
+qkv_status qkvi_config_read_images(const char *file, const void *bytes, size_t n_bytes, bool *has,
+                                   qkv_model_info *info, qkv_error *error) {
+    qkv_model_info whole;
+    memset(info, 0, sizeof *info);
+    *has = false;
+    QKV_TRY(qkvi_config_read(file, bytes, n_bytes, &whole, error));
+    if (!qkvi_family_of(whole.architecture)->images) return QKV_OK;
+    *has = true;
+    return config_read(file, bytes, n_bytes, true, info, error);
 }

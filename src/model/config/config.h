@@ -15,6 +15,13 @@ qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
                             qkv_model_info *info, qkv_error *error);
 
 /**
+ * The same of the tower that reads images. *has: there is one beside that of qkvi_config_read; else
+ * *info is zeros.
+ */
+qkv_status qkvi_config_read_images(const char *file, const void *bytes, size_t n_bytes, bool *has,
+                                   qkv_model_info *info, qkv_error *error);
+
+/**
  * Adds config.json to files, with the fields that transformers needs to load the model, and
  * generation_config.json for a model that writes. dropout is what it was trained with. MEMORY, IO.
  */

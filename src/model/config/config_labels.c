@@ -7,11 +7,15 @@
 
 #include "model/config/config.h"
 
-/* Whether a name of a class of transformers is of a classifier of whole texts. */
+/* Whether a name of a class of transformers is of a classifier of whole texts, or of images. */
 static bool is_of_texts(const char *architecture) {
-    static const char task[] = "ForSequenceClassification";
-    const size_t n = strlen(architecture), n_task = sizeof task - 1;
-    return n >= n_task && strcmp(architecture + n - n_task, task) == 0;
+    static const char *const tasks[] = { "ForSequenceClassification", "ForImageClassification",
+                                         "ForImageClassificationWithTeacher" };
+    for (size_t t = 0; t < sizeof tasks / sizeof *tasks; t++) {
+        const size_t n = strlen(architecture), n_task = strlen(tasks[t]);
+        if (n >= n_task && strcmp(architecture + n - n_task, tasks[t]) == 0) return true;
+    }
+    return false;
 }
 
 /* Without architectures a stored classifier is one of texts. */

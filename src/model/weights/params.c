@@ -148,19 +148,34 @@ const char *qkvi_param_stored_name(const qkvi_param *row) {
     return *row->stored ? row->stored : row->name;
 }
 
-void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]) {
+void qkvi_params_stored_axes(qkvi_param_table *table, int rank, const int64_t *axes) {
+    qkvi_param *const row = &table->rows[table->n_rows - 1];
+    row->stored_rank = rank;
+    memcpy(row->stored_axes, axes, (size_t)rank * sizeof *axes);
+}
+
+/* As a matrix, whatever axes the tensor has. */
+static void stored_shape(const qkvi_param *row, int64_t shape[2]) {
     shape[0] = row->transposed ? row->shape[1] : row->shape[0];
     shape[1] = row->transposed ? row->shape[0] : row->shape[1];
-    if (row->stored_rows) {
+    if (row->stored_rows)
         shape[0] = row->stored_rows;
-        return;
+    else
+        shape[row->rank - 1] *= row->n_parts;
+}
+
+int qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[QKVI_STORED_AXES]) {
+    if (row->stored_rank == 0) {
+        stored_shape(row, shape);
+        return row->rank;
     }
-    shape[row->rank - 1] *= row->n_parts;
+    memcpy(shape, row->stored_axes, sizeof row->stored_axes);
+    return row->stored_rank;
 }
 
 void qkvi_param_stored_matrix(const qkvi_param *row, int64_t *n_rows, int64_t *n_cols) {
     int64_t shape[2];
-    qkvi_param_stored_shape(row, shape);
+    stored_shape(row, shape);
     *n_rows = row->rank == 2 ? shape[0] : 1;
     *n_cols = shape[row->rank - 1];
 }

@@ -24,6 +24,8 @@ typedef enum qkvi_param_form {
     QKVI_PARAM_INT8    /* transposed: qkvi_int8_pack_b */
 } qkvi_param_form;
 
+enum { QKVI_STORED_AXES = 4 };
+
 typedef struct qkvi_param {
     char name[96]; /* "bert.encoder.layer.0.attention.self.query.weight" */
     int rank;
@@ -43,6 +45,9 @@ typedef struct qkvi_param {
      * not transposed; stored_rows 0: not so. */
     int64_t first_row, stored_rows;
     int64_t turn; /* parts take turns in it, so many rows of each at a time; 0: one after another */
+    /* Or with the same numbers in the same order, as an array of more axes; rank 0: not so. */
+    int stored_rank;
+    int64_t stored_axes[QKVI_STORED_AXES];
 } qkvi_param;
 
 typedef struct qkvi_param_table {
@@ -71,6 +76,9 @@ void qkvi_params_stored_rows(qkvi_param_table *table, int part, int n_parts, int
                              int64_t stored_rows, const char *name_format, ...)
     __attribute__((format(printf, 6, 7)));
 
+/** The last row is stored as an array of that rank, at most QKVI_STORED_AXES: see qkvi_param. */
+void qkvi_params_stored_axes(qkvi_param_table *table, int rank, const int64_t *axes);
+
 /** Parts of the last row's tensor take turns, n rows of each at a time: see qkvi_param. */
 void qkvi_params_take_turns(qkvi_param_table *table, int64_t n);
 
@@ -83,9 +91,9 @@ qkv_status qkvi_params_pack(qkvi_param_table *table, qkvi_param_form form, qkv_e
 /** Words that a row takes in the arena. */
 size_t qkvi_param_words(const qkvi_param *row);
 
-/** The name and the shape [rank] of the tensor in a file. */
+/** The name and the shape of the tensor in a file, and its rank. */
 const char *qkvi_param_stored_name(const qkvi_param *row);
-void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]);
+int qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[QKVI_STORED_AXES]);
 
 /**
  * Where row r of a parameter that is rows of a tensor is stored, and how many of its rows, this one

@@ -138,11 +138,11 @@ static qkv_status missing(const qkvi_safetensors *file, const char *name, qkv_er
 static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *tensor,
                             const qkvi_param *row, qkv_error *error) {
     char stored[200], wanted[64], printable[100];
-    int64_t shape[2];
-    qkvi_param_stored_shape(row, shape);
+    int64_t shape[QKVI_STORED_AXES];
+    const int rank = qkvi_param_stored_shape(row, shape);
     const char *const home = qkvi_safetensors_home(file, tensor)->source.name;
-    int same = tensor->rank == row->rank;
-    for (int d = 0; same && d < row->rank; d++) same = tensor->shape[d] == shape[d];
+    int same = tensor->rank == rank;
+    for (int d = 0; same && d < rank; d++) same = tensor->shape[d] == shape[d];
     if (same && qkvi_elem_is_float(tensor->type)) return QKV_OK;
     qkvi_escape(printable, sizeof printable, tensor->name, strlen(tensor->name));
     if (same)
@@ -152,7 +152,7 @@ static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *ten
     return qkvi_error_set(error, QKV_ERR_SHAPE,
                           "%s: tensor '%s' has shape %s, config.json asks for %s", home, printable,
                           qkvi_shape_text(tensor->rank, tensor->shape, stored, sizeof stored),
-                          qkvi_shape_text(row->rank, shape, wanted, sizeof wanted));
+                          qkvi_shape_text(rank, shape, wanted, sizeof wanted));
 }
 
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,

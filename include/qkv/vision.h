@@ -1,0 +1,95 @@
+/**
+ * qkv vision: models that read images, and images as tokens.
+ *
+ *     qkv_encoding *tokens = NULL;
+ *     if (qkv_image_encode(model, height, width, pixels, 0, &tokens, &error) == QKV_OK &&
+ *         qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&tokens, QKV_RUN_CAPTURE, NULL,
+ *                       &run, &error) == QKV_OK)
+ *         … heads, weights, statistics and maps, as of a text …
+ *
+ * An image is cut into patches, and each patch is a token (Dosovitskiy et al. 2021). An encoding of
+ * an image goes wherever one of a text goes. qkv_model_get_info says how large patches and images
+ * are, and how many tokens stand before the patches.
+ *
+ * Experimental: see docs/api.md, Stability.
+ */
+#ifndef QKV_VISION_H
+#define QKV_VISION_H
+
+#include "qkv/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    /**
+     * The image may have another size than those that the model learned from: positions are
+     * interpolated. DINO does so without being asked.
+     */
+    QKV_IMAGE_ANY_SIZE = 1
+};
+
+/**
+ * Returns the model that reads images: the model itself, or the tower of CLIP that does; NULL: it
+ * reads texts only. It lives as long as the model.
+ */
+QKV_API const qkv_model *qkv_model_images(const qkv_model *model);
+
+/**
+ * Makes the tokens of an image: those before the patches, which are special, and the patches, from
+ * left to right, from top to bottom. Ids are 0, and ranges are empty. What does not fill a patch,
+ * at the right and at the bottom, is not read.
+ *
+ * @param model   reads images (qkv_model_images).
+ * @param pixels  [3][height][width]: red, green and blue, as the model wants them (resized, cropped
+ *                and normalized). They are copied.
+ * @param flags   0, or QKV_IMAGE_ANY_SIZE.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for NULL or an unknown flag; QKV_ERR_UNSUPPORTED for a model of
+ *         texts; QKV_ERR_SHAPE for an image without a patch, or of another size than the model's;
+ *         QKV_ERR_LIMIT for more than 2^26 pixels or 2^20 tokens; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_image_encode(const qkv_model *model, int64_t height,
+                                                  int64_t width, const float *pixels, int flags,
+                                                  qkv_encoding **encoding, qkv_error *error);
+
+/**
+ * Writes what a token of an image is called: "[CLS]", "[DIST]", "[REG0]" … or "r,c", the row and
+ * the column of a patch. It is "" if the encoding is of no image, or for an index out of range.
+ */
+QKV_API void qkv_image_token(const qkv_encoding *encoding, int64_t index, char name[32]);
+
+/* ---- Heads on top ---------------------------------------------------------------------------- */
+
+/**
+ * Computes the vector [hidden] of an image, or of a text of CLIP, from its last hidden states x:
+ *
+ *     ViT, DeiT     tanh(W x_0 + b) where the model has a pooler, else x_0
+ *     DINO          x_0
+ *     CLIP          norm(x_0); of a text x_e, e the first token that ends it (eos_id), or 0 if none
+ *                   does. In files that say eos_token_id 2, e is the token with the largest id
+ *     SigLIP        z + W2 act(W1 norm(z) + b1) + b2, with z what a learned row gets that attends
+ *                   to all x
+ *
+ * @return QKV_OK; QKV_ERR_UNSUPPORTED for a model without such a vector; QKV_ERR_ARGUMENT;
+ *         QKV_ERR_MEMORY; QKV_ERR_BUSY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_pool(qkv_ctx *ctx, const qkv_model *model,
+                                                const qkv_run *run, int64_t b, float *pooled,
+                                                qkv_error *error);
+
+/**
+ * Computes the vector [joint_dim] of an image or of a text in the space that both share (CLIP): W
+ * pooled, not normalized. An image and a text match by match_scale cos + match_bias
+ * (qkv_model_info), of which softmax over texts is their probability (Radford et al. 2021).
+ *
+ * @return as qkv_model_pool; QKV_ERR_UNSUPPORTED if joint_dim is 0.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *model,
+                                                 const qkv_run *run, int64_t b, float *vector,
+                                                 qkv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

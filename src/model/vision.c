@@ -1,0 +1,179 @@
+/* Images as encodings, and what is pooled of them: see qkv/vision.h. */
+#include "qkv/vision.h"
+
+#include "model/model_impl.h"
+#include "model/run_impl.h"
+
+enum { MAX_PIXELS = 1 << 26, MAX_TOKENS = 1 << 20 };
+
+/* ---- Towers ---------------------------------------------------------------------------------- */
+
+const qkv_model *qkv_model_images(const qkv_model *model) {
+    if (!model || model->info.patch_height > 0) return model;
+    return model->tower;
+}
+
+/* ---- Encodings ------------------------------------------------------------------------------- */
+
+static qkv_status check_size(const qkv_model *model, int64_t height, int64_t width, int flags,
+                             qkv_error *error) {
+    const qkv_model_info *const info = &model->info;
+    const bool any =
+        (flags & QKV_IMAGE_ANY_SIZE) || qkvi_family_of(info->architecture)->image.interpolates;
+    if (height < info->patch_height || width < info->patch_width)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "an image of %lld by %lld pixels (height by width) has no patch of "
+                              "%lld by %lld",
+                              (long long)height, (long long)width, (long long)info->patch_height,
+                              (long long)info->patch_width);
+    if (!any && (height != info->image_height || width != info->image_width))
+        return qkvi_error_set(
+            error, QKV_ERR_SHAPE,
+            "the image has %lld by %lld pixels (height by width), the model %lld by %lld",
+            (long long)height, (long long)width, (long long)info->image_height,
+            (long long)info->image_width);
+    if (width <= MAX_PIXELS / height) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_LIMIT, "an image of %lld by %lld pixels has more than %d",
+                          (long long)height, (long long)width, MAX_PIXELS);
+}
+
+/* What comes before arrays are made. */
+static qkv_image_tokens measure(const qkv_model_info *info, int64_t height, int64_t width) {
+    return (qkv_image_tokens){ .height = height,
+                               .width = width,
+                               .n_prefix = info->n_prefix,
+                               .n_registers = info->n_registers,
+                               .rows = height / info->patch_height,
+                               .columns = width / info->patch_width,
+                               .patch_height = info->patch_height,
+                               .patch_width = info->patch_width };
+}
+
+static qkv_status fill(const qkv_image_tokens *sizes, const float *pixels, qkv_encoding *out,
+                       qkv_error *error) {
+    const size_t n = (size_t)out->n, n_pixels = (size_t)(3 * sizes->height * sizes->width);
+    out->ids = qkvi_calloc_array(n, sizeof *out->ids);
+    out->types = qkvi_calloc_array(n, sizeof *out->types);
+    out->special = qkvi_calloc_array(n, sizeof *out->special);
+    out->begin = qkvi_calloc_array(n, sizeof *out->begin);
+    out->end = qkvi_calloc_array(n, sizeof *out->end);
+    out->image = calloc(1, sizeof *out->image);
+    float *const copy = qkvi_malloc_array(n_pixels, sizeof *copy);
+    if (out->image) {
+        *out->image = *sizes;
+        out->image->pixels = copy; /* the encoding's now */
+    }
+    if (!out->ids || !out->types || !out->special || !out->begin || !out->end || !out->image ||
+        !copy) {
+        if (!out->image) free(copy);
+        return qkvi_no_memory(error, "an image");
+    }
+    memcpy(copy, pixels, n_pixels * sizeof *copy);
+    memset(out->special, 1, (size_t)sizes->n_prefix);
+    return QKV_OK;
+}
+
+qkv_status qkv_image_encode(const qkv_model *model, int64_t height, int64_t width,
+                            const float *pixels, int flags, qkv_encoding **encoding,
+                            qkv_error *error) {
+    QKV_TRY(qkvi_need(encoding, "encoding", error));
+    *encoding = NULL;
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(pixels, "pixels", error));
+    if (flags & ~QKV_IMAGE_ANY_SIZE)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %#x has unknown bits",
+                              (unsigned)flags);
+    if (model->info.patch_height == 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads texts, not images",
+                              model->info.source, model->info.architecture);
+    QKV_TRY(check_size(model, height, width, flags, error));
+    const qkv_image_tokens sizes = measure(&model->info, height, width);
+    const int64_t n = sizes.n_prefix + sizes.rows * sizes.columns;
+    if (n > MAX_TOKENS)
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "the image has %lld patches, more than %d",
+                              (long long)n, MAX_TOKENS);
+    qkv_encoding *const out = calloc(1, sizeof *out);
+    if (!out) return qkvi_no_memory(error, "an image");
+    out->n = n;
+    const qkv_status status = fill(&sizes, pixels, out, error);
+    if (status == QKV_OK)
+        *encoding = out;
+    else
+        qkv_encoding_free(out);
+    return status;
+}
+
+void qkv_image_token(const qkv_encoding *encoding, int64_t index, char name[32]) {
+    if (!name) return;
+    name[0] = 0;
+    if (!encoding || !encoding->image || index < 0 || index >= encoding->n) return;
+    const qkv_image_tokens *const image = encoding->image;
+    const int64_t n_classes = image->n_prefix - image->n_registers, at = index - image->n_prefix;
+    if (index < n_classes)
+        snprintf(name, 32, "%s", index == 0 ? "[CLS]" : "[DIST]");
+    else if (at < 0)
+        snprintf(name, 32, "[REG%d]", (int)(index - n_classes));
+    else
+        snprintf(name, 32, "%d,%d", (int)(at / image->columns), (int)(at % image->columns));
+}
+
+/* ---- Heads ----------------------------------------------------------------------------------- */
+
+/* The row of a text that is pooled. */
+static int64_t end_of_text(const qkv_model *model, const qkv_run *run, int64_t b) {
+    const qkvi_batch_rows *const rows = &qkvi_net_stack(run->pass, 0)->rows;
+    const int32_t *const ids = rows->ids + rows->first_row[b];
+    const int64_t n = run->lengths[b];
+    int64_t at = 0;
+    if (model->info.eos_id == 2) {
+        for (int64_t i = 1; i < n; i++)
+            if (ids[i] > ids[at]) at = i;
+        return at;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] == model->info.eos_id) return i;
+    return 0;
+}
+
+static qkv_status check(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                        const float *out, const char *name, qkv_error *error) {
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(run, "run", error));
+    QKV_TRY(qkvi_need(out, name, error));
+    if (run->model != model)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
+    return qkvi_check_index("b", b, run->n_batch, error);
+}
+
+static qkv_status pool(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                       float *pooled, qkv_error *error) {
+    const float *const x = qkv_run_hidden(run, QKV_SELF, b, run->n_layers);
+    if (model->info.patch_height > 0)
+        return qkvi_net_pool_image(ctx, model->net, run->lengths[b], x, pooled, error);
+    if (!qkvi_family_of(model->info.architecture)->joint)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: a %s has no vector of a text of its own", model->info.source,
+                              model->info.architecture);
+    memcpy(pooled, x + end_of_text(model, run, b) * run->hidden,
+           (size_t)run->hidden * sizeof *pooled);
+    return QKV_OK;
+}
+
+qkv_status qkv_model_pool(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                          float *pooled, qkv_error *error) {
+    QKV_TRY(check(ctx, model, run, b, pooled, "pooled", error));
+    return pool(ctx, model, run, b, pooled, error);
+}
+
+qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                           float *vector, qkv_error *error) {
+    QKV_TRY(check(ctx, model, run, b, vector, "vector", error));
+    float *const pooled = qkvi_aligned_array((size_t)run->hidden, sizeof *pooled);
+    if (!pooled) return qkvi_no_memory(error, "a vector");
+    qkv_status status =
+        model->info.joint_dim > 0 ? pool(ctx, model, run, b, pooled, error) : QKV_OK;
+    if (status == QKV_OK) status = qkvi_net_join(ctx, model->net, pooled, vector, error);
+    free(pooled);
+    return status;
+}

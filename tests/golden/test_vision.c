@@ -1,0 +1,343 @@
+/*
+ * Models that read images against transformers in float64 (tools/vision_cases.py): hidden states,
+ * weights of every head, what is pooled, the joint space of CLIP, logits of classes, and of models
+ * with a classifier the loss and every gradient, each within the bound of golden_model.h.
+ *
+ *     golden_vision [FOLDER...]     other folders than those of tests/golden/vision
+ */
+#include "golden_model.h"
+#include "model/arch/net.h"
+#include "qkv/vision.h"
+
+enum { MAX_IMAGES = 8 };
+
+typedef struct pictures {
+    int64_t n, n_tokens;
+    qkv_encoding *tokens[MAX_IMAGES];
+    bool own_size[MAX_IMAGES];
+} pictures;
+
+static const char *const default_names[] = { "vit_1",    "vit_2",    "deit_1",
+                                             "dinov2_1", "dinov2_2", "registers_1",
+                                             "dinov3_1", "siglip_1", "clip_1" };
+
+static bool stored(const golden *g, const char *name) {
+    return qkvi_safetensors_find(g->expected, name) != NULL;
+}
+
+static void open_folder(golden *g, const char *folder) {
+    char path[1024];
+    qkv_error error;
+    *g = (golden){ .name = folder };
+    if (qkv_model_open(folder, NULL, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkvi_model_open_to_train(folder, &g->trained, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+    snprintf(path, sizeof path, "%s/expected.safetensors", folder);
+    if (qkvi_safetensors_open(path, &g->expected, &error) != QKV_OK) fail_msg("%s", error.message);
+    assert_int_equal(qkv_ctx_create(NULL, &g->ctx, NULL), QKV_OK);
+}
+
+/* The images, encoded for a model. */
+static void encode(const golden *g, const qkv_model *model, pictures *p) {
+    qkv_error error;
+    *p = (pictures){ 0 };
+    int32_t *const any_size = read_ints(g, "any_size", &p->n);
+    assert_true(p->n <= MAX_IMAGES);
+    for (int64_t i = 0; i < p->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "image.%d", (int)i);
+        const qkvi_stored *const image = find(g, name);
+        float *const pixels = read_floats(g, name, image->n_elems);
+        if (qkv_image_encode(model, image->shape[1], image->shape[2], pixels,
+                             any_size[i] ? QKV_IMAGE_ANY_SIZE : 0, &p->tokens[i], &error) != QKV_OK)
+            fail_msg("%s: %s", g->name, error.message);
+        free(pixels);
+        p->own_size[i] = !any_size[i];
+        p->n_tokens += p->tokens[i]->n;
+    }
+    free(any_size);
+}
+
+static void pictures_free(pictures *p) {
+    for (int64_t i = 0; i < p->n; i++) qkv_encoding_free(p->tokens[i]);
+}
+
+/* ---- What runs ------------------------------------------------------------------------------- */
+
+static void check_hidden(golden *g, const qkv_model *model, const qkv_run *run, const char *kind,
+                         int64_t n, const int64_t *lengths) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    int64_t n_tokens = 0;
+    for (int64_t b = 0; b < n; b++) n_tokens += lengths[b];
+    float *const x = malloc((size_t)(n_tokens * info->hidden) * sizeof *x);
+    for (int64_t l = 0; l <= info->n_layers; l++) {
+        char name[80];
+        float *at = x;
+        for (int64_t b = 0; b < n; at += lengths[b++] * info->hidden)
+            memcpy(at, qkv_run_hidden(run, QKV_SELF, b, l),
+                   (size_t)(lengths[b] * info->hidden) * sizeof *x);
+        snprintf(name, sizeof name, "%s.%d", kind, (int)l);
+        compare(g, name, x, (size_t)(n_tokens * info->hidden), 0);
+    }
+    free(x);
+}
+
+static void check_weights(golden *g, const qkv_model *model, const qkv_run *run, const char *kind,
+                          int64_t n, const int64_t *lengths) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    int64_t n_weights = 0;
+    for (int64_t b = 0; b < n; b++) n_weights += info->n_heads * lengths[b] * lengths[b];
+    float *const x = malloc((size_t)n_weights * sizeof *x);
+    for (int64_t l = 0; l < info->n_layers; l++) {
+        char name[80];
+        float *at = x;
+        for (int64_t b = 0; b < n; b++)
+            for (int64_t h = 0; h < info->n_heads; h++, at += lengths[b] * lengths[b])
+                assert_int_equal(qkv_run_weights(run, QKV_SELF, b, l, h, at, NULL), QKV_OK);
+        snprintf(name, sizeof name, "%s.%d", kind, (int)l);
+        compare(g, name, x, (size_t)n_weights, 1);
+    }
+    free(x);
+}
+
+typedef qkv_status vector_call(qkv_ctx *, const qkv_model *, const qkv_run *, int64_t, float *,
+                               qkv_error *);
+
+/* vectors [n][dim] of a head, against the tensor of that name; NULL: there is none. */
+static float *check_vectors(golden *g, const qkv_model *model, const qkv_run *run, int64_t n,
+                            int64_t dim, const char *name, vector_call *call) {
+    qkv_error error;
+    if (!stored(g, name)) return NULL;
+    float *const x = malloc((size_t)(n * dim) * sizeof *x);
+    for (int64_t b = 0; b < n; b++)
+        if (call(g->ctx, model, run, b, x + b * dim, &error) != QKV_OK)
+            fail_msg("%s: %s: %s", g->name, name, error.message);
+    compare(g, name, x, (size_t)(n * dim), 0);
+    return x;
+}
+
+static float *check_run(golden *g, const qkv_model *model, int64_t n,
+                        const qkv_encoding *const *inputs, const char *prefix) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    int64_t lengths[MAX_IMAGES];
+    char names[4][48];
+    qkv_error error;
+    qkv_run *run;
+    if (qkv_model_run(g->ctx, model, n, inputs, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &run,
+                      &error) != QKV_OK)
+        fail_msg("%s: %s", g->name, error.message);
+    static const char *const kinds[] = { "hidden", "weights", "pooled", "joint" };
+    for (int i = 0; i < 4; i++) snprintf(names[i], sizeof names[i], "%s%s", prefix, kinds[i]);
+    for (int64_t b = 0; b < n; b++) lengths[b] = inputs[b]->n;
+    check_hidden(g, model, run, names[0], n, lengths);
+    check_weights(g, model, run, names[1], n, lengths);
+    free(check_vectors(g, model, run, n, info->hidden, names[2], qkv_model_pool));
+    free(check_vectors(g, model, run, n, info->n_labels, "logits", qkv_model_classify));
+    float *const joint =
+        check_vectors(g, model, run, n, info->joint_dim, names[3], qkv_model_joint);
+    qkv_run_free(run);
+    return joint;
+}
+
+static double product(int64_t n, const float *x, const float *y) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) sum += (double)x[c] * (double)y[c];
+    return sum;
+}
+
+/* Texts of CLIP, and how well they match the images. */
+static void check_texts(golden *g, int64_t n_images, const float *images) {
+    const qkv_model_info *const info = qkv_model_get_info(g->model);
+    const qkv_encoding *inputs[MAX_IMAGES];
+    qkv_encoding texts[MAX_IMAGES] = { 0 };
+    int64_t n, n_tokens, at = 0;
+    int32_t *const lengths = read_ints(g, "text_lengths", &n);
+    int32_t *const ids = read_ints(g, "text_ids", &n_tokens);
+    for (int64_t b = 0; b < n; at += lengths[b++]) {
+        texts[b] = (qkv_encoding){ .n = lengths[b], .ids = ids + at };
+        inputs[b] = &texts[b];
+    }
+    float *const joint = check_run(g, g->model, n, inputs, "text_");
+    float *const match = malloc((size_t)(n * n_images) * sizeof *match);
+    const int64_t dim = info->joint_dim;
+    for (int64_t i = 0; i < n_images; i++)
+        for (int64_t b = 0; b < n; b++) {
+            const float *const x = images + i * dim, *const y = joint + b * dim;
+            const double cosine =
+                product(dim, x, y) / sqrt(product(dim, x, x) * product(dim, y, y));
+            match[i * n + b] = (float)(info->match_scale * cosine + info->match_bias);
+        }
+    compare(g, "match", match, (size_t)(n * n_images), 0);
+    free(match);
+    free(joint);
+    free(ids);
+    free(lengths);
+}
+
+/* ---- What learns ----------------------------------------------------------------------------- */
+
+/* A stored gradient, in the row's own layout. */
+static void check_gradient(golden *g, const qkvi_param *row, const float *grads, float kind) {
+    char name[128];
+    float *const wanted = expected_gradient(g, row);
+    snprintf(name, sizeof name, "grad.%s", row->name);
+    compare_arrays(g, name, grads + row->offset, wanted, row->n_elems, kind);
+    free(wanted);
+}
+
+static float largest_gradient(const golden *g, const qkvi_param_table *table) {
+    float most = 0;
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        float *const x = expected_gradient(g, &table->rows[r]);
+        most = fmaxf(most, largest(x, table->rows[r].n_elems));
+        free(x);
+    }
+    return most;
+}
+
+static void check_gradients(golden *g, const pictures *p) {
+    const qkv_model *const model = g->trained;
+    qkvi_net *net, *grads;
+    qkvi_net_pass *pass;
+    qkvi_net_losses losses;
+    qkvi_pixels images[MAX_IMAGES];
+    int64_t lengths[MAX_IMAGES], n = 0, n_labels;
+    qkv_error error = { 0 };
+    int32_t *const labels = read_ints(g, "labels", &n_labels);
+    for (int64_t i = 0; i < p->n; i++) {
+        const qkv_image_tokens *const image = p->tokens[i]->image;
+        if (!p->own_size[i]) continue;
+        images[n] = (qkvi_pixels){ image->pixels, image->height, image->width };
+        lengths[n++] = p->tokens[i]->n;
+    }
+    assert_int_equal(n, n_labels);
+    float *const arena = qkvi_params_arena(&model->params);
+    for (size_t i = 0; i < model->params.n_elems; i++) arena[i] = 7; /* gradients are stored */
+    assert_int_equal(qkvi_net_bind(&model->info, &model->params, model->arena,
+                                   QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &net, &error),
+                     QKV_OK);
+    assert_int_equal(qkvi_net_bind(&model->info, &model->params, arena, 0, &grads, &error), QKV_OK);
+    assert_int_equal(qkvi_net_pass_create(&pass, &error), QKV_OK);
+    qkvi_net_pack(g->ctx, net);
+    const qkvi_net_batch batch = {
+        .n_sequences = n, .lengths = lengths, .images = images, .labels = labels
+    };
+    if (qkvi_net_loss(g->ctx, net, &batch, pass, grads, &losses, &error) != QKV_OK)
+        fail_msg("%s: %s", g->name, error.message);
+    const float loss = (float)losses.label;
+    compare(g, "loss", &loss, 1, 0);
+    const float kind = largest_gradient(g, &model->params);
+    for (int64_t r = 0; r < model->params.n_rows; r++)
+        check_gradient(g, &model->params.rows[r], arena, kind);
+    qkvi_net_pass_free(pass);
+    qkvi_net_free(net);
+    qkvi_net_free(grads);
+    free(arena);
+    free(labels);
+}
+
+static void test_model(void **state) {
+    golden g;
+    pictures p;
+    open_folder(&g, *state);
+    const qkv_model *const sees = qkv_model_images(g.model);
+    assert_non_null(sees);
+    encode(&g, sees, &p);
+    float *const joint = check_run(&g, sees, p.n, (const qkv_encoding *const *)p.tokens, "");
+    if (stored(&g, "text_ids")) check_texts(&g, p.n, joint);
+    if (stored(&g, "labels")) check_gradients(&g, &p);
+    free(joint);
+    pictures_free(&p);
+    close_golden(&g);
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static void test_tokens(void **state) {
+    golden g;
+    pictures p;
+    char name[32];
+    open_folder(&g, *state);
+    encode(&g, g.model, &p);
+    const qkv_image_tokens *const image = p.tokens[2]->image;
+    const int64_t n_classes = image->n_prefix - image->n_registers;
+    assert_int_equal(p.tokens[2]->n, image->n_prefix + image->rows * image->columns);
+    for (int64_t i = 0; i < p.tokens[2]->n; i++) {
+        char wanted[32];
+        const int64_t at = i - image->n_prefix;
+        snprintf(wanted, sizeof wanted, "%d,%d", (int)(at / image->columns),
+                 (int)(at % image->columns));
+        if (at < 0) snprintf(wanted, sizeof wanted, "[REG%d]", (int)(i - n_classes));
+        if (i < n_classes) snprintf(wanted, sizeof wanted, i == 0 ? "[CLS]" : "[DIST]");
+        qkv_image_token(p.tokens[2], i, name);
+        assert_string_equal(name, wanted);
+        assert_int_equal(p.tokens[2]->special[i], at < 0);
+    }
+    qkv_image_token(p.tokens[2], p.tokens[2]->n, name);
+    assert_string_equal(name, "");
+    pictures_free(&p);
+    close_golden(&g);
+}
+
+static void expect(qkv_status wanted, qkv_status status, const qkv_error *error, const char *text) {
+    if (status != wanted || !strstr(error->message, text))
+        fail_msg("status %d, message '%s', not %d with '%s'", (int)status, error->message,
+                 (int)wanted, text);
+}
+
+static void test_refusals(void **state) {
+    golden g;
+    pictures p;
+    qkv_error error;
+    qkv_encoding *tokens;
+    qkv_run *run;
+    int32_t id = 0;
+    const float pixel = 0;
+    const qkv_encoding text = { .n = 1, .ids = &id }, *const texts[] = { &text };
+    open_folder(&g, *state);
+    encode(&g, g.model, &p);
+    const qkv_model_info *const info = qkv_model_get_info(g.model);
+    const int64_t h = info->image_height, w = info->image_width;
+    expect(QKV_ERR_SHAPE, qkv_image_encode(g.model, h + 4, w, &pixel, 0, &tokens, &error), &error,
+           "the model 16 by 16");
+    expect(QKV_ERR_SHAPE,
+           qkv_image_encode(g.model, 3, w, &pixel, QKV_IMAGE_ANY_SIZE, &tokens, &error), &error,
+           "has no patch of 4 by 4");
+    expect(QKV_ERR_LIMIT,
+           qkv_image_encode(g.model, 1 << 14, 1 << 13, &pixel, QKV_IMAGE_ANY_SIZE, &tokens, &error),
+           &error, "more than 67108864");
+    expect(QKV_ERR_ARGUMENT, qkv_image_encode(g.model, h, w, &pixel, 2, &tokens, &error), &error,
+           "unknown bits");
+    assert_null(tokens);
+    expect(QKV_ERR_UNSUPPORTED, qkv_model_run(g.ctx, g.model, 1, texts, 0, NULL, &run, &error),
+           &error, "inputs[0] is a text, and the model reads images");
+    p.tokens[0]->image->height -= 4;
+    expect(QKV_ERR_SHAPE,
+           qkv_model_run(g.ctx, g.model, 1, (const qkv_encoding *const *)p.tokens, 0, NULL, &run,
+                         &error),
+           &error, "input 0 has 17 tokens, but an image of 12 by 16");
+    p.tokens[0]->image->height += 4;
+    assert_null(qkv_model_tokenizer(g.model, QKV_SOURCE));
+    pictures_free(&p);
+    close_golden(&g);
+}
+
+int main(int argc, char **argv) {
+    enum { N_DEFAULT = sizeof default_names / sizeof *default_names, MOST = 512 };
+    static char folders[N_DEFAULT][512];
+    static struct CMUnitTest tests[MOST];
+    int n = 0;
+    for (int i = 0; i < N_DEFAULT; i++)
+        snprintf(folders[i], sizeof folders[i], "%s/golden/vision/%s", QKV_TEST_DATA,
+                 default_names[i]);
+    for (int i = 0; argc < 2 && i < N_DEFAULT; i++)
+        tests[n++] = (struct CMUnitTest){ folders[i], test_model, NULL, NULL, folders[i] };
+    for (int i = 1; i < argc && n < MOST; i++)
+        tests[n++] = (struct CMUnitTest){ argv[i], test_model, NULL, NULL, argv[i] };
+    if (argc < 2) {
+        tests[n++] = (struct CMUnitTest){ "tokens", test_tokens, NULL, NULL, folders[5] };
+        tests[n++] = (struct CMUnitTest){ "refusals", test_refusals, NULL, NULL, folders[0] };
+    }
+    struct CMUnitTest *const all = tests;
+    return _cmocka_run_group_tests("golden_vision", all, (size_t)n, NULL, NULL);
+}
