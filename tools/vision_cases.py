@@ -48,6 +48,13 @@ MODELS = {
 }
 
 
+# What a processor does, for folders whose images are seen by a test.
+PROCESSORS = {
+    "vit_1": dict(image_processor_type="ViTImageProcessor", size=dict(height=16, width=16)),
+    "clip_1": dict(image_processor_type="CLIPImageProcessor", size=dict(shortest_edge=12), crop_size=dict(height=12, width=12)),
+}
+
+
 # ---- Random models ------------------------------------------------------------------------------------------------------------------
 
 def draw_sizes(draw):
@@ -276,6 +283,8 @@ def main():
     torch.set_num_threads(1)
     for name in options.names or (() if options.random else MODELS):
         make(options.root / name, *MODELS[name], seed=sum(map(ord, name)))
+        if name in PROCESSORS:
+            (options.root / name / "preprocessor_config.json").write_text(json.dumps(PROCESSORS[name], indent=2, sort_keys=True) + "\n")
     if not options.random:
         return
     seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed

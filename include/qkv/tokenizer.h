@@ -80,6 +80,13 @@ typedef struct qkv_image_tokens {
     int64_t rows, columns;
     /** Pixels of a patch: rows r * patch_height to (r + 1) * patch_height - 1, and so on. */
     int64_t patch_height, patch_width;
+    /** [height][width][3]: the same before it is rescaled, 0 to 255; NULL: not known. */
+    const uint8_t *rgb;
+    /**
+     * Where it lies in the image that was seen, in pixels of that: rows y0 to y1, columns x0 to x1,
+     * beyond the image where zeros were put around it; all 0: not known.
+     */
+    double y0, x0, y1, x1;
 } qkv_image_tokens;
 
 /** A tokenized text or pair, or an image (qkv/vision.h): arrays of n. */

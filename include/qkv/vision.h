@@ -1,8 +1,10 @@
 /**
  * qkv vision: models that read images, and images as tokens.
  *
+ *     qkv_image *image = NULL;
  *     qkv_encoding *tokens = NULL;
- *     if (qkv_image_encode(model, height, width, pixels, 0, &tokens, &error) == QKV_OK &&
+ *     if (qkv_image_read("cat.jpg", &image, &error) == QKV_OK &&
+ *         qkv_image_see(model, image, NULL, &tokens, &error) == QKV_OK &&
  *         qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&tokens, QKV_RUN_CAPTURE, NULL,
  *                       &run, &error) == QKV_OK)
  *         … heads, weights, statistics and maps, as of a text …
@@ -16,6 +18,7 @@
 #ifndef QKV_VISION_H
 #define QKV_VISION_H
 
+#include "qkv/image.h"
 #include "qkv/model.h"
 
 #ifdef __cplusplus
@@ -52,6 +55,32 @@ QKV_API const qkv_model *qkv_model_images(const qkv_model *model);
 QKV_API QKV_NODISCARD qkv_status qkv_image_encode(const qkv_model *model, int64_t height,
                                                   int64_t width, const float *pixels, int flags,
                                                   qkv_encoding **encoding, qkv_error *error);
+
+/** How an image is made what a model reads. Made by qkv_see_options_init(). */
+typedef struct qkv_see_options {
+    size_t struct_size;
+    /**
+     * The side of what the model reads, in pixels: the shorter side of the image is resized to it
+     * and the middle is kept, or, of models that do not crop, both sides are. Positions are
+     * interpolated. 0: as the model's files say.
+     */
+    int64_t size;
+} qkv_see_options;
+QKV_DEFINE_INIT(qkv_see_options)
+
+/**
+ * Makes the tokens of an image as the files of a model say: preprocessor_config.json, or the object
+ * image_processor of processor_config.json. The image is resized, cropped, rescaled and normalized,
+ * with the bits of transformers' torchvision processors on a processor with AVX2.
+ *
+ * @param model    reads images (qkv_model_images).
+ * @param options  NULL: the defaults.
+ * @return as qkv_image_encode; QKV_ERR_IO if the model's folder has neither file; the errors of
+ *         that file; QKV_ERR_ARGUMENT for a size below 0; QKV_ERR_LIMIT for one above 4,096.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_image_see(const qkv_model *model, const qkv_image *image,
+                                               const qkv_see_options *options,
+                                               qkv_encoding **encoding, qkv_error *error);
 
 /**
  * Writes what a token of an image is called: "[CLS]", "[DIST]", "[REG0]" … or "r,c", the row and

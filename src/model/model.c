@@ -263,6 +263,7 @@ static qkv_status open_files(const char *folder, const char *weights, const want
     if ((*model)->info.kind == QKV_MODEL_PAIR)
         QKV_TRY(qkv_tokenizer_open(folder, QKV_TARGET, &(*model)->target_tokenizer, error));
     QKV_TRY(read_sentence(reads_texts ? folder : NULL, *model, error));
+    QKV_TRY(qkvi_model_read_rules(folder, *model, error));
     QKV_TRY(qkvi_weights_open(weights, &file, error));
     qkv_status status = load_weights(*model, file, asked->pool, error);
     if (status == QKV_OK) status = note_files(*model, file, error);

@@ -5,6 +5,7 @@
 #ifndef QKVI_MODEL_IMPL_H
 #define QKVI_MODEL_IMPL_H
 
+#include "image/rules.h"
 #include "model/arch/family.h"
 #include "model/config/generation_config.h"
 #include "model/config/recipe.h"
@@ -32,10 +33,12 @@ struct qkv_model {
     int has_adapter; /* adapter_config.json is beside the weights */
     /* model.safetensors.index.json is beside a model.safetensors that nobody named */
     int has_index;
-    char *no_head;           /* why there is no head for words although there should be one; NULL */
-    float *arena;            /* all parameters, in the table's order; ties are not stored twice */
-    struct qkv_model *tower; /* that reads the images of a model of texts, too; NULL */
-    struct qkvi_net *net;    /* pointers into arena (arch/net.h); NULL: opened to be trained */
+    char *no_head; /* why there is no head for words although there should be one; NULL */
+    float *arena;  /* all parameters, in the table's order; ties are not stored twice */
+    qkvi_image_rules image_rules; /* of models of images … */
+    qkv_error image_problem;      /* … and why no image can be seen by them; or QKV_OK */
+    struct qkv_model *tower;      /* that reads the images of a model of texts, too; NULL */
+    struct qkvi_net *net;         /* pointers into arena (arch/net.h); NULL: opened to be trained */
     int is_to_train;
     char **unused; /* escaped names of stored tensors that the model does not use */
     int64_t n_unused;
@@ -53,6 +56,9 @@ struct qkv_model {
  * trainer may take, and there is no net.
  */
 qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error);
+
+/** How a model, or its tower, makes images what it reads. folder NULL: there are no files. MEMORY. */
+qkv_status qkvi_model_read_rules(const char *folder, qkv_model *model, qkv_error *error);
 
 /** Of models of texts and images: how well these match (logit_scale, logit_bias). IO, FORMAT. */
 qkv_status qkvi_model_match(qkv_model *model, const qkvi_model_family *family,

@@ -1,6 +1,8 @@
 /* Images as encodings, and what is pooled of them: see qkv/vision.h. */
 #include "qkv/vision.h"
 
+#include "core/options.h"
+#include "image/prepare.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
@@ -11,6 +13,17 @@ enum { MAX_PIXELS = 1 << 26, MAX_TOKENS = 1 << 20 };
 const qkv_model *qkv_model_images(const qkv_model *model) {
     if (!model || model->info.patch_height > 0) return model;
     return model->tower;
+}
+
+qkv_status qkvi_model_read_rules(const char *folder, qkv_model *model, qkv_error *error) {
+    qkv_model *const sees = model->tower ? model->tower : model;
+    if (sees->info.patch_height == 0) return QKV_OK;
+    qkv_error *const problem = &sees->image_problem;
+    const qkv_status status =
+        qkvi_image_rules_find(folder, sees->info.architecture, &sees->image_rules, problem);
+    problem->status = status; /* of IO, too: an encoding of pixels needs no rules */
+    return status == QKV_ERR_MEMORY ? qkvi_error_set(error, status, "%s", problem->message)
+                                    : QKV_OK;
 }
 
 /* ---- Encodings ------------------------------------------------------------------------------- */
@@ -73,6 +86,12 @@ static qkv_status fill(const qkv_image_tokens *sizes, const float *pixels, qkv_e
     return QKV_OK;
 }
 
+static qkv_status check_sees(const qkv_model *model, qkv_error *error) {
+    if (model->info.patch_height > 0) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads texts, not images",
+                          model->info.source, model->info.architecture);
+}
+
 qkv_status qkv_image_encode(const qkv_model *model, int64_t height, int64_t width,
                             const float *pixels, int flags, qkv_encoding **encoding,
                             qkv_error *error) {
@@ -83,9 +102,7 @@ qkv_status qkv_image_encode(const qkv_model *model, int64_t height, int64_t widt
     if (flags & ~QKV_IMAGE_ANY_SIZE)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %#x has unknown bits",
                               (unsigned)flags);
-    if (model->info.patch_height == 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads texts, not images",
-                              model->info.source, model->info.architecture);
+    QKV_TRY(check_sees(model, error));
     QKV_TRY(check_size(model, height, width, flags, error));
     const qkv_image_tokens sizes = measure(&model->info, height, width);
     const int64_t n = sizes.n_prefix + sizes.rows * sizes.columns;
@@ -100,6 +117,72 @@ qkv_status qkv_image_encode(const qkv_model *model, int64_t height, int64_t widt
         *encoding = out;
     else
         qkv_encoding_free(out);
+    return status;
+}
+
+/* ---- Images as they are ---------------------------------------------------------------------- */
+
+/* The rules for another side of what the model reads. */
+static qkv_status resize(int64_t size, qkvi_image_rules *rules, qkv_error *error) {
+    if (size == 0) return QKV_OK;
+    if (size < 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "size = %lld is below 0", (long long)size);
+    if (size > QKVI_IMAGE_MAX_OUTPUT)
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "size = %lld is more than %d", (long long)size,
+                              QKVI_IMAGE_MAX_OUTPUT);
+    const bool crops = rules->crop_height > 0 || rules->shortest_edge > 0;
+    rules->height = rules->width = crops ? 0 : size;
+    rules->shortest_edge = rules->crop_height = rules->crop_width = crops ? size : 0;
+    return QKV_OK;
+}
+
+typedef struct seen {
+    qkvi_image_view view;
+    float *pixels;
+    uint8_t *rgb;
+} seen;
+
+static qkv_status see(const qkv_model *model, const qkv_image *image, const qkvi_image_rules *rules,
+                      int flags, seen *s, qkv_encoding **encoding, qkv_error *error) {
+    QKV_TRY(qkvi_image_view_of(rules, image, &s->view, error));
+    QKV_TRY(check_size(model, s->view.height, s->view.width, flags, error));
+    const size_t n = (size_t)(3 * s->view.height * s->view.width);
+    s->pixels = qkvi_malloc_array(n, sizeof *s->pixels);
+    s->rgb = qkvi_malloc_array(n, 1);
+    if (!s->pixels || !s->rgb) return qkvi_no_memory(error, "an image");
+    QKV_TRY(qkvi_image_prepare(rules, image, s->pixels, error));
+    QKV_TRY(qkvi_image_prepare_rgb(rules, image, s->rgb, error));
+    QKV_TRY(
+        qkv_image_encode(model, s->view.height, s->view.width, s->pixels, flags, encoding, error));
+    qkv_image_tokens *const tokens = (*encoding)->image;
+    tokens->rgb = s->rgb; /* the encoding's now */
+    s->rgb = NULL;
+    tokens->y0 = s->view.y0, tokens->x0 = s->view.x0;
+    tokens->y1 = s->view.y1, tokens->x1 = s->view.x1;
+    return QKV_OK;
+}
+
+qkv_status qkv_image_see(const qkv_model *model, const qkv_image *image,
+                         const qkv_see_options *options, qkv_encoding **encoding,
+                         qkv_error *error) {
+    qkv_see_options asked = qkv_see_options_init();
+    QKV_TRY(qkvi_need(encoding, "encoding", error));
+    *encoding = NULL;
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(image, "image", error));
+    if (options)
+        QKV_TRY(qkvi_options_read(&asked, sizeof asked, options, "qkv_see_options", error));
+    QKV_TRY(check_sees(model, error));
+    if (model->image_problem.status != QKV_OK)
+        return qkvi_error_set(error, model->image_problem.status, "%s",
+                              model->image_problem.message);
+    qkvi_image_rules rules = model->image_rules;
+    QKV_TRY(resize(asked.size, &rules, error));
+    seen s = { .pixels = NULL };
+    const qkv_status status =
+        see(model, image, &rules, asked.size > 0 ? QKV_IMAGE_ANY_SIZE : 0, &s, encoding, error);
+    free(s.pixels);
+    free(s.rgb);
     return status;
 }
 

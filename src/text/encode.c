@@ -58,7 +58,10 @@ void qkv_encoding_free(qkv_encoding *encoding) {
     free(encoding->special);
     free(encoding->begin);
     free(encoding->end);
-    if (encoding->image) free((void *)(uintptr_t)encoding->image->pixels);
+    if (encoding->image) {
+        free((void *)(uintptr_t)encoding->image->pixels);
+        free((void *)(uintptr_t)encoding->image->rgb);
+    }
     free(encoding->image);
     free(encoding);
 }

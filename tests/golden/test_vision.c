@@ -6,6 +6,7 @@
  *     golden_vision [FOLDER...]     other folders than those of tests/golden/vision
  */
 #include "golden_model.h"
+#include "image/prepare.h"
 #include "model/arch/net.h"
 #include "qkv/vision.h"
 
@@ -279,6 +280,54 @@ static void test_tokens(void **state) {
     close_golden(&g);
 }
 
+/* An image as it is: what the model's file says is done with it, and it is told what was. */
+static void test_see(void **state) {
+    enum { HEIGHT = 20, WIDTH = 31 };
+    static uint8_t rgb[HEIGHT * WIDTH * 3];
+    static float pixels[3 * 40 * 40];
+    golden g;
+    qkv_image *image;
+    qkv_encoding *tokens;
+    qkv_error error;
+    qkv_see_options options = qkv_see_options_init();
+    open_folder(&g, *state);
+    const qkv_model *const sees = qkv_model_images(g.model);
+    for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * 37 % 251);
+    assert_int_equal(qkv_image_from_rgb(rgb, HEIGHT, WIDTH, &image, &error), QKV_OK);
+    const int64_t own = sees->info.image_height;
+    for (int64_t size = 0; size <= 40; size += 40) {
+        qkvi_image_rules rules = sees->image_rules;
+        options.size = size;
+        if (size && rules.crop_height)
+            rules.shortest_edge = rules.crop_height = rules.crop_width = size;
+        else if (size)
+            rules.height = rules.width = size;
+        if (qkv_image_see(sees, image, &options, &tokens, &error) != QKV_OK)
+            fail_msg("%s", error.message);
+        const qkv_image_tokens *const t = tokens->image;
+        const int64_t side = size ? size : own;
+        assert_int_equal(t->height, side);
+        assert_int_equal(t->width, side);
+        assert_int_equal(t->rows, side / 4);
+        assert_int_equal(qkvi_image_prepare(&rules, image, pixels, &error), QKV_OK);
+        assert_memory_equal(t->pixels, pixels, (size_t)(3 * side * side) * sizeof *pixels);
+        assert_non_null(t->rgb);
+        assert_true(t->y0 == 0 && t->y1 == HEIGHT);
+        assert_true(rules.crop_height ? t->x0 > 5 && t->x1 < 26 : t->x0 == 0 && t->x1 == WIDTH);
+        qkv_encoding_free(tokens);
+    }
+    options.size = -1;
+    assert_int_equal(qkv_image_see(sees, image, &options, &tokens, &error), QKV_ERR_ARGUMENT);
+    assert_null(tokens);
+    options.size = 4097;
+    assert_int_equal(qkv_image_see(sees, image, &options, &tokens, &error), QKV_ERR_LIMIT);
+    qkv_image_free(image);
+    qkvi_safetensors_close(g.expected);
+    qkv_model_free(g.model);
+    qkv_model_free(g.trained);
+    qkv_ctx_destroy(g.ctx);
+}
+
 static void expect(qkv_status wanted, qkv_status status, const qkv_error *error, const char *text) {
     if (status != wanted || !strstr(error->message, text))
         fail_msg("status %d, message '%s', not %d with '%s'", (int)status, error->message,
@@ -336,6 +385,8 @@ int main(int argc, char **argv) {
         tests[n++] = (struct CMUnitTest){ argv[i], test_model, NULL, NULL, argv[i] };
     if (argc < 2) {
         tests[n++] = (struct CMUnitTest){ "tokens", test_tokens, NULL, NULL, folders[5] };
+        tests[n++] = (struct CMUnitTest){ "see", test_see, NULL, NULL, folders[0] };
+        tests[n++] = (struct CMUnitTest){ "see, cropped", test_see, NULL, NULL, folders[8] };
         tests[n++] = (struct CMUnitTest){ "refusals", test_refusals, NULL, NULL, folders[0] };
     }
     struct CMUnitTest *const all = tests;

@@ -19,6 +19,8 @@ static qkv_model *gpt2, *bart, *electra, *classifier;
 static qkv_model *clip;
 static qkv_encoding *image;
 static float pixels[3 * 12 * 12];
+static qkv_image *picture;
+static const uint8_t rgb[3 * 5 * 5];
 static const qkv_tokenizer *tokenizer;
 static qkv_run *gpt2_run, *electra_run, *classifier_run, *clip_run;
 static const qkv_encoding *inputs[1];
@@ -35,6 +37,7 @@ void null_model_begin(void) {
     null_must(qkv_model_open(GOLDEN "classify/modernbert_mean", NULL, &classifier, &null_error));
     null_must(qkv_model_open(GOLDEN "vision/clip_1", NULL, &clip, &null_error));
     null_must(qkv_image_encode(qkv_model_images(clip), 12, 12, pixels, 0, &image, &null_error));
+    null_must(qkv_image_from_rgb(rgb, 5, 5, &picture, &null_error));
     null_must(qkv_model_run(null_ctx, qkv_model_images(clip), 1,
                             (const qkv_encoding *const *)&image, 0, NULL, &clip_run, &null_error));
     tokenizer = qkv_model_tokenizer(null_bert, QKV_SOURCE);
@@ -251,6 +254,11 @@ static qkv_status image_encode(void) {
     return qkv_image_encode(P(0, qkv_model_images(clip)), 12, 12, P(1, pixels), 0, P(2, &own),
                             P(3, &null_error));
 }
+static qkv_status image_see(void) {
+    qkv_encoding *own = NULL;
+    return qkv_image_see(P(0, qkv_model_images(clip)), P(1, picture), P(2, NULL), P(3, &own),
+                         P(4, &null_error));
+}
 static qkv_status image_token(void) {
     static char name[32];
     *name = 0;
@@ -451,6 +459,7 @@ const null_call null_model[] = {
     { "qkv_model_label", label, "-" },
     { "qkv_model_images", images, "-" },
     { "qkv_image_encode", image_encode, "rrrn" },
+    { "qkv_image_see", image_see, "rrnrn" },
     { "qkv_image_token", image_token, "--" },
     { "qkv_model_pool", pool, "rrrrn" },
     { "qkv_model_joint", joint, "rrrrn" },

@@ -11,6 +11,8 @@ static qkv_model *opened, *clip, *siglip, *registers;
 static qkv_encoding *made, *image, *small;
 static qkv_run *run, *image_run, *clip_run, *classes;
 static float pixels[3 * SIDE * SIDE], vector[MOST];
+static uint8_t rgb[3 * 20 * 17];
+static qkv_image *picture;
 
 static void new_ctx(void) { oom_must(qkv_ctx_create(NULL, &ctx, NULL), NULL); }
 
@@ -47,6 +49,13 @@ static qkv_status encode(qkv_error *error) {
     made = image; /* must become NULL or an encoding */
     const qkv_status status =
         qkv_image_encode(qkv_model_images(clip), SIDE, SIDE, pixels, 0, &made, error);
+    oom_claim(status == QKV_OK || !made, "encoding is NULL after a failure");
+    return status;
+}
+
+static qkv_status see(qkv_error *error) {
+    made = image; /* must become NULL or an encoding */
+    const qkv_status status = qkv_image_see(qkv_model_images(clip), picture, NULL, &made, error);
     oom_claim(status == QKV_OK || !made, "encoding is NULL after a failure");
     return status;
 }
@@ -99,6 +108,8 @@ static void set_up(void) {
     oom_must(qkv_model_open(FOLDER("clip_1"), NULL, &clip, &error), &error);
     oom_must(qkv_model_open(FOLDER("siglip_1"), NULL, &siglip, &error), &error);
     oom_must(qkv_model_open(FOLDER("registers_1"), NULL, &registers, &error), &error);
+    for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * 37 % 251);
+    oom_must(qkv_image_from_rgb(rgb, 20, 17, &picture, &error), &error);
     const qkv_model *const tower = qkv_model_images(clip);
     oom_must(qkv_image_encode(siglip, SIDE, SIDE, pixels, 0, &image, &error), &error);
     oom_must(qkv_image_encode(registers, SIDE, SIDE, pixels, 0, &small, &error), &error);
@@ -124,6 +135,7 @@ static void tear_down(void) {
     qkv_run_free(classes);
     qkv_encoding_free(image);
     qkv_encoding_free(small);
+    qkv_image_free(picture);
     qkv_model_free(clip);
     qkv_model_free(siglip);
     qkv_model_free(registers);
@@ -133,6 +145,7 @@ static const oom_call calls[] = {
     { "qkv_model_open", "one of images", NULL, open_vit, take_model, drop_model, OOM_IO, 60 },
     { "qkv_model_open", "two towers", NULL, open_clip, take_model, drop_model, OOM_IO, 60 },
     { "qkv_image_encode", "an image", NULL, encode, take_encoding, drop_encoding, 0, 0 },
+    { "qkv_image_see", "an image", NULL, see, take_encoding, drop_encoding, 0, 0 },
     { "qkv_model_run", "an image of another size", new_ctx, run_small, take_run, drop_run, 0, 0 },
     { "qkv_model_pool", "by attention", new_ctx, pool, take_vector, drop_ctx, 0, 0 },
     { "qkv_model_joint", "an image", new_ctx, join, take_vector, drop_ctx, 0, 0 },
