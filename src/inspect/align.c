@@ -1,7 +1,7 @@
 /**
- * Attention as alignment (inspect.h has the formula): weights of the heads of a layer of
- * cross-attention are averaged, pieces become words, and each written word takes the source word
- * with the largest weight.
+ * Attention as alignment (inspect.h has the formula): the weights of heads of a layer of
+ * cross-attention are averaged, tokens joined to words, and each word of the target is aligned to
+ * the source word with the largest weight.
  */
 #include <math.h>
 

@@ -1,13 +1,13 @@
 /**
- * Colours of weights, and the number at which they end.
+ * Colours of weights, and scales.
  *
- * A ramp begins next to the page's own colour, so that small weights recede and the eye finds the
- * large ones, and runs monotonically in lightness to the other end. It was made in OKLCh (Ottosson
- * 2020): lightness linear from 0.965 to 0.27 (light) or from 0.255 to 0.945 (dark), hue turning
- * from cyan over blue to indigo or from indigo over blue and green to yellow, never through both
- * red and green, chroma as large as sRGB allows up to 0.15; then sampled at 17 places. Between them
- * colours are interpolated linearly in sRGB. The top of a scale is a round number, so that its
- * ticks are short and pictures compare.
+ * A ramp begins near the colour of the page, so that small weights recede and large ones stand out,
+ * and its lightness is monotonic. It was made in OKLCh (Ottosson 2020): lightness linear from 0.965
+ * to 0.27 (light) or from 0.255 to 0.945 (dark), hue from cyan over blue to indigo or from indigo
+ * over blue and green to yellow, never through both red and green, chroma as large as sRGB allows,
+ * up to 0.15; then sampled at 17 points. Between these, colours are interpolated linearly in sRGB.
+ * The top of a scale is a round number, so that the numbers at its ticks are short and pictures can
+ * be compared.
  */
 #include "inspect/colors.h"
 

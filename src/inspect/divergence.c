@@ -1,8 +1,8 @@
 /**
  * Jensen-Shannon divergence of the rows of two heads: with m = (p + g) / 2,
  *     JS = 1/2 sum (p ln p + g ln g) - sum m ln m
- * over smoothed weights. Keys that both hide have the same smoothed weight in both, and add
- * nothing.
+ * over smoothed weights. A key that neither head sees has the same smoothed weight in both, and
+ * adds nothing.
  */
 #include <math.h>
 

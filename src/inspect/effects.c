@@ -1,6 +1,6 @@
 /*
- * What ablated heads do to words: what is asked is checked, the model runs once as it is, and sets
- * run in batches of the same lowest layer (effects_pass.c).
+ * Effects of ablated heads on the probabilities of words: checks the request, runs the model once
+ * without ablation, then the sets in batches with the same lowest layer (effects_pass.c).
  */
 #include "inspect/effects.h"
 

@@ -1,11 +1,13 @@
 /*
- * Effects of ablated heads: what effects.c, which asks, and effects_pass.c, which runs, share.
+ * Effects of ablated heads: effects.c orders the work, effects_pass.c runs the model.
  *
- *     base run      hidden states h[l] and outputs o[l] of every layer
- *     set s         with lowest layer l: block l reads h[l], its heads give o[l] but for those of
- *                   s; blocks above l are computed as ever, and their heads of s are replaced, too
+ *     base run      gives hidden states h[l] and outputs of heads o[l] of every layer
+ *     a set s       whose lowest layer is l: block l reads h[l], and its heads give o[l], except
+ *                   those of s, whose output is replaced. Blocks above l are computed anew, with
+ *                   the outputs of their heads of s replaced
  *
- * A copy's rows never meet those of another, so a copy has the bits that it would have alone.
+ * Sets run in batches, each as a copy of the text. Rows of a copy never enter sums of another, so a
+ * copy has the bits that it would have alone.
  */
 #ifndef QKVI_INSPECT_EFFECTS_H
 #define QKVI_INSPECT_EFFECTS_H
@@ -20,14 +22,15 @@ typedef struct qkvi_effects {
     const qkv_encoding *input;
     const qkv_effects *asked;
     const qkv_run *base;
-    int stack;                                /* of the heads that are ablated */
-    bool cross;                               /* they are of cross-attention */
-    int64_t n_layers, n_heads, head_dim, len; /* of that attention, and its queries */
-    int64_t n_words;                          /* of the head that tells words */
-    double *log_p;
+    int stack;                           /* the stack of the heads that are ablated */
+    bool cross;                          /* they are heads of cross-attention */
+    int64_t n_layers, n_heads, head_dim; /* of that attention */
+    int64_t len;                         /* its queries */
+    int64_t n_words;                     /* outputs of the head that predicts words */
+    double *log_p;                       /* [n_sets + 1][n_places]; row 0: nothing is ablated */
 
-    /* A batch: copies with the sets that it ablates, all with the lowest layer `first`. */
-    const int64_t *sets;
+    /* A batch: copy c ablates set sets[c], and `first` is the lowest layer of all its sets. */
+    const int64_t *sets; /* [n_copies] */
     int64_t n_copies, first;
 } qkvi_effects;
 
@@ -39,13 +42,14 @@ static inline const int64_t *qkvi_effects_set(const qkv_effects *asked, int64_t 
 }
 
 /*
- * ln p of the words into log_p, and logits where they are asked for: of n_copies, from the last
- * hidden states of each, [len][hidden]. sets: what each copy ablates; NULL: the model as it is.
+ * Writes ln p of the words into log_p, and logits if the caller wants them, from the last hidden
+ * states [len][hidden] of each of n_copies. sets: the set that each copy ablates; NULL: there is
+ * one copy, without ablation.
  */
 qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
                              const float *const *hidden, qkv_error *error);
 
-/* Runs the batch, and tells what its sets lead to. */
+/* Runs the batch, and writes its ln p by qkvi_effects_tell. */
 qkv_status qkvi_effects_batch(const qkvi_effects *e, qkv_error *error);
 
 #endif

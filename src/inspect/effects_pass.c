@@ -1,11 +1,11 @@
-/* One batch of ablated copies of a text through the layers above: see effects.h. */
+/* Runs a batch of ablated copies of a text, from their lowest layer up: see effects.h. */
 #include "inspect/effects.h"
 
 #include "core/fpstate.h"
 #include "inspect/word_states.h"
 #include "model/run_impl.h"
 
-enum { LOGIT_ROWS = 16 }; /* together, so that the weights that tell words are read once for them */
+enum { LOGIT_ROWS = 16 }; /* rows of logits at a time, which read the output weights once */
 
 /* ---- What heads give ------------------------------------------------------------------------- */
 

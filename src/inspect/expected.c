@@ -1,6 +1,6 @@
 /**
- * Probabilities that a language model gave to the tokens of a text: logits of some rows at a time,
- * and log-softmax of one of them, ln p = (z_t - m) - ln sum exp(z - m) with m = max z, in double.
+ * Probabilities that a language model gave to the tokens of a text: logits z of some rows at a
+ * time, then for token t of a row ln p = (z_t - m) - ln sum exp(z - m) with m = max z, in double.
  */
 #include <math.h>
 

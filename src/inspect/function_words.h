@@ -1,8 +1,9 @@
 /**
- * English function words: those that hold a sentence together. Everything else is a content word.
+ * English function words: articles, pronouns, prepositions, auxiliaries and the like. Any other
+ * word is a content word.
  *
- * Sorted, lower case, for binary search (a test checks the order). With them the halves into which
- * an apostrophe splits short forms: don ' t, she ' ll.
+ * Lower case, sorted for binary search (a test checks the order). The list has the halves of
+ * contractions, too, which tokenizers split at the apostrophe: don ' t, she ' ll.
  */
 #ifndef QKVI_INSPECT_FUNCTION_WORDS_H
 #define QKVI_INSPECT_FUNCTION_WORDS_H

@@ -1,9 +1,9 @@
 /**
- * Heads of arrays whose rows lie in pieces on ranks. Before a pass, each rank gets the rows of one
- * head that its part of the pass reads, and gives the others what they read of its own. They stand
- * where they stand in the whole array, in room for all rows of the head, which is zero elsewhere.
- * Of that room the system gives memory to the pages alone that are written. So descriptors, places
- * and bits are those of whole arrays.
+ * Heads of arrays whose rows are distributed over ranks. Before a pass over one head, each rank
+ * receives the rows that its part of the pass reads, and sends others the rows that they read. A
+ * rank keeps them at their indices in an array for all rows of the head, which is 0 elsewhere; the
+ * system gives memory only to pages that are written. So descriptors, indices and bits are those of
+ * whole arrays.
  */
 #ifndef QKVI_INSPECT_HEAD_PIECES_H
 #define QKVI_INSPECT_HEAD_PIECES_H
@@ -17,13 +17,13 @@ typedef struct qkvi_head_pieces {
     qkvi_peers *peers;  /* NULL: every rank has all rows */
     int64_t width;      /* head_dim */
     int64_t *first[2];  /* [size + 1]: the first row of each rank */
-    qkvi_range *wanted; /* [size][2] */
-    float *rows[2];     /* what the last call brought */
+    qkvi_range *wanted; /* [size][2]: the rows that each rank reads */
+    float *rows[2];     /* of qkvi_head_pieces_bring: [room][width] */
 } qkvi_head_pieces;
 
 /**
- * All ranks call it, with this rank's rows of all n. status: as below. SHAPE if those of all ranks
- * are not n.
+ * All ranks call it. own: how many rows this rank has; n: how many there are. SHAPE if the rows of
+ * all ranks are not n. status: as below.
  */
 qkv_status qkvi_head_pieces_make(qkvi_head_pieces *pieces, qkvi_peers *peers, qkv_status status,
                                  const int64_t own[2], const int64_t n[2], int64_t width,
@@ -37,8 +37,8 @@ static inline int64_t qkvi_head_pieces_own(const qkvi_head_pieces *pieces, int s
 }
 
 /**
- * Brings the wanted rows of a head to rows[], which has room for room[] of them, by a call of all
- * ranks. status: of what came before on this rank; a failure of one rank becomes that of all.
+ * Brings the wanted rows of a head into rows[side], an array of room[side] rows. All ranks call it.
+ * status: of what this rank did before; if it is an error, the call fails on all ranks.
  *
  * @param own     this rank's rows of the head's queries and keys.
  * @param wanted  ranges of rows, which may be empty.
@@ -46,7 +46,7 @@ static inline int64_t qkvi_head_pieces_own(const qkvi_head_pieces *pieces, int s
 qkv_status qkvi_head_pieces_bring(qkvi_head_pieces *pieces, qkv_status status,
                                   const float *const own[2], const qkvi_range wanted[2],
                                   const int64_t room[2], qkv_error *error);
-/** Frees what was brought. */
+/** Frees rows[]. */
 void qkvi_head_pieces_drop(qkvi_head_pieces *pieces);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Statistics of rows in one forward call (qkv/stats.h), and of columns in a pass over them
- * (qkv/columns.h): O(n) memory at any length, shared out over the context's threads, the same bits
- * for any number of them. Values are not read: a head of values of one 0, or none where lse is
- * there.
+ * Statistics of rows by one forward call (qkv/stats.h), and of columns by one pass over columns
+ * (qkv/columns.h): O(n) memory at any length, the same bits for any number of threads. head_dim_v
+ * is 0: values are not read, and there is no output but lse and statistics.
  */
 #include "inspect/head_rows.h"
 

@@ -1,8 +1,8 @@
 /**
- * The rows averaged are those whose query is neither [CLS], [SEP] nor [PAD]: special tokens mostly
- * look at themselves or at each other (Clark et al. 2019, section 3.2) and would drown a sentence
- * of ten words. If there is no other row, all count; a row that sees no key never does. Sums are in
- * double, over rows in ascending order.
+ * Sums over the rows of a head. Averages leave out rows whose query is [CLS], [SEP] or [PAD]:
+ * special tokens mostly look at themselves or at each other (Clark et al. 2019, section 3.2), which
+ * would dominate the average of a short sentence. If there are no other rows, all count. A row that
+ * sees no key never counts. Sums are in double, over rows in ascending order.
  */
 #include "inspect/head_rows.h"
 

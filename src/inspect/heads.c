@@ -1,7 +1,7 @@
 /**
- * Heads of one attention on one input: what is known of them, and their numbers. A layer of a run
- * goes through its passes at once, so that short texts keep all threads busy; arrays go head by
- * head, so that memory does not grow with the number of heads.
+ * Heads of one attention on one input, and their numbers. The heads of a layer of a run are
+ * measured together, so that short texts keep all threads busy; those of arrays one by one, so that
+ * memory does not grow with the number of heads.
  */
 #include "inspect/heads_impl.h"
 

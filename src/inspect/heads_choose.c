@@ -1,7 +1,7 @@
 /**
- * Which head and query of a run to show first. A rule picks a head and a query by the sharpest look
- * at a key that says something; what is shown of it is the key that the query looks at most,
- * whatever it is.
+ * Which head and query of a run to show first. Rules choose the head and query with the largest
+ * weight on a key of some kind, such as a content word. The key that is shown is the one with the
+ * largest weight in that row, of whatever kind.
  */
 
 #include "core/options.h"

@@ -2,10 +2,11 @@
  * Means and standard deviations of numbers over inputs (Welford 1962), in the order of the inputs:
  * mean += (x - mean) / n, m2 += (x - old mean) (x - new mean), deviation = sqrt(m2 / (n - 1)).
  *
- * A number that an input does not have (no token stands in it twice) is left out; what weights that
- * are NaN enter is NaN for all inputs. The place of the key that receives most has no mean: the
- * most frequent one is kept, of equal ones the smallest. Counts are added. Mean weights are sums of
- * 1 / n_inputs times the weights of each.
+ * An input that does not have a number (for example because no token is in it twice) does not
+ * enter its mean; if weights of one input are NaN, means that they enter are NaN. The index of the
+ * key that receives most has no mean: the most frequent one is kept, of equally frequent ones the
+ * smallest. Counts are added up. Mean weights are sums of 1 / n_inputs times the weights of each
+ * input.
  */
 #include <math.h>
 

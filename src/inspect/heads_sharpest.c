@@ -1,8 +1,8 @@
 /**
- * What heads look at most. Weights are computed some rows of a head at a time, and no more than
- * those that are asked for. The first of equal ones wins: layers, heads, queries and keys are
- * visited in ascending order. Where all queries and keys count, what the measure has found is
- * taken.
+ * The largest weights of heads. Weights are computed some rows of a head at a time, only of the
+ * queries that count. Layers, heads, queries and keys are visited in ascending order, and of equal
+ * weights the first one wins. If all queries and keys count, the largest weight is known from
+ * measuring the heads.
  */
 
 #include "attn/ctx.h"

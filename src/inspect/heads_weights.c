@@ -1,7 +1,6 @@
 /**
- * Weights of heads: rectangles of them, maps of tiles, and what a head does at each position.
- * Everything is a call of qkv/columns.h or qkv/stats.h, or is read from the weights that a mean
- * holds.
+ * Weights of heads: rectangles, maps of tiles, and numbers at each position. They come from calls
+ * of qkv/columns.h or qkv/stats.h, or of a mean from its stored weights.
  */
 #include <math.h>
 

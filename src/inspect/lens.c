@@ -1,9 +1,9 @@
 /*
  * The logit lens: a hidden state of any layer, read as the last one would be.
  *
- *     logits = head(norm(h[layer]))     norm: what ends the stack, where there is one
+ *     logits = head(norm(h[layer]))     norm: the final norm of the stack, if it has one
  *
- * The last hidden states of a run are behind that norm already.
+ * The last hidden states of a run are normed already.
  */
 #include <math.h>
 

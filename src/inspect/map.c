@@ -1,6 +1,6 @@
 /**
  * The map of a head's queries and keys: from the caller's arrays to points, affinities, the best of
- * several runs (map_runs.c) and figures of what it is worth.
+ * several runs (map_runs.c), and its quality (map_quality.c).
  */
 #include <math.h>
 

@@ -6,10 +6,10 @@
  *
  * over the k points j nearest to i on the map, r_ij the rank of j by the distance D to i, from 1.
  * Equal distances are ranked by index. k is 5, or less where n is less than 11: T needs k < n / 2.
- * Counts are whole numbers, so the order of sums is free.
+ * Counts are whole numbers, so threads may add them in any order.
  *
- * Of many points some are measured, evenly spread, so that the pairs stay those of 4096 points: of
- * s among n those at [i n / s], i = 0 ... s - 1.
+ * Of many points only s are measured, at the indices floor(i n / s), i = 0 … s - 1, with s so small
+ * that there are no more pairs s n than 4096 points have.
  */
 #include "inspect/map.h"
 

@@ -1,6 +1,7 @@
 /**
- * Spearman's correlation by two radix sorts: the bits of a double, those of negative ones turned
- * over, are in the order of the numbers. Sums go over pairs in their own order.
+ * Spearman's correlation by two radix sorts. The bits of a double sort like the numbers, if those
+ * of negative ones are inverted and the sign bit of others is set. Sums go over pairs in the
+ * caller's order.
  */
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /**
  * The runs of a map, and the best of them.
  *
- * Few points: each run is a task, so that threads share the runs. Many points: one run after the
- * other, and threads share the rows of each. Between bouts of iterations the caller's thread looks
- * at the cancel flag and tells how far the runs are.
+ * With few points each run is a task, and threads share the runs. With many points runs come one
+ * after the other, and threads share the rows of each. After every few iterations the caller's
+ * thread checks the cancel flag and reports progress.
  */
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /**
- * The table of the numbers of a head. A new number is a row here, with the function that makes it
- * from sums, and a row of docs/statistics.md; everything that shows numbers reads this table.
+ * The table of the numbers of a head. Everything that shows numbers reads it. HACKING.md has the
+ * recipe of a new number.
  */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /**
- * How well a head fits a pattern D of zeros and ones, in one go through its weights A:
+ * How well the weights A [n][n_keys] of a head fit a pattern D of zeros and ones, in one pass:
  *     mul = sum A D / sum A,   abs = 1 - (1 / n) sum |A - D|,   |A - D| = A + D (|A - 1| - A)
  */
 #include <math.h>

@@ -1,10 +1,10 @@
 /**
  * From the queries and keys of a head to points and their distances.
  *
- * Products of floats are exact in double. A cosine comes from the distance of rows of length 1,
- * 1 - cos = |u - v|^2 / 2, which loses nothing where they are near; equal rows are at 0 exactly.
- * With QKV_MAP_INNER the distance of a query and a key is (|q|^2 + M^2) - 2 q.k, so that its order
- * over keys is that of the scores, rounding included.
+ * Products of floats are exact in double. The cosine distance of rows u, v of length 1 is computed
+ * as 1 - cos = |u - v|^2 / 2, which has no cancellation for near rows, and is exactly 0 for equal
+ * ones. With QKV_MAP_INNER the distance of a query and a key is (|q|^2 + M^2) - 2 q.k, so that the
+ * keys of a query are in the order of their scores, rounding included.
  */
 #include "inspect/points.h"
 

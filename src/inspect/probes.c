@@ -1,9 +1,10 @@
 /*
- * What heads do on inputs made to find it out: random tokens said twice, and the pronoun probes of
- * a grammar (train/eval_probes.c).
+ * Heads on inputs that are made to test them: a sequence of random tokens repeated once, and the
+ * pronoun probes of a grammar (train/eval_probes.c).
  *
- * Different tokens within a period make what a query looks for unique: its token stands once in the
- * first time, T places before. Weights are computed at these two keys only, from q, k and lse.
+ * The T tokens of a period are all different, so the token of a query in the second period is at
+ * exactly one place in the first, T places before. Weights are computed only at that key and at the
+ * one after it, from q, k and lse.
  */
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /**
- * What a mean of heads does at each position, from its weights; sums are chains in double, in
- * order.
+ * Numbers at each position of heads that are means over inputs, from their stored weights. Sums are
+ * in double, in ascending order.
  */
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /**
- * Attention rollout (Abnar and Zuidema 2020) of chosen output tokens: row vectors that go down
- * through the layers, x <- x (mean over heads of A + I) / 2. Each layer is one pass over columns,
- * weighted by x; the product of the matrices is never formed. The row of a query that sees no key
- * is I alone.
+ * Attention rollout (Abnar and Zuidema 2020) of chosen output tokens. A row vector x goes down
+ * through the layers: x <- x (A + I) / 2, where A is the mean of the heads. Each layer is one pass
+ * over columns, weighted by x; the product of the matrices is never formed. The row of a query that
+ * sees no key is that of I.
  */
 #include <math.h>
 

@@ -4,8 +4,8 @@
  *     gradient of softmax    J = diag(w) - w w^T
  *     |J|_F^2 = sum w_i^2 - 2 sum w_i^3 + (sum w_i^2)^2
  *
- * The weights themselves are the output of attention whose values are the identity; entropy,
- * largest weight, mean and variance of the scores are the statistics of the same call.
+ * The values are the identity matrix, so the output of attention is its weights w. Entropy, largest
+ * weight, mean and variance of the scores are statistics of the same call.
  */
 
 #include "attn/ctx.h"

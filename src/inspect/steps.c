@@ -2,10 +2,10 @@
  * One query through one head and the rest of its block, number by number (inspect.h has the
  * formulas).
  *
- * The layer's input is what the run computed; everything after it is computed again, in double
- * precision and in the order of a textbook, so that the differences to the run are its rounding and
- * nothing else. They are measured at four places, of which the last, the output of the block, has
- * every step in it.
+ * The layer's input is that of the run; everything after it is computed again, in double and in the
+ * order of a textbook, so that the differences to the run are only the run's rounding. They are
+ * measured at four places; the last one is the output of the block, on which every step has an
+ * effect.
  */
 #include <math.h>
 

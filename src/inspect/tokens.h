@@ -1,4 +1,4 @@
-/** What kind of token each place of an input holds, as statistics and labels see it. */
+/** Kinds of tokens, for statistics and labels of heads. */
 #ifndef QKVI_INSPECT_TOKENS_H
 #define QKVI_INSPECT_TOKENS_H
 
@@ -15,10 +15,10 @@ typedef enum qkvi_token_kind {
 
 qkvi_token_kind qkvi_token_kind_of(const qkv_tokenizer *tokenizer, int32_t id);
 
-/** The same of a token's name, of any model: [CLS], [SEP], [PAD], or <s>, </s>, <pad>. */
+/** The kind by the name of a token: [CLS], [SEP], [PAD], or <s>, </s>, <pad>. */
 qkvi_token_kind qkvi_token_kind_of_name(const char *name);
 
-/** 1 if the word (any bytes, compared in lower-case ASCII) is in our list of function words. */
+/** 1 if the word (any bytes, compared in lower-case ASCII) is in function_words.h. */
 int qkvi_is_function_word(const char *word, size_t n_bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /**
- * Affinities of all points: a row of conditional ones for each, p_j|i ∝ e^(-beta_i D_ij), then
- * p = max((p_j|i + p_i|j) / sum, 2.2e-16).
+ * Affinities of all pairs: first conditional affinities p_j|i ∝ e^(-beta_i D_ij), a row for each
+ * point i, then p = max((p_j|i + p_i|j) / sum, 2.2e-16).
  *
- * The sum over all pairs is that of rows, as kernels sum them, in the order of rows.
+ * The kernels sum each row; the sum over all pairs adds these in the order of rows.
  */
 #include <math.h>
 #include <stdatomic.h>

@@ -1,10 +1,11 @@
 /**
- * What moves the points of a map: forces, KL and gradient, over all pairs or by Barnes and Hut.
+ * Forces on the points of a map, KL and gradient, over all pairs or by Barnes and Hut.
  *
+ *     d = 1 + |y_i - y_j|^2,   w = 1 / d
  *     KL = sum p ln p + sum p ln d + ln(sum w) sum p
- *     gradient = 4 (sum p w (y_i - y_j) - sum w^2 (y_i - y_j) / sum w)
+ *     gradient of y_i = 4 (sum p w (y_i - y_j) - sum w^2 (y_i - y_j) / sum w)
  *
- * A task owns the force on a point; sums over points are chains in their order, by one thread.
+ * One task computes the force on a point; one thread sums over points, in their order.
  */
 #include <math.h>
 #include <stdatomic.h>

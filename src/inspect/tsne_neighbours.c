@@ -1,9 +1,10 @@
 /**
- * Affinities of near points: for each the floor(3 perplexity) + 1 nearest by D, found among all, of
- * equal ones the first; conditional affinities over those alone; p = (p_j|i + p_i|j) / sum.
+ * Affinities of near points. The floor(3 perplexity) + 1 nearest points of each point are found by
+ * comparing D to all points, of equal distances the first; conditional affinities go over those
+ * only; p = (p_j|i + p_i|j) / sum.
  *
- * Tasks draw tiles of points and take the blocks of columns one after the other, so that a block
- * serves a whole tile from the cache. What is summed over rows is a chain in the order of rows.
+ * A task takes a tile of points and goes through the blocks of columns (points.h), so that a block
+ * is read from the cache for all points of the tile. Sums over rows are added in their order.
  */
 #include <math.h>
 #include <stdatomic.h>

@@ -1,14 +1,14 @@
 /**
  * The quadtree: points in Z-order (Morton 1966), cells as ranges of it.
  *
- * The square around all points is cut 24 times in four. A point's key interleaves the 24 bits of
- * its two cell numbers, so sorted keys put the points of each cell side by side, and a cell of a
- * range is the longest prefix that its first and last key share: cells with one child do not occur.
- * Keys of 48 bits leave 16 for the index, which breaks ties, so the order is a function of places
- * alone.
+ * The square around all points is divided 24 times into four. A point's key interleaves the 24 bits
+ * of its two cell coordinates, so that the points of each cell are a range of the sorted keys. The
+ * node of a range is the cell of the longest common prefix of its first and last key, so no node
+ * has only one child. Keys of 48 bits leave 16 for the index of the point, which breaks ties, so
+ * the order depends on coordinates alone.
  *
  * A node is far from a point at distance d if side < theta d, as in scikit-learn. No point is far
- * from its own cell: the mean is within sqrt(2) side of it.
+ * from its own cell, whose mean is within sqrt(2) * side of it.
  */
 #include "inspect/tsne.h"
 

@@ -1,6 +1,6 @@
 /**
- * The keys of each query with the greatest p[j] g[j], in one go through its weights: a list in
- * order, into which a key is put behind all that are not smaller.
+ * The keys of each query with the largest p[j] g[j], in one pass over its weights: a sorted list,
+ * into which a key is inserted after all that are not smaller.
  */
 #include <math.h>
 

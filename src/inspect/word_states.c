@@ -1,4 +1,4 @@
-/* Hidden states that a head for words reads: see word_states.h. */
+/* Hidden states that an output head for words reads: see word_states.h. */
 #include "inspect/word_states.h"
 
 #include <math.h>
