@@ -1,4 +1,4 @@
-/** See added.h. Time is linear: white space is looked at once for each token that takes it. */
+/** See added.h. Time is linear: white space is read once for each token that takes it. */
 #include "text/added.h"
 
 #include "files/utf8.h"

@@ -1,6 +1,6 @@
 /**
- * Byte-level BPE as a kind of tokenizer: its vocabulary, its tokens as text, and the merges of both
- * kinds. Encoding is in bpe_encode.c.
+ * Byte-level BPE as a kind of tokenizer: making and decoding; also the merges of both kinds of BPE.
+ * Encoding is in bpe_encode.c.
  */
 #include "text/bpe.h"
 

@@ -1,9 +1,9 @@
 /**
- * Encoding a stretch of text: words, their bytes, merged.
+ * Encoding a stretch of text: it is split into words, and the bytes of each word are merged.
  *
- * Words repeat, so the tokens of short ones are kept while a text is encoded. The table is direct:
- * a word takes the place that its bytes name, and whose place it takes is forgotten. So a hostile
- * text can make it useless but not slow.
+ * Words repeat, so the tokens of short words are kept while a text is encoded. The cache is
+ * direct-mapped: a word replaces the one with the same hash. So a hostile text can make it useless
+ * but not slow.
  */
 
 #include "files/utf8.h"

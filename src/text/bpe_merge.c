@@ -1,15 +1,15 @@
 /**
  * Merging the bytes of a word.
  *
- * Symbols are a linked list in an array; a merge lets the left one take the place of both. A heap
- * holds a key for each pair that has a rank: rank, then place. Keys are not taken back when a
- * neighbour changes: a key is stale if its pair, looked up again, has another rank. (PyPI
- * tokenizers, models/bpe/word.rs, compares the ids of the results instead. That is the same: the
- * tokens of a pair are strings at one place, and two pairs that begin there with the same joined
- * string are the same pair, because a symbol only grows by its whole right neighbour.)
+ * Symbols are a linked list in an array; after a merge the left one stands for both. A heap has a
+ * key for each pair that can be merged: rank, then position. Keys are not removed when a neighbour
+ * changes: a key is stale if its pair, looked up again, has another rank. (PyPI tokenizers,
+ * models/bpe/word.rs, compares the ids of the results instead. That is the same: two pairs that
+ * begin at one position and have the same joined string are the same pair, because a symbol only
+ * grows by its whole right neighbour.)
  *
- * n bytes make at most n − 1 merges, each of which takes one key out and puts at most two in: the
- * heap never holds more than 2n.
+ * n bytes have at most n − 1 merges, each of which removes one key and adds at most two: the heap
+ * never has more than 2n keys.
  */
 #include "text/bpe.h"
 

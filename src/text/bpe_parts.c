@@ -1,11 +1,12 @@
 /*
- * The parts of a tokenizer.json that are BPE's. Byte-level is what has a pre-tokenizer ByteLevel:
+ * The parts of a tokenizer.json whose model is BPE. With a pre-tokenizer ByteLevel it is
+ * byte-level, else metaspace:
  *
  *     byte-level  normalizer     null, Lowercase, NFC, or the latter two in this order
  *                 pre_tokenizer  ByteLevel; before it, in a Sequence, Digits, or Split by a pattern
  *                                of words.h
- *     metaspace   normalizer     null, Prepend of U+2581, Replace of spaces by it, or both
- *                 pre_tokenizer  null, Metaspace, or Split at spaces, of which Replace left none
+ *     metaspace   normalizer     null, Prepend of U+2581, Replace of spaces by U+2581, or both
+ *                 pre_tokenizer  null, Metaspace, or Split at spaces, which has no effect here
  *                 decoder        Metaspace, or a Sequence of Replace, ByteFallback, Fuse and Strip
  */
 #include "text/bpe.h"

@@ -1,6 +1,6 @@
 /**
- * BPE as classes of transformers make it: settings.h has the switches, and the vocabulary is that
- * of a tokenizer.json or of vocab.json and merges.txt.
+ * BPE as classes of transformers make it anew: settings.h has the switches; the vocabulary comes
+ * from a tokenizer.json, or from vocab.json and merges.txt.
  *
  *     GPT-2, RoBERTa, BART   byte-level, GPT-2's words
  *     GPT-NeoX               the same, NFC

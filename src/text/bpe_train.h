@@ -1,11 +1,12 @@
 /**
- * Making a byte-level BPE vocabulary from text: the same text and size always give the same one,
+ * Makes a byte-level BPE vocabulary from text. The same text and size always give the same one,
  * that of PyPI tokenizers' BpeTrainer with the 256 bytes as initial_alphabet and min_frequency 2.
+ * Ids are in the order
  *
- *     special tokens, the 256 bytes by their characters, merges
+ *     special tokens, the 256 bytes in the order of their characters, merges
  *
- * and ids are places in that order. A merge joins the pair seen most often, of equal ones that with
- * the smaller ids; one seen once only is no merge.
+ * A merge joins the most frequent pair, of equally frequent ones that with the smaller ids. A pair
+ * that was seen once only is not merged.
  */
 #ifndef QKVI_TEXT_BPE_TRAIN_H
 #define QKVI_TEXT_BPE_TRAIN_H
@@ -18,7 +19,7 @@
 /** Whose tokenizer it is: its class in transformers and its special tokens. */
 typedef struct qkvi_bpe_style {
     const char *class;
-    const char *special[6]; /* ended by NULL */
+    const char *special[6]; /* NULL at the end */
     const char *bos, *eos, *unk;
     const char *sep, *cls, *pad, *mask; /* NULL: the class has none */
 } qkvi_bpe_style;
@@ -26,7 +27,7 @@ typedef struct qkvi_bpe_style {
 extern const qkvi_bpe_style qkvi_bpe_gpt2; /* nothing around a text */
 extern const qkvi_bpe_style qkvi_bpe_bart; /* <s> A </s> */
 
-/** A vocabulary: the bytes of its two files. Zeros: none. */
+/** A vocabulary: the bytes of its two files, all 0 at first. */
 typedef struct qkvi_bpe_vocab {
     const qkvi_bpe_style *style;
     qkvi_growing vocab, merges; /* vocab.json, merges.txt */
@@ -37,8 +38,8 @@ QKV_NODISCARD qkv_status qkvi_bpe_count(qkvi_counter *words, const char *text, s
                                         int64_t count, qkv_error *error);
 
 /**
- * At most size tokens; fewer if no pair is left. ARGUMENT if size is too small for the special
- * tokens and the bytes; MEMORY.
+ * Makes a vocabulary of at most size tokens; fewer if no pair is left. ARGUMENT if size is too
+ * small for the special tokens and the bytes; MEMORY.
  */
 QKV_NODISCARD qkv_status qkvi_bpe_train(const qkvi_counter *words, const qkvi_bpe_style *style,
                                         int32_t size, qkvi_bpe_vocab *made, qkv_error *error);

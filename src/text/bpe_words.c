@@ -2,10 +2,10 @@
  * The vocabulary and the merges of BPE: those of a tokenizer.json, or of
  *
  *     vocab.json    {"token": id, …}
- *     merges.txt    "a b" a line; lines that begin with "#version" do not count
+ *     merges.txt    a line "a b" for each merge; lines that begin with "#version" are skipped
  *
- * A merge of a tokenizer.json is "a b" or ["a", "b"]. Its tokens and their joined string are in the
- * vocabulary, as the reference demands.
+ * A merge of a tokenizer.json is "a b" or ["a", "b"]. a, b and ab must be in the vocabulary, as in
+ * the reference.
  */
 #include "files/utf8.h"
 #include "text/bpe.h"

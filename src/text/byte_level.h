@@ -14,17 +14,17 @@ int32_t qkvi_byte_char(int byte);
 int qkvi_char_byte(int32_t code);
 
 /**
- * The bytes that a token stands for: those of its characters, or itself if one of them stands for
- * no byte. bytes has room for n_token. Returns how many.
+ * The bytes that a token stands for, one for each of its characters; or the token itself, if a
+ * character stands for no byte. bytes has room for n_token. Returns their number.
  */
 size_t qkvi_byte_level_bytes(const char *token, size_t n_token, char *bytes);
 
-/** Appends bytes as text: U+FFFD for each maximal subpart that is no UTF-8. */
+/** Appends bytes as text, with U+FFFD for each maximal subpart that is invalid UTF-8. */
 qkv_status qkvi_byte_level_text(const char *bytes, size_t n, qkvi_growing *text);
 
 /**
- * Appends bytes as they are shown: U+2423 for a space, U+21B5 for a newline, U+21E5 for a tab, \x1b
- * for other control characters and for bytes that are no whole character, and all else as itself.
+ * Appends bytes in readable form: U+2423 for a space, U+21B5 for a newline, U+21E5 for a tab; other
+ * control characters and bytes that are no whole character as \x1b; all else as it is.
  */
 qkv_status qkvi_show(const char *bytes, size_t n, qkvi_growing *text);
 

@@ -1,4 +1,4 @@
-/** The map of characters; see spm.h for its layout. */
+/** SentencePiece's map of characters: spm.h has its layout. */
 #include "text/spm.h"
 
 #include "files/utf8.h"

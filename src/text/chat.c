@@ -1,4 +1,4 @@
-/* Turns as tokens: see chat.h. */
+/* Encodes turns by a chat template: see chat.h. */
 #include "text/chat.h"
 
 #include "files/utf8.h"

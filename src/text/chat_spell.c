@@ -1,7 +1,7 @@
 /*
- * The one spelling of a chat template: no white space between the words of a tag, single quotes,
- * message['role'] for message.role, literals that are added to each other as one, no comments.
- * Text outside of tags is as it was. Linear in the template.
+ * The canonical spelling of a chat template: no white space between the words of a tag, single
+ * quotes, message['role'] for message.role, added literals joined to one, no comments. Text outside
+ * of tags is unchanged. Time is linear in the template.
  */
 #include "text/chat.h"
 

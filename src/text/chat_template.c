@@ -1,9 +1,9 @@
 /*
- * Which chat template a text is: see chat.h. The expressions of a table are searched for in its one
- * spelling (chat_spell.c).
+ * Recognises chat templates: see chat.h. The expressions of a table are searched for in the
+ * canonical spelling of a template (chat_spell.c).
  *
- * White space outside of tags would be written, too. transformers sets trim_blocks and
- * lstrip_blocks of Jinja: a newline behind a block, and blanks before it, are not.
+ * A template writes all white space outside of tags, except what trim_blocks and lstrip_blocks of
+ * Jinja, which transformers sets, remove: a newline after a block, and blanks before it.
  */
 #include "text/chat.h"
 

@@ -1,13 +1,15 @@
 /*
- * NFC: characters are decomposed, the marks behind each starter put in order, and what fits its
- * starter joins it. Reference: the crate unicode-normalization, whose order this is.
+ * NFC: characters are decomposed, the marks after each starter sorted, and composed with the
+ * starter where possible, in the order of the crate unicode-normalization.
  *
  *     put_char        lower case
  *     put_decomposed  the parts of a character
- *     put_part        starters end the marks before them
- *     end_marks       marks in order; each joins the starter unless one of its class lies between
+ *     put_part        a starter ends the run of marks before it
+ *     end_marks       sorts the marks; each is composed with the starter, unless a mark of the same
+ *                     class is between them
  *
- * A starter joins the one before it if nothing is between them (Hangul, and some Indic vowels).
+ * A starter is composed with the one before it if nothing is between them (Hangul, and some Indic
+ * vowels).
  */
 #include "text/compose.h"
 

@@ -1,20 +1,18 @@
-/**
- * NFC (Unicode 3.11, D117) of a stretch of text, after lower case if that is wanted.
- */
+/** NFC (Unicode 3.11, D117) of a stretch of text, optionally in lower case. */
 #ifndef QKVI_TEXT_COMPOSE_H
 #define QKVI_TEXT_COMPOSE_H
 
 #include "text/normalize.h"
 
 /**
- * Replaces what normal holds by text[begin … end), valid UTF-8, each character in lower case if
- * `lowers`, then composed if `composes`. A composed character has the bytes of all its parts; of
- * the parts that a character leaves the first has its bytes. Time is linear. MEMORY.
+ * Sets normal to text[begin … end), valid UTF-8, each character in lower case if `lowers`, then
+ * composed if `composes`. The raw range of a composed character covers all its parts; if a
+ * character becomes several, the first one has its range. Time is linear. MEMORY.
  */
 qkv_status qkvi_compose(const char *text, uint32_t begin, uint32_t end, int lowers, int composes,
                         qkvi_normal_text *normal);
 
-/** 1 if NFC leaves all of text[0 … n) as it is because nothing in it is U+0300 or above. */
+/** 1 if all of text[0 … n) is less than U+0300, which NFC does not change. */
 int qkvi_is_composed(const char *text, size_t n);
 
 #endif

@@ -23,8 +23,8 @@ typedef struct qkvi_counter {
 } qkvi_counter;
 
 /**
- * Adds to the count of a key, which starts at 0; *entry is its place, if not NULL. MEMORY, LIMIT
- * (2^31 keys).
+ * Adds count to that of a key, which starts at 0. *entry receives the index of its entry; entry may
+ * be NULL. MEMORY, LIMIT (2^31 keys).
  */
 qkv_status qkvi_counter_add(qkvi_counter *counter, const void *key, size_t n_bytes, int64_t count,
                             size_t *entry);

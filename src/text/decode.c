@@ -1,6 +1,6 @@
 /**
- * Tokens to text: what is shared by all kinds. Ids are checked here; what stands between tokens is
- * the decoder's.
+ * Decoding, as far as all kinds of tokenizers share it: checks ids, and leaves out or keeps special
+ * tokens. What comes between tokens depends on the decoder.
  */
 
 #include "text/tokenizer.h"

@@ -1,10 +1,10 @@
 /**
- * Text to tokens: the template around the text, the tokens that are cut out of it raw, and the
- * kind's own way for what is between.
+ * Text to tokens: the template around a text, added tokens, and the stretches between these, which
+ * the kind of the tokenizer encodes.
  *
- * Order matters and is the reference's: special tokens are found in the raw bytes, before any
- * normalisation, the longest one first; each stretch between two of them is normalised by itself,
- * and what it becomes is searched for the added tokens that are normalised, too.
+ * The order is that of the reference: added tokens that are not normalised are found in the raw
+ * bytes, the longest one first; each stretch between two of them is normalised by itself, then
+ * searched for the added tokens that are normalised.
  */
 #include "files/base.h"
 #include "files/utf8.h"

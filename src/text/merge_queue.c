@@ -1,8 +1,8 @@
 /**
- * A heap of (count, pair) that is corrected when it is read: a pair whose count grew enters with
- * the new count; one whose count fell is found too high at the top, and goes down. Every pair that
- * has a count is in the heap once with at least that count (`queued`); what else of it is in the
- * heap is older, and dropped at the top. See merges.h.
+ * A heap of (count, pair) that is corrected lazily. A pair whose count grew is added again with the
+ * new count; one whose count fell is corrected when it is at the top, and sinks. Invariant: every
+ * pair with a count is in the heap with `queued`, which is at least its count; other entries of the
+ * same pair are older, and dropped when they are at the top. See merges.h.
  */
 #include "text/merges.h"
 

@@ -1,12 +1,11 @@
 /**
- * Words and their symbols; which pair comes next is merge_queue.c's. See merges.h.
+ * Words and their symbols: see merges.h. merge_queue.c finds the next pair.
  *
- * A merge changes the counts of the pairs around it only:
+ * A merge changes only the counts of the pairs next to it:
  *
- *     … p [a b] n …  →  … p [ab] n …    (p, a) and (b, n) are one fewer, (p, ab), (ab, n) one more
+ *     … p [a b] n …  →  … p [ab] n …    (p, a) and (b, n) lose one, (p, ab) and (ab, n) gain one
  *
- * where p is what the word holds by then, on its left already merged. So counts are exact at any
- * time, and the result is what counting anew would give.
+ * where p is the symbol after merges further left in the word. So counts are exact at any time.
  */
 #include "text/merges.h"
 

@@ -1,7 +1,7 @@
 /*
- * Metaspace BPE: see bpe.h. A stretch has its spaces as U+2581 and is one word, unless these begin
- * words. A word's symbols are its characters. One without a token is the tokens "<0x00>" … "<0xFF>"
- * of its bytes, or else unk.
+ * Metaspace BPE: see bpe.h. Spaces of a stretch become U+2581. The stretch is one word, or is split
+ * before each U+2581. The symbols of a word are its characters; a character without a token becomes
+ * the tokens "<0x00>" … "<0xFF>" of its bytes, or unk.
  *
  * Reference: PyPI tokenizers, models/bpe/model.rs (merge_word), pre_tokenizers/metaspace.rs,
  * normalizers/{prepend,replace}.rs.

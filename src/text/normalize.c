@@ -1,7 +1,7 @@
 /**
- * BERT's normalisation as a pipeline of pushes: each stage hands code points to the next.
+ * BERT's normalisation as a pipeline: each stage passes code points to the next one.
  *
- *     push_any         lower case, where it comes first
+ *     push_any         lower case, with lower_first
  *     push_raw         clean, ideographs, white space
  *     push_decomposed  order of marks
  *     push_ordered     accents, lower case
@@ -9,9 +9,9 @@
  *     end_word         the callback
  *
  * Canonical ordering (Unicode 3.11, D109): within a run of code points of combining class > 0,
- * stable sort by class. Runs wait in `marks` and are sorted by counting, so that a run of any
- * length takes linear time. Every code point carries the raw bytes it came from; a dropped accent
- * is added to the letter before it.
+ * stable sort by class. A run is collected in `marks` and sorted by counting, in linear time. Each
+ * code point has its range of the raw text; that of a dropped accent is added to the letter before
+ * it.
  */
 #include "text/normalize.h"
 

@@ -1,14 +1,14 @@
 /**
- * Templates, in the forms of Hugging Face's format:
+ * Templates around a text, in the forms of a tokenizer.json:
  *
  *     BertProcessing      {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}
  *     RobertaProcessing   the same, and trim_offsets, add_prefix_space
- *     ByteLevel           {"trim_offsets": true, "add_prefix_space": true}: nothing is put around
+ *     ByteLevel           {"trim_offsets": true, "add_prefix_space": true}: adds no tokens
  *     Sequence            {"processors": [ByteLevel …, one of the others]}
  *     TemplateProcessing  {"single": [PLACE, …], "pair": [PLACE, …], "special_tokens": {…}}
  *
  * where a PLACE is {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A",
- * "type_id": 0}}. Every id that enters a template is in the vocabulary, and every text stands once.
+ * "type_id": 0}}. Every id of a template must be in the vocabulary, and each text occur once.
  */
 #include "text/tokenizer_json.h"
 

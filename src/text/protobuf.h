@@ -21,7 +21,7 @@ typedef enum qkvi_protobuf_wire {
     QKVI_PROTOBUF_FIXED32 = 5
 } qkvi_protobuf_wire;
 
-/** A message being read. Places in messages count from the first byte of the file. */
+/** A reader of one message. Offsets in error messages count from the first byte of the file. */
 typedef struct qkvi_protobuf {
     const char *file; /* escaped, for messages */
     const char *bytes;
@@ -33,21 +33,21 @@ typedef struct qkvi_protobuf {
 typedef struct qkvi_protobuf_field {
     uint32_t number;
     qkvi_protobuf_wire wire;
-    size_t place;      /* of its tag in the file */
-    uint64_t value;    /* of the other wires */
+    size_t place;      /* offset of its tag in the file */
+    uint64_t value;    /* of wires 0, 1 and 5 */
     const char *bytes; /* of wire 2, inside the message */
     size_t n_bytes;
 } qkvi_protobuf_field;
 
-/** The next field; *is_there = 0 at the end of the message. FORMAT, with the place. */
+/** Reads the next field; *is_there = 0 at the end of the message. FORMAT, with the offset. */
 qkv_status qkvi_protobuf_next(qkvi_protobuf *reader, qkvi_protobuf_field *field, int *is_there);
 
 /** A reader of the message that a field of wire 2 holds. */
 qkvi_protobuf qkvi_protobuf_inner(const qkvi_protobuf *reader, const qkvi_protobuf_field *field);
 
 /*
- * The value of a field whose name is for messages; FORMAT for another wire. An int32 is the low
- * half of its varint, which of a negative one has ten bytes; a bool is true unless it is 0.
+ * The value of a field; name is for messages. FORMAT if the field has another wire. An int32 is the
+ * low 32 bits of its varint (a negative one has ten bytes); a bool is true unless it is 0.
  */
 qkv_status qkvi_protobuf_int(const qkvi_protobuf *reader, const qkvi_protobuf_field *field,
                              const char *name, int32_t *value);

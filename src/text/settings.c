@@ -1,6 +1,6 @@
 /**
- * The small files of a folder and the class they name: see settings.h. Reference: transformers,
- * models/auto/tokenization_auto.py, tokenization_utils_base.py (_from_pretrained),
+ * The small files of a folder, and the class that they name: see settings.h. Reference:
+ * transformers, models/auto/tokenization_auto.py, tokenization_utils_base.py (_from_pretrained),
  * tokenization_utils_tokenizers.py.
  */
 #include "text/settings.h"

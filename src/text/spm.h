@@ -1,11 +1,12 @@
 /**
- * A SentencePiece model of kind unigram (Kudo 2018): the file, text to pieces, pieces to text.
+ * A SentencePiece model of the kind unigram (Kudo 2018): the file, text to pieces, pieces to text.
  *
- *     text → rules: user-defined symbols stay, the map of characters, white space
- *          → the segmentation of the largest sum of scores → neighbouring unknowns as one
+ *     text → normalisation (map of characters, white space; user-defined symbols are kept)
+ *          → the segmentation with the largest sum of scores
+ *          → neighbouring unknown pieces become one
  *
- * Ids, pieces and places are those of PyPI sentencepiece, ties and rounding included. A model is
- * read-only once it is open. Reference: sentencepiece src/normalizer.cc, unigram_model.cc,
+ * Ids, pieces and ranges are those of PyPI sentencepiece, ties and rounding included. An open model
+ * is read-only. Reference: sentencepiece src/normalizer.cc, unigram_model.cc,
  * sentencepiece_processor.cc.
  */
 #ifndef QKVI_TEXT_SPM_H
@@ -15,8 +16,8 @@
 #include "text/pieces.h"
 
 /**
- * SentencePiece's compiled map of characters: rules "these bytes become those bytes", of which the
- * longest that fits is applied.
+ * SentencePiece's compiled map of characters: rules that replace some bytes by others. Of all that
+ * match at a place, the longest one is applied.
  *
  *     blob  = trie_bytes, 4 bytes, little-endian | trie | strings, each ended by a NUL
  *     trie  = units of 4 bytes: a double array as darts-clone writes it
@@ -24,10 +25,10 @@
  *     child of node by byte c = (node ^ offset(node)) ^ c, if its label is c
  *     leaf  of node           =  node ^ offset(node): bits 0-30 are the place of a string
  *
- * Everything that can be reached from the root is checked when it is opened: no path leaves the
- * array, comes back to itself or is longer than QKVI_CHARSMAP_MAX_RULE bytes, and every string is
- * there, ends, and is UTF-8 of at most QKVI_CHARSMAP_MAX_STRING bytes. Tries share branches, so
- * this is one visit for each place where children begin.
+ * qkvi_charsmap_open checks everything that can be reached from the root: no path leaves the array,
+ * has a cycle or is longer than QKVI_CHARSMAP_MAX_RULE bytes, and every string is within the blob,
+ * ends, and is UTF-8 of at most QKVI_CHARSMAP_MAX_STRING bytes. Tries share branches, so each
+ * offset of children is visited once.
  * Reference: sentencepiece src/normalizer.cc, third_party/darts_clone/darts.h.
  */
 
@@ -44,33 +45,35 @@ typedef struct qkvi_charsmap {
     size_t strings_bytes;
 } qkvi_charsmap;
 
-/** name is for messages. No bytes: no rules. FORMAT, LIMIT, MEMORY. */
+/** Checks and copies a map. name is for messages; 0 bytes: no rules. FORMAT, LIMIT, MEMORY. */
 qkv_status qkvi_charsmap_open(qkvi_charsmap *map, const char *name, const char *bytes,
                               size_t n_bytes, qkv_error *error);
 void qkvi_charsmap_free(qkvi_charsmap *map);
 
-/** What the longest rule at the front of a text makes of it. */
+/** The rule that matches at the beginning of a text. */
 typedef struct qkvi_charsmap_match {
     size_t length; /* of the text; 0: no rule */
     const char *string;
     size_t string_bytes;
 } qkvi_charsmap_match;
 
+/** The longest rule that matches. */
 qkvi_charsmap_match qkvi_charsmap_longest(const qkvi_charsmap *map, const char *text,
                                           size_t n_bytes);
 
-/** The same of the shortest rule. */
+/** The shortest rule that matches. */
 qkvi_charsmap_match qkvi_charsmap_shortest(const qkvi_charsmap *map, const char *text,
                                            size_t n_bytes);
 
 /**
- * The tokens that a text begins with, all of them in one walk: a trie as a double array (Aoe 1989).
+ * A trie, as a double array (Aoe 1989): finds all tokens that a text begins with in one walk.
  *
  *     child of node by byte c = unit at base[node] ^ c, if parent[unit] == node
  *
- * One load a byte. It is built from a sorted vocabulary (pieces.h) by sorted intervals; places are
- * tried in a bounded number of free units, then a block of 256 is added, so that building takes
- * linear time for whatever a file contains. Byte 0 is in no token. The root is unit 0.
+ * A step takes one load. The trie is built from the intervals of a sorted vocabulary (pieces.h).
+ * For the children of a node a bounded number of bases is tried, then a block of 256 units is
+ * added, so that building takes linear time whatever a file contains. No token contains byte 0. The
+ * root is unit 0.
  */
 
 enum { QKVI_TRIE_MAX_NODES = 1 << 21 };
@@ -78,7 +81,7 @@ enum { QKVI_TRIE_MAX_NODES = 1 << 21 };
 typedef struct qkvi_trie_unit {
     uint32_t base, parent;
     int32_t id;  /* of the token that ends here, or -1 */
-    float score; /* the builder's to fill: beside the id, because who needs one needs both */
+    float score; /* of the token, set by who builds the trie; beside the id for the cache */
 } qkvi_trie_unit;
 
 typedef struct qkvi_trie {
@@ -86,7 +89,7 @@ typedef struct qkvi_trie {
     uint32_t n_units; /* a multiple of 256; 0: no tokens */
 } qkvi_trie;
 
-/** Which tokens enter. */
+/** Is the token with this id put into the trie? */
 typedef int qkvi_trie_chooses(const void *user, int32_t id);
 
 /** LIMIT for more than QKVI_TRIE_MAX_NODES nodes; MEMORY. */
@@ -94,7 +97,7 @@ qkv_status qkvi_trie_build(qkvi_trie *trie, const qkvi_pieces *pieces, qkvi_trie
                            const void *user);
 void qkvi_trie_free(qkvi_trie *trie);
 
-/** The node after byte, or 0, which is the root and no node's child. */
+/** The child of a node by a byte, or 0: the root is no child. */
 static inline uint32_t qkvi_trie_child(const qkvi_trie_unit *units, uint32_t node, uint8_t byte) {
     const uint32_t child = units[node].base ^ byte;
     return units[child].parent == node && child != 0 && byte != 0 ? child : 0;
@@ -104,12 +107,12 @@ static inline uint32_t qkvi_trie_child(const qkvi_trie_unit *units, uint32_t nod
 size_t qkvi_trie_longest(const qkvi_trie *trie, const char *bytes, size_t n_bytes);
 
 enum {
-    QKVI_SPM_MAX_BYTES = 16 << 20, /* a quarter of a million pieces have 5 MB */
+    QKVI_SPM_MAX_BYTES = 16 << 20, /* a model of 250,000 pieces has 5 MB */
     QKVI_SPM_MAX_PIECES = 600000,
-    QKVI_SPM_MAX_SURFACE = 64 /* bytes that stand for an unknown piece */
+    QKVI_SPM_MAX_SURFACE = 64 /* bytes of unk_surface */
 };
 
-/** As in the file. */
+/** Types of pieces, with the values of the file. */
 typedef enum qkvi_spm_type {
     QKVI_SPM_NORMAL = 1,
     QKVI_SPM_UNKNOWN,
@@ -119,7 +122,7 @@ typedef enum qkvi_spm_type {
     QKVI_SPM_BYTE
 } qkvi_spm_type;
 
-/** What a text becomes before it is segmented. */
+/** How a text is normalised before it is segmented. */
 typedef struct qkvi_spm_rules {
     qkvi_charsmap map;
     qkvi_trie symbols; /* user-defined: never rewritten */
@@ -130,14 +133,14 @@ typedef struct qkvi_spm {
     qkvi_pieces pieces;
     uint8_t *types;             /* by id */
     float *scores;              /* by id */
-    qkvi_trie trie;             /* what text is segmented into */
-    qkvi_spm_rules rules, back; /* back: what a decoded text becomes; often nothing */
-    int rewrites_back;
+    qkvi_trie trie;             /* the pieces that text is segmented into */
+    qkvi_spm_rules rules, back; /* back: the denormalizer, applied to decoded text; often empty */
+    int rewrites_back;          /* back is not empty */
     float unknown_score;
     int byte_fallback;
     int32_t byte_ids[256];
-    int32_t unk, bos, eos, pad; /* -1: there is none; unk always is */
-    char unk_surface[QKVI_SPM_MAX_SURFACE];
+    int32_t unk, bos, eos, pad;             /* -1: there is none; unk always is */
+    char unk_surface[QKVI_SPM_MAX_SURFACE]; /* what the unknown piece is decoded to */
     uint32_t unk_surface_bytes;
 } qkvi_spm;
 
@@ -149,23 +152,23 @@ qkv_status qkvi_spm_open(qkvi_spm *spm, const char *name, const char *bytes, siz
                          qkv_error *error);
 void qkvi_spm_free(qkvi_spm *spm);
 
-/** The id of a piece; unk if it is none. */
+/** The id of a piece; unk if there is no such piece. */
 int32_t qkvi_spm_id(const qkvi_spm *spm, const char *piece, size_t n_bytes);
 
-/** The byte that a piece "<0xE2>" stands for, or -1. */
+/** The byte that a piece such as "<0xE2>" stands for, or -1. */
 int qkvi_spm_byte(const char *piece, size_t n_bytes);
 
 /* ---- Normalising ---- */
 
-/** A text as the rules want it, and where each of its bytes comes from. */
+/** A normalised text, and the offset in the raw text of each of its bytes (spm_normalize.c). */
 typedef struct qkvi_spm_text {
     char *bytes;
-    uint32_t *origin; /* n + 1 of them, if n > 0; ascending */
+    uint32_t *origin; /* [n + 1] if n > 0; ascending */
     uint32_t n;
     size_t capacity;
 } qkvi_spm_text;
 
-/** Replaces what is in text, which begins as zeros. MEMORY; LIMIT above 2 GiB. */
+/** Normalises bytes into *text, which is all 0 at first and may be reused. MEMORY; LIMIT: 2 GiB. */
 qkv_status qkvi_spm_normalize(const qkvi_spm_rules *rules, const char *bytes, uint32_t n_bytes,
                               qkvi_spm_text *text);
 void qkvi_spm_text_free(qkvi_spm_text *text);
@@ -173,8 +176,8 @@ void qkvi_spm_text_free(qkvi_spm_text *text);
 /* ---- Text to pieces ---- */
 
 /**
- * A piece of a text: which bytes of the raw text it stands for, and how it is written, which of an
- * unknown one is the normalised text.
+ * A piece of a text: its range of the raw text, and its bytes; those of an unknown piece are bytes
+ * of the normalised text.
  */
 typedef struct qkvi_spm_token {
     int32_t id;
@@ -195,19 +198,19 @@ qkv_status qkvi_spm_encode(const qkvi_spm *spm, const char *bytes, uint32_t n_by
 
 /* ---- Pieces to text ---- */
 
-/** A text being put together. Begins as zeros but for spm; qkvi_spm_decoder_free ends it. */
+/** A decoder. The caller sets spm, and all else to 0; at the end qkvi_spm_decoder_free. */
 typedef struct qkvi_spm_decoder {
     const qkvi_spm *spm;
     char *bytes; /* the text so far */
     size_t n_bytes, capacity;
-    unsigned char *raw; /* byte pieces not yet seen to be characters */
+    unsigned char *raw; /* the bytes of a run of byte pieces that has not ended yet */
     size_t n_raw, raw_capacity;
-    int prefix_gone; /* the dummy prefix has been seen, and left out */
+    int prefix_gone; /* the dummy prefix has been removed */
 } qkvi_spm_decoder;
 
-/** Adds a piece by its bytes: what is no piece of the model stands for itself. MEMORY. */
+/** Appends the text of a piece; bytes that are no piece of the model stay as they are. MEMORY. */
 qkv_status qkvi_spm_decode(qkvi_spm_decoder *decoder, const char *piece, size_t n_bytes);
-/** After the last piece: the text is complete. MEMORY. */
+/** To be called after the last piece: completes the text. MEMORY. */
 qkv_status qkvi_spm_decode_end(qkvi_spm_decoder *decoder);
 void qkvi_spm_decoder_free(qkvi_spm_decoder *decoder);
 

@@ -1,10 +1,11 @@
 /**
  * Pieces to text: sentencepiece src/sentencepiece_processor.cc, Decode.
  *
- * U+2581 becomes a space; that of the dummy prefix goes, and all at the front if the model removes
- * extra white space. Control pieces are silent, the unknown piece is " U+2047 " or what the model
- * says, bytes that are no piece stand for themselves. A run of byte pieces is read as UTF-8, each
- * byte that is none as U+FFFD. Last, the model's own rules for decoded text, if it has any.
+ * U+2581 becomes a space; that of the dummy prefix is removed, and so are all at the beginning if
+ * the model removes extra white space. Control pieces have no text; the unknown piece is " U+2047 "
+ * or what the model says; bytes that are no piece stay as they are. A run of byte pieces is read as
+ * UTF-8, with U+FFFD for each invalid byte. At the end the model's denormalizer is applied, if it
+ * has one.
  */
 
 #include "files/utf8.h"

@@ -3,19 +3,19 @@
  *
  *     best[0] = 0,   best[e] = max over pieces t = text[s … e) of best[s] + score(t)
  *
- * From each character s reached, one walk of the trie finds all pieces that begin there. A
- * character that is no piece by itself is unknown, with the smallest score - 10. Sums are floats,
- * rounded one after the other, and replace a best only when larger: of equal paths the one whose
- * last piece begins first wins. Where best[s] has left [-100000, 100000], it is subtracted from
- * itself and from every best beyond, so that a long text is as exact as a short one. A user-defined
- * piece of n bytes has 0.1 n - 0.1. This is what release 0.2.3 does, measured: its source says less
- * than that. Releases up to 0.2.0 compared sums in double before they rounded them, never
- * subtracted, and gave user-defined pieces n times the largest score - 0.1; so ties could fall
- * otherwise, and did in texts of 300 KB.
+ * From each character s that is reached, one walk of the trie finds all pieces that begin there. A
+ * character that is no piece is unknown, with the smallest score - 10. Sums are floats, rounded
+ * after each addition, and replace best[e] only if they are larger: of equal paths the one whose
+ * last piece begins first wins. If best[s] is outside [-100000, 100000], it is subtracted from
+ * itself and from all later ones, so that a long text is as exact as a short one. A user-defined
+ * piece of n bytes has the score 0.1 n - 0.1. This was found by tests of release 0.2.3; its source
+ * does not show all of it. Releases up to 0.2.0 compared sums in double before they rounded them,
+ * never subtracted, and gave user-defined pieces n times the largest score - 0.1; so ties could be
+ * decided otherwise, and were in texts of 300 KB.
  *
- * Pieces are characters and characters are reached one after the other, so every place that a path
- * goes through has a best; rules of a hostile model may break characters, where a step still has
- * the length that the first byte tells, cut at the end of the text.
+ * A piece consists of whole characters, and characters are visited in order, so best[s] is known
+ * when s is visited. The map of a hostile model may break characters: a step then still has the
+ * length that the first byte says, cut at the end of the text.
  */
 #include <math.h>
 

@@ -1,11 +1,11 @@
 /**
- * What SentencePiece does to a text before it segments it: sentencepiece src/normalizer.cc.
+ * SentencePiece's normalisation of a text before segmentation: sentencepiece src/normalizer.cc.
  *
- * At each place the longest user-defined symbol stays as it is; else the longest rule of the map
- * is applied; else a character stays. White space at the front and at the end goes, runs of it
- * become one, a space is put before (or behind) the text, and each is written U+2581, as far as the
- * model says so. The origin of a byte is where the bytes begin that it was made of; one more entry
- * says where the last of them end.
+ * At each place the longest user-defined symbol is kept; else the longest rule of the map is
+ * applied; else a character is kept. By switches of the model, white space at both ends is removed,
+ * runs of it become one space, a space is put before (or after) the text, and spaces are written as
+ * U+2581. The origin of a byte is the offset in the raw text of the bytes that it comes from; a
+ * last entry is where these end.
  */
 
 #include "files/utf8.h"

@@ -5,9 +5,9 @@
  *     1 pieces {1 piece · 2 score · 3 type}, ids in their order     2 trainer_spec
  *     3 normalizer_spec     4 self_test_data, not read     5 denormalizer_spec
  *
- * Fields of no meaning here are skipped, absent ones have the defaults of the .proto, of repeated
- * ones the last counts. Stricter than the reference: a piece is UTF-8 without NUL of at most 1 KiB
- * and there once, scores are finite, types are known.
+ * Other fields are skipped, absent ones have the defaults of the .proto, and of repeated ones the
+ * last counts. Stricter than the reference: a piece must be UTF-8 without NUL of at most 1 KiB and
+ * occur once, scores must be finite, types known.
  */
 #include <float.h>
 #include <math.h>

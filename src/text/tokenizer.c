@@ -1,4 +1,4 @@
-/** A tokenizer: making, freeing, and what ids and tokens it has. Encoding is in encode.c. */
+/** A tokenizer: making, freeing, its ids and tokens. Encoding is in encode.c. */
 #include "text/tokenizer.h"
 
 const char *const qkvi_role_names[QKVI_N_ROLES] = { "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" };

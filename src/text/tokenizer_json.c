@@ -1,13 +1,13 @@
 /**
- * tokenizer.json: the part of Hugging Face's format that our models use.
+ * tokenizer.json: the part of Hugging Face's format that supported models use.
  *
- *     model           by its type, with normalizer and pre_tokenizer: the kinds below
+ *     model           read with normalizer and pre_tokenizer by a function of kinds[], by its type
  *     added_tokens    cut out of the text
- *     post_processor  what is put around a text
- *     decoder         that of the kind, for decoding
+ *     post_processor  templates around a text
+ *     decoder         must be that of the kind, or decoding is refused
  *
- * A class may take the vocabulary only (settings.h). What would change ids and is not implemented
- * is refused by its name. truncation and padding cut and pad nothing here.
+ * A class may take only the vocabulary (settings.h). Anything else that would change ids is refused
+ * by its name. truncation and padding have no effect on encodings here.
  */
 #include "text/tokenizer_json.h"
 

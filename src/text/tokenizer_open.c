@@ -1,4 +1,4 @@
-/** Where a tokenizer comes from: the files of a folder, or bytes in memory. */
+/** Opens tokenizers: from the files of a folder, or from bytes in memory. */
 
 #include "files/file.h"
 #include "text/marian.h"

@@ -8,25 +8,28 @@
 #include "text/metaspace.h"
 #include "text/tokenizer_fields.h"
 
-/** The part itself, or those of a Sequence, whose list has a name: how many, and each. */
+/**
+ * The parts of a Sequence, in its field `list`; any other part is a list of itself, null an empty
+ * one. Their number, and the i-th.
+ */
 size_t qkvi_part_count(const json_t *part, const char *list);
 const json_t *qkvi_part_entry(const json_t *part, const char *list, size_t i);
 
-/** Its type, "" if it has none; is it of a type? */
+/** The type of a part, "" if it has none; and whether it is `type`. */
 const char *qkvi_part_type(const json_t *part);
 int qkvi_part_is(const json_t *part, const char *type);
 
-/** Is its pattern {"String": text} or {"Regex": text}, as kind says? Is a field that text? */
+/** Is its pattern {kind: text}, where kind is "String" or "Regex"? Is a field the string text? */
 int qkvi_part_has_pattern(const json_t *part, const char *kind, const char *text);
 int qkvi_part_has_text(const json_t *part, const char *field, const char *text);
 int qkvi_part_is_null(const json_t *part);
 
-/** A pre-tokenizer Metaspace. FORMAT; UNSUPPORTED. */
+/** Reads a pre-tokenizer Metaspace. FORMAT; UNSUPPORTED. */
 qkv_status qkvi_metaspace_read(const qkvi_tokenizer_reader *r, const json_t *part,
                                qkvi_metaspace *rules);
 
 /**
- * The decoder of such a tokenizer, an object with a type: Metaspace, or a Sequence of Replace,
+ * Reads the decoder of a tokenizer with Metaspace: Metaspace, or a Sequence of Replace,
  * ByteFallback, Fuse and Strip. FORMAT; UNSUPPORTED.
  */
 qkv_status qkvi_metaspace_read_decoder(const qkvi_tokenizer_reader *r, const json_t *part,

@@ -1,10 +1,11 @@
 /**
- * Building and asking a double array; see spm.h.
+ * Building and searching a double array: see spm.h.
  *
- * The tokens below a node are an interval of the sorted vocabulary. Its first token, if no longer
- * than the node is deep, ends here; the rest falls into runs of one next byte, the children. All
- * children must be free at base ^ byte: bases are tried that put the first child on a free unit,
- * from where the last search ended, at most TRIES of them. Free units form a ring.
+ * The tokens below a node are an interval of the sorted vocabulary. Its first token ends at the
+ * node if it is as long as the node is deep; the other tokens form runs with the same next byte,
+ * the children. The units base ^ byte of all children must be free: bases are tried that put the
+ * first child on a free unit, from where the last search ended, at most TRIES of them. Free units
+ * form a ring.
  */
 #include "text/spm.h"
 

@@ -1,9 +1,9 @@
 /**
- * Classes of code points, over libutf8proc and the lists of unicode_exceptions.h.
+ * Classes of code points, by libutf8proc and the lists of unicode_exceptions.h.
  *
- * libutf8proc is asked for properties of single code points only. Its string functions are not
- * used: STRIPMARK removes more than category Mn, and its canonical ordering is quadratic in a run
- * of marks.
+ * Only properties of single code points are taken from libutf8proc. Its string functions are not
+ * used: STRIPMARK removes more than category Mn, and its canonical ordering is quadratic in the
+ * length of a run of marks.
  */
 #include "text/unicode.h"
 

@@ -1,6 +1,6 @@
 /**
- * What a code point is, as the reference tokenizer sees it: classes, lower case, canonical
- * decomposition, order of marks.
+ * Properties of code points by the Unicode versions of the reference tokenizer: classes, lower
+ * case, canonical decomposition, combining classes.
  *
  * Tables are libutf8proc's; unicode_exceptions.h corrects them where the reference follows another
  * Unicode version.
@@ -22,7 +22,7 @@ enum {
 /** The classes of a scalar value, or-ed. */
 unsigned qkvi_char_class(int32_t code);
 
-/** What byte-level BPE's pattern tells apart: \p{L}, \p{N}, \s, and the rest. */
+/** The groups of the patterns of byte-level BPE: \p{L}, \p{N}, \s, and all else. */
 typedef enum qkvi_char_group {
     QKVI_GROUP_LETTER,
     QKVI_GROUP_NUMBER,
@@ -32,10 +32,7 @@ typedef enum qkvi_char_group {
 
 qkvi_char_group qkvi_char_group_of(int32_t code);
 
-/**
- * Categories N, of a newer Unicode than the groups: what Digits of PyPI tokenizers takes for
- * numbers.
- */
+/** Categories N for Digits of PyPI tokenizers, by a newer Unicode version than the groups. */
 int qkvi_char_is_numeric(int32_t code);
 
 /** \w: Alphabetic, marks, decimal numbers, connectors, the two joiners. */
@@ -55,7 +52,7 @@ int qkvi_char_decompose(int32_t code, int32_t parts[QKVI_MAX_DECOMPOSITION]);
 /** The canonical composition of two code points (NFC), 0 if there is none. */
 int32_t qkvi_char_compose(int32_t first, int32_t second);
 
-/** The canonical combining class, by which marks are sorted; 0 for what is not reordered. */
+/** The canonical combining class, by which marks are sorted; 0: not reordered. */
 unsigned qkvi_char_combining(int32_t code);
 
 #endif

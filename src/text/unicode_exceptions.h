@@ -1,11 +1,10 @@
 /**
- * Where the reference tokenizer (PyPI tokenizers 0.23.3) and libutf8proc 2.8.0 (Unicode 15.0)
- * differ.
+ * Differences between the reference tokenizer (PyPI tokenizers 0.23.3) and libutf8proc 2.8.0
+ * (Unicode 15.0).
  *
- * The reference decides categories and combining classes by older tables and lower case by newer
- * ones. These lists, found by comparing all 1,112,064 scalar values, are complete: with them the
- * two agree everywhere. Ranges are inclusive and ascending. Five single differences are written as
- * code in unicode.c.
+ * The reference has older tables of categories and combining classes, and newer ones of lower case.
+ * The lists were made by comparing all 1,112,064 scalar values, and are complete. Ranges are
+ * inclusive and ascending. Five more differences, of single code points, are code in unicode.c.
  */
 #ifndef QKVI_TEXT_UNICODE_EXCEPTIONS_H
 #define QKVI_TEXT_UNICODE_EXCEPTIONS_H
@@ -16,7 +15,7 @@ struct qkvi_code_range {
     int32_t first, last;
 };
 
-/* Category Cf in utf8proc only, so cleaning must keep them. 20 code points. */
+/* Category Cf in utf8proc only: cleaning must keep them. 20 code points. */
 static const struct qkvi_code_range qkvi_not_format[] = {
     { 0x0890, 0x0891 },
     { 0x08E2, 0x08E2 },
@@ -36,7 +35,7 @@ static const struct qkvi_code_range qkvi_not_punctuation[] = {
     { 0x12FF1, 0x12FF2 }, { 0x16E97, 0x16E9A }, { 0x16FE2, 0x16FE2 }, { 0x1E95E, 0x1E95F },
 };
 
-/* Category Mn in utf8proc only, so they are no accents. 419 code points. */
+/* Category Mn in utf8proc only: they are no accents. 419 code points. */
 static const struct qkvi_code_range qkvi_not_mark[] = {
     { 0x07FD, 0x07FD },   { 0x0898, 0x089F },   { 0x08CA, 0x08E1 },   { 0x09FE, 0x09FE },
     { 0x0AFA, 0x0AFF },   { 0x0B55, 0x0B55 },   { 0x0C04, 0x0C04 },   { 0x0C3C, 0x0C3C },
@@ -63,7 +62,7 @@ static const struct qkvi_code_range qkvi_not_mark[] = {
     { 0x1E2EC, 0x1E2EF }, { 0x1E4EC, 0x1E4EF }, { 0x1E944, 0x1E94A },
 };
 
-/* Combining class 0 in the reference, so they are never reordered. 108 code points. */
+/* Combining class 0 in the reference: they are never reordered. 108 code points. */
 static const struct qkvi_code_range qkvi_not_combining[] = {
     { 0x07FD, 0x07FD },   { 0x0898, 0x089F },   { 0x08CA, 0x08D3 },   { 0x09FE, 0x09FE },
     { 0x0C3C, 0x0C3C },   { 0x0D3B, 0x0D3C },   { 0x0EBA, 0x0EBA },   { 0x1715, 0x1715 },
@@ -89,8 +88,9 @@ static const struct {
 };
 
 /*
- * Byte-level BPE's pattern and the rule for added tokens that are whole words follow a newer
- * Unicode than utf8proc: these are unassigned there. 4,924 letters, 80 numbers, 51 marks.
+ * Code points that are unassigned in utf8proc. The patterns of byte-level BPE, and the rule of
+ * added tokens with single_word, know them by a newer Unicode version. 4,924 letters, 80 numbers,
+ * 51 marks.
  */
 static const struct qkvi_code_range qkvi_newer_letters[] = {
     { 0x1C89, 0x1C8A },   { 0xA7CB, 0xA7CD },   { 0xA7DA, 0xA7DC },   { 0x105C0, 0x105F3 },

@@ -3,9 +3,9 @@
  *
  *     best[e] = max over pieces t = word[s … e) of best[s] + score(t)
  *
- * in double, rounded one after the other; a best is replaced only by a larger one, so of equal
+ * in double, rounded after each addition; best[e] is replaced only by a larger sum, so of equal
  * paths the one whose last piece begins first stays. A character that is no piece is unknown.
- * Neighbouring unknowns are one, which is looked up as a whole.
+ * Neighbouring unknown characters are joined, and looked up as a whole.
  */
 #include "text/unigram.h"
 

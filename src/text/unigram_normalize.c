@@ -1,9 +1,10 @@
 /*
- * What happens to a text before Unigram segments it: see unigram.h. Each step reads the characters
- * of the step before.
+ * The steps of Unigram's normalizer: see unigram.h. Each step reads the characters that the step
+ * before has made.
  *
- * The reference takes the map for a whole grapheme of fewer than 6 bytes, where the shortest rule
- * at its front, not the longest, replaces all of it. Else each character is for itself.
+ * The map is applied as in the reference: for a grapheme of fewer than 6 bytes the shortest rule
+ * (not the longest) that matches at its beginning replaces all of it. Else it is applied to each
+ * character.
  */
 #include <utf8proc.h>
 

@@ -1,13 +1,13 @@
 /**
- * Unigram of a tokenizer.json, as it is or as XLMRobertaTokenizer of transformers makes it anew.
+ * Unigram of a tokenizer.json, taken as it is or made anew by XLMRobertaTokenizer of transformers.
  *
  *     model          Unigram: vocab [["piece", score], …] in order of ids; unk_id; byte_fallback
  *     normalizer     null, Precompiled, Strip, Replace of two and more spaces, a Sequence of these
  *     pre_tokenizer  null, WhitespaceSplit, Metaspace, or both in this order
  *     decoder        as of metaspace BPE: tokenizer_parts.h
  *
- * The class takes the vocabulary, the first Precompiled and nothing else of the file. Its unknown
- * piece is number 3. Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py,
+ * The class takes only the vocabulary and the first Precompiled of the file. Its unknown piece has
+ * the id 3. Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py,
  * tokenization_utils_tokenizers.py.
  */
 #include "text/unigram.h"

@@ -1,5 +1,5 @@
 /*
- * Scores of Unigram as files have them: see unigram.h. Reference: serde_json, src/de.rs
+ * Reads decimal scores of Unigram: see unigram.h. Reference: serde_json, src/de.rs
  * (f64_from_parts).
  */
 #include <math.h>

@@ -1,14 +1,14 @@
 /**
  * A vocabulary of a given size from counted words.
  *
- * After the special tokens and the characters, frequent words enter whole: a merge that only builds
- * the inside of a word spends an id on a piece that greedy matching then never uses. The last
- * eighth is for pieces, merged from the words that did not enter (from all words, if all did), so
- * that every other word is spelled by few tokens. ASCII letters, digits and punctuation are always
- * there: any English word can be spelled, whatever the text held.
+ * After the special tokens and the characters come frequent words, whole: merges would spend ids on
+ * pieces within these words, which greedy matching never uses. The last eighth is for pieces,
+ * merged from the words that are not in the vocabulary (from all words, if all are), so that other
+ * words have few tokens. ASCII letters, digits and punctuation are always in it, so that any
+ * English word can be spelled, whatever the text has.
  *
- * Order: counts descending, then bytes ascending; of equal merges the one of older symbols. Nothing
- * depends on hashing or on the order of the text.
+ * Words are in the order of descending counts, then of ascending bytes; of equal merges the one
+ * with older symbols comes first. Nothing depends on hashes or on the order of the text.
  */
 #include "text/vocab.h"
 

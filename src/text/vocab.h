@@ -1,11 +1,10 @@
 /**
- * Making a WordPiece vocabulary from text: the same text and size always give the same vocabulary.
+ * Makes a WordPiece vocabulary from text: the same text and size always give the same one. Ids are
+ * in the order
  *
  *     [PAD] [UNK] [CLS] [SEP] [MASK], characters, their ## forms, words, pieces
  *
- * and ids are places in that order.
- *
- * A vocabulary is the bytes of its vocab.txt, which qkv_tokenizer_open_memory opens.
+ * The result is the bytes of a vocab.txt, which qkv_tokenizer_open_memory opens.
  */
 #ifndef QKVI_TEXT_VOCAB_H
 #define QKVI_TEXT_VOCAB_H
@@ -15,12 +14,12 @@
 #include "text/normalize.h"
 
 /**
- * A word seen so often enters whole while there is room; others leave the last eighth of the room
- * to pieces.
+ * A word with this count enters the vocabulary whole while there is room; words with smaller counts
+ * leave the last eighth of the room to pieces.
  */
 enum { QKVI_WHOLE_WORD_COUNT = 1000000 };
 
-/** How often each normalised word was seen. */
+/** The counts of normalised words. */
 typedef struct qkvi_word_counts qkvi_word_counts;
 
 /** The switches of an uncased BERT. */

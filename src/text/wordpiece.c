@@ -1,8 +1,8 @@
 /**
- * Greedy longest match (Song et al. 2021, section 2): tokens after the first carry the continuation
- * mark, so they are looked for among the tokens that begin with it. Every match is a whole number
- * of characters, because tokens and words are both valid UTF-8. A word costs at most max_chars
- * walks, each no longer than the longest token.
+ * Greedy longest match (Song et al. 2021, section 2): tokens after the first one of a word begin
+ * with the continuation mark, so they are searched among the tokens with this prefix. A match ends
+ * between characters, because tokens and words are valid UTF-8. A word takes at most max_chars
+ * searches, each no longer than the longest token.
  */
 #include "text/wordpiece.h"
 

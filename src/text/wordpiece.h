@@ -1,4 +1,4 @@
-/** WordPiece: a normalised word as the longest tokens of a vocabulary, from the left. */
+/** WordPiece: splits a normalised word, from the left, into the longest tokens of a vocabulary. */
 #ifndef QKVI_TEXT_WORDPIECE_H
 #define QKVI_TEXT_WORDPIECE_H
 
@@ -6,21 +6,21 @@
 #include "text/tokenizer.h"
 
 enum {
-    QKVI_WORDPIECE_MAX_CHARS = 100, /* of a word, unless a file says otherwise */
-    QKVI_WORDPIECE_LIMIT_CHARS = 65536
+    QKVI_WORDPIECE_MAX_CHARS = 100,    /* the default of max_chars */
+    QKVI_WORDPIECE_LIMIT_CHARS = 65536 /* the most that a file may give */
 };
 
 /** The model of a tokenizer of this kind. */
 typedef struct qkvi_wordpiece {
     qkvi_bert_rules rules;
-    qkvi_prefix continuing; /* the tokens that begin with "##" */
-    char mark[16];          /* "##" */
+    qkvi_prefix continuing; /* the tokens that begin with the mark */
+    char mark[16];          /* of tokens that continue a word, "##" */
     int32_t unk;
-    int cleanup; /* the decoder closes spaces before punctuation */
-    uint32_t max_chars;
+    int cleanup;        /* the decoder removes spaces before punctuation */
+    uint32_t max_chars; /* longer words are unk */
 } qkvi_wordpiece;
 
-/** A token of a word and the bytes of the raw text that it stands for. */
+/** A token of a word, and its range of the raw text. */
 typedef struct qkvi_word_piece {
     int32_t id;
     uint32_t begin, end;
@@ -28,7 +28,7 @@ typedef struct qkvi_word_piece {
 
 extern const qkvi_tokenizer_kind qkvi_wordpiece_kind;
 
-/** BERT's own: all switches on, "##", 100 characters, no tokens. NULL without memory. */
+/** Makes BERT's: all switches on, "##", 100 characters, no tokens. NULL without memory. */
 qkv_tokenizer *qkvi_wordpiece_new(void);
 
 /** The model of a tokenizer, which must be of this kind. */

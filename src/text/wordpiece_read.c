@@ -1,12 +1,12 @@
 /**
- * BERT's tokenizer as its class makes it: settings.h has the switches, and the vocabulary is that
- * of a tokenizer.json or of
+ * BERT's tokenizer as its class makes it: settings.h has the switches; the vocabulary comes from a
+ * tokenizer.json or from
  *
- *     vocab.txt    one token a line, its id is the number of the line from 0
+ *     vocab.txt    one token a line; its id is the number of the line, from 0
  *
- * "\n" ends a line, the last one may be missing, white space at the end of a line is no part of it,
- * an empty line is the empty token, and of equal lines the last one wins. Every line is UTF-8 of at
- * most 1 KiB; found while walking the bytes once.
+ * "\n" ends a line, and may be missing at the end. White space at the end of a line is not part of
+ * the token, an empty line is the empty token, and of equal lines the last one counts. A line must
+ * be UTF-8 of at most 1 KiB.
  */
 #include "files/utf8.h"
 #include "text/tokenizer_json.h"

@@ -1,7 +1,7 @@
 /**
- * How byte-level BPE cuts a text into words, without an engine for patterns: each function has the
- * pattern of a tokenizer.json written out. All take text[0 … n), valid UTF-8, n > 0, and return the
- * length of the word at its front. Over a whole text the time is linear.
+ * How byte-level BPE splits a text into words, without an engine for regular expressions: each
+ * function is the code of one pattern. All take text[0 … n), valid UTF-8, n > 0, and return the
+ * length of the word at its beginning. Splitting a whole text takes linear time.
  */
 #ifndef QKVI_TEXT_WORDS_H
 #define QKVI_TEXT_WORDS_H
@@ -17,7 +17,7 @@ extern const char qkvi_llama3_pattern[], qkvi_qwen_pattern[];
 size_t qkvi_modern_word(const char *text, size_t n, int max_digits);
 
 /**
- * Digits of PyPI tokenizers: a run of numbers, of which each may be for itself, or of what is none.
+ * Digits of PyPI tokenizers: a run of digits (`each`: a single digit), or of other characters.
  */
 size_t qkvi_digits_word(const char *text, size_t n, int each);
 
