@@ -57,7 +57,7 @@ struct qkv_model {
  */
 qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error);
 
-/** How a model, or its tower, makes images what it reads. folder NULL: there are no files. MEMORY. */
+/** How a model, or its tower, makes images what it reads: from the files of its folder. MEMORY. */
 qkv_status qkvi_model_read_rules(const char *folder, qkv_model *model, qkv_error *error);
 
 /** Of models of texts and images: how well these match (logit_scale, logit_bias). IO, FORMAT. */

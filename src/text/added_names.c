@@ -166,7 +166,7 @@ static qkv_status added_list_names(qkvi_added_list *list) {
         QKV_TRY(check_around(list, "sep_token", QKVI_SEP));
         QKV_TRY(check_around(list, "cls_token", QKVI_CLS));
     }
-    if (s->class->maker == QKVI_MADE_BY_XLM_ROBERTA) {
+    if (s->class->maker & (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP)) {
         QKV_TRY(check_around(list, "bos_token", QKVI_BOS));
         QKV_TRY(check_around(list, "eos_token", QKVI_EOS));
     }

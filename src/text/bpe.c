@@ -11,11 +11,23 @@
 #include "text/byte_level.h"
 #include "text/unicode.h"
 
+static const char end_of_word[] = "</w>"; /* of CLIP */
+
+/* Bytes of a token without it; 0: it does not end so. */
+static size_t without_end(const qkv_tokenizer *tokenizer, const char *token, size_t n) {
+    const qkvi_bpe *const model = tokenizer->model;
+    const size_t n_end = sizeof end_of_word - 1;
+    const bool ends =
+        model->ends_words && n > n_end && memcmp(token + n - n_end, end_of_word, n_end) == 0;
+    return ends ? n - n_end : 0;
+}
+
 static size_t bytes_of(const qkv_tokenizer *tokenizer, int32_t id,
                        char bytes[QKVI_PIECE_MAX_BYTES]) {
     size_t n = 0;
     const char *token = qkv_tokenizer_token(tokenizer, id, &n);
-    return qkvi_byte_level_bytes(token, n, bytes);
+    const size_t cut = without_end(tokenizer, token, n);
+    return qkvi_byte_level_bytes(token, cut > 0 ? cut : n, bytes);
 }
 
 /* A token continues a word unless it begins with white space, punctuation or a symbol. */
@@ -26,6 +38,8 @@ static int piece(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t 
     if (space) memmove(text, text + 1, --n);
     if (n > 0) length = qkvi_utf8_next(text, n, &code);
     *n_bytes = n;
+    /* Of CLIP a token does not tell what stands before it. */
+    if (((const qkvi_bpe *)tokenizer->model)->ends_words) return 0;
     const qkvi_char_group group = qkvi_char_group_of(length > 0 ? code : 'x');
     return !space && n > 0 && (group == QKVI_GROUP_LETTER || group == QKVI_GROUP_NUMBER);
 }
@@ -38,8 +52,10 @@ static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, siz
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         size_t n_bytes = 0;
         const char *const decoded = qkvi_tokenizer_decoded(tokenizer, ids[i], &n_bytes);
-        n_bytes = qkvi_byte_level_bytes(decoded, n_bytes, token);
+        const size_t cut = without_end(tokenizer, decoded, n_bytes);
+        n_bytes = qkvi_byte_level_bytes(decoded, cut > 0 ? cut : n_bytes, token);
         status = qkvi_growing_put(&bytes, token, n_bytes);
+        if (status == QKV_OK && cut > 0 && i + 1 < n) status = qkvi_growing_put(&bytes, " ", 1);
     }
     if (status == QKV_OK) status = qkvi_byte_level_text(bytes.bytes, bytes.n, text);
     free(bytes.bytes);
@@ -58,9 +74,12 @@ static qkv_status seal(qkv_tokenizer *tokenizer, qkv_error *error) {
     qkvi_bpe *model = tokenizer->model;
     (void)error;
     for (int byte = 0; byte < 256; byte++) {
-        char token[4];
+        char token[4 + sizeof end_of_word];
         const size_t n = qkvi_utf8_put(qkvi_byte_char(byte), token);
         model->byte_ids[byte] = qkvi_pieces_find(&tokenizer->pieces, token, n);
+        memcpy(token + n, end_of_word, sizeof end_of_word - 1);
+        model->last_ids[byte] =
+            qkvi_pieces_find(&tokenizer->pieces, token, n + sizeof end_of_word - 1);
     }
     return QKV_OK;
 }

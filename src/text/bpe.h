@@ -52,7 +52,8 @@ typedef enum qkvi_bpe_cut {
     QKVI_CUT_DIGIT,  /* each digit is a part, and so is what is between digits */
     QKVI_CUT_DIGITS, /* the same with each run of digits */
     QKVI_CUT_MODERN, /* qkvi_modern_word */
-    QKVI_CUT_GPT2    /* qkvi_gpt2_word */
+    QKVI_CUT_GPT2,   /* qkvi_gpt2_word */
+    QKVI_CUT_CLIP    /* qkvi_clip_word; white space is dropped */
 } qkvi_bpe_cut;
 
 /** The model of a tokenizer of either kind. */
@@ -65,10 +66,13 @@ typedef struct qkvi_bpe {
     int byte_fallback;     /* metaspace: a character without a token becomes tokens of its bytes */
     int add_prefix_space;  /* a space is put before each part that does not begin with one */
     qkvi_bpe_cut cut;
-    int max_digits; /* of a word, with QKVI_CUT_MODERN */
-    int gpt2_words; /* a part is cut into GPT-2's words; 0: it is one word */
-    int lowers;     /* the normalizer: lower case … */
-    int composes;   /* … then NFC */
+    int max_digits;        /* of a word, with QKVI_CUT_MODERN */
+    int gpt2_words;        /* a part is cut into GPT-2's words; 0: it is one word */
+    int lowers;            /* the normalizer: lower case … */
+    int composes;          /* … then NFC … */
+    int lowers_composed;   /* … then lower case, in place of that before (CLIP) */
+    int ends_words;        /* the last byte of a word has the token BYTE</w> (CLIP) … */
+    int32_t last_ids[256]; /* … which is this one */
     qkvi_metaspace metaspace;
 } qkvi_bpe;
 

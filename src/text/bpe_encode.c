@@ -139,6 +139,7 @@ static size_t part_length(const qkvi_bpe *model, const char *text, size_t n) {
     case QKVI_CUT_DIGITS: return qkvi_digits_word(text, n, 0);
     case QKVI_CUT_MODERN: return qkvi_modern_word(text, n, model->max_digits);
     case QKVI_CUT_GPT2: return qkvi_gpt2_word(text, n);
+    case QKVI_CUT_CLIP: return qkvi_clip_word(text, n);
     case QKVI_CUT_NONE: break;
     }
     return n;
@@ -150,8 +151,11 @@ qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_
         work->known = qkvi_calloc_array(N_KNOWN, sizeof *work->known);
         if (work->known == NULL) return QKV_ERR_MEMORY;
     }
+    const qkvi_bpe *const model = work->tokenizer->model;
     for (uint32_t at = begin; at < end;) {
-        const size_t length = part_length(work->tokenizer->model, text + at, end - at);
+        if (model->cut == QKVI_CUT_CLIP) at += (uint32_t)qkvi_spaces(text + at, end - at);
+        if (at == end) break;
+        const size_t length = part_length(model, text + at, end - at);
         QKV_TRY(push_part(work, text + at, length, at, at));
         at += (uint32_t)length;
     }
@@ -163,14 +167,15 @@ qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_
 int qkvi_bpe_is_normal(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
                        uint32_t end) {
     const qkvi_bpe *model = tokenizer->model;
-    return !model->lowers && qkvi_is_composed(text + begin, end - begin);
+    return !model->lowers && !model->lowers_composed && qkvi_is_composed(text + begin, end - begin);
 }
 
 qkv_status qkvi_bpe_normalize(void *user, const char *text, uint32_t begin, uint32_t end,
                               qkvi_normal_text *normal) {
     const struct work *work = user;
     const qkvi_bpe *model = work->tokenizer->model;
-    return qkvi_compose(text, begin, end, model->lowers, model->composes, normal);
+    const qkvi_compose_rules rules = { model->lowers, model->composes, model->lowers_composed };
+    return qkvi_compose(text, begin, end, &rules, normal);
 }
 
 /*

@@ -123,7 +123,8 @@ void qkvi_bpe_work_put(qkvi_bpe_work *work, int32_t id, uint32_t begin, uint32_t
 static void start(const qkvi_bpe *model, const char *word, size_t n_bytes, qkvi_bpe_work *work) {
     int fuse = 0; /* the last symbol is an unk that the next byte may join */
     for (size_t i = 0; i < n_bytes; i++) {
-        int32_t id = model->byte_ids[(unsigned char)word[i]];
+        const int is_last = model->ends_words && i + 1 == n_bytes;
+        int32_t id = (is_last ? model->last_ids : model->byte_ids)[(unsigned char)word[i]];
         const int known = id >= 0;
         if (!known && model->unk < 0) continue;
         if (!known && fuse) {

@@ -5,10 +5,12 @@
  *     GPT-2, RoBERTa, BART   byte-level, GPT-2's words
  *     GPT-NeoX               the same, NFC
  *     Qwen2                  byte-level, NFC, Qwen's words
+ *     CLIP                   byte-level, NFC, then lower case, words without spaces, whose last byte
+ *                            has a token of its own: "BYTE</w>"
  *     Llama                  metaspace as a pre-tokenizer, bytes, no unk
  *     Gemma                  metaspace as a normalizer, bytes
  *
- * Reference: transformers, models/{gpt2,gpt_neox,qwen2,llama,gemma}/tokenization_*.py.
+ * Reference: transformers, models/{gpt2,gpt_neox,qwen2,clip,llama,gemma}/tokenization_*.py.
  */
 #include "text/bpe.h"
 #include "text/tokenizer_json.h"
@@ -52,6 +54,11 @@ static qkv_status set_around(const qkvi_settings *s, const json_t *root, qkv_tok
                                          tokenizer->special[QKV_TOKEN_SEP]);
         return QKV_OK;
     }
+    if (s->class->maker == QKVI_MADE_BY_CLIP) {
+        qkvi_tokenizer_roberta_templates(tokenizer, qkvi_settings_id(s, QKVI_BOS, tokenizer),
+                                         qkvi_settings_id(s, QKVI_EOS, tokenizer));
+        return QKV_OK;
+    }
     const int is_neox = s->class->maker == QKVI_MADE_BY_GPT_NEOX;
     if (root && !is_neox) return qkvi_tokenizer_read_post_processor(&reader);
     set_gpt2(s, !root, tokenizer);
@@ -71,7 +78,19 @@ static void set_byte_level(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
         model->gpt2_words = 0;
     }
     if (s->class->maker == QKVI_MADE_BY_GPT_NEOX) model->composes = 1;
+    if (s->class->maker == QKVI_MADE_BY_CLIP) {
+        model->composes = model->lowers_composed = model->ends_words = 1;
+        model->add_prefix_space = model->gpt2_words = 0;
+        model->cut = QKVI_CUT_CLIP;
+    }
     tokenizer->normalizes = model->lowers || model->composes;
+}
+
+/* A byte without a token. */
+static void set_unk(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
+    const char *const unk = s->named[QKVI_UNK].content;
+    if (s->class->maker != QKVI_MADE_BY_CLIP) return;
+    qkvi_bpe_of(tokenizer)->unk = qkvi_pieces_find(&tokenizer->pieces, unk, strlen(unk));
 }
 
 /* tokenization_utils_base.py, _get_prepend_scheme. */
@@ -110,11 +129,13 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     (has_bytes ? set_byte_level : set_metaspace)(s, tokenizer);
     QKV_TRY(read_words(s, root, tokenizer));
     QKV_TRY(end_metaspace(s, tokenizer));
+    set_unk(s, tokenizer);
     QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
     QKV_TRY(set_around(s, root, tokenizer));
     QKV_TRY(qkvi_settings_apply(s, tokenizer));
-    tokenizer->other_words =
-        has_bytes && s->class->maker != QKVI_MADE_BY_QWEN2 && is_sequence(root);
+    tokenizer->other_words = has_bytes &&
+                             !(s->class->maker & (QKVI_MADE_BY_QWEN2 | QKVI_MADE_BY_CLIP)) &&
+                             is_sequence(root);
     return QKV_OK;
 }
 
@@ -128,7 +149,8 @@ qkv_status qkvi_tokenizer_read_bpe(const qkvi_text_files *files, qkv_tokenizer *
                                    qkv_error *error) {
     static const qkvi_settings_wanted wanted = { "vocab.json and merges.txt",
                                                  QKVI_MADE_BY_ROBERTA | QKVI_MADE_BY_GPT2 |
-                                                     QKVI_MADE_BY_QWEN2 | QKVI_MADE_BY_GPT_NEOX,
+                                                     QKVI_MADE_BY_QWEN2 | QKVI_MADE_BY_GPT_NEOX |
+                                                     QKVI_MADE_BY_CLIP,
                                                  0, 0 };
     qkvi_settings settings;
     *tokenizer = NULL;

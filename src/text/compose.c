@@ -25,7 +25,8 @@ struct part {
 struct composer {
     qkvi_normal_text *normal;
     struct part starter; /* not written yet, if has_starter */
-    int has_starter, composes, lowers;
+    int has_starter;
+    const qkvi_compose_rules *rules;
     struct part *marks,
         *sorted; /* behind it: in order, with those that did not join, once end_marks was called */
     size_t n_marks, capacity;
@@ -91,7 +92,11 @@ static void end_marks(struct composer *c) {
 /* ---- Characters ------------------------------------------------------------------------------ */
 
 static qkv_status put(struct composer *c, struct part part) {
-    return qkvi_normal_text_put(c->normal, part.code, part.begin, part.end);
+    int32_t lower[2] = { part.code, 0 };
+    const int count = c->rules->lowers_composed ? qkvi_char_lower(part.code, lower) : 1;
+    for (int i = 0; i < count; i++)
+        QKV_TRY(qkvi_normal_text_put(c->normal, lower[i], i > 0 ? part.end : part.begin, part.end));
+    return QKV_OK;
 }
 
 /* Writes what waits. */
@@ -117,7 +122,7 @@ static qkv_status put_part(struct composer *c, struct part part) {
 /* Of several parts the first has the bytes. */
 static qkv_status put_decomposed(struct composer *c, struct part whole) {
     int32_t parts[QKVI_MAX_DECOMPOSITION] = { whole.code };
-    if (!c->composes) return put(c, whole);
+    if (!c->rules->composes) return put(c, whole);
     const int count = qkvi_char_decompose(whole.code, parts);
     for (int i = 0; i < count; i++)
         QKV_TRY(
@@ -127,7 +132,7 @@ static qkv_status put_decomposed(struct composer *c, struct part whole) {
 
 static qkv_status put_char(struct composer *c, int32_t code, uint32_t begin, uint32_t end) {
     int32_t lower[2] = { code, 0 };
-    const int count = c->lowers ? qkvi_char_lower(code, lower) : 1;
+    const int count = c->rules->lowers ? qkvi_char_lower(code, lower) : 1;
     for (int i = 0; i < count; i++)
         QKV_TRY(put_decomposed(c, (struct part){ lower[i], i > 0 ? end : begin, end, 0 }));
     return QKV_OK;
@@ -144,9 +149,9 @@ static qkv_status put_all(struct composer *c, const char *text, uint32_t begin, 
     return flush(c);
 }
 
-qkv_status qkvi_compose(const char *text, uint32_t begin, uint32_t end, int lowers, int composes,
-                        qkvi_normal_text *normal) {
-    struct composer c = { .normal = normal, .lowers = lowers, .composes = composes };
+qkv_status qkvi_compose(const char *text, uint32_t begin, uint32_t end,
+                        const qkvi_compose_rules *rules, qkvi_normal_text *normal) {
+    struct composer c = { .normal = normal, .rules = rules };
     normal->bytes.n = 0;
     normal->n_chars = 0;
     const qkv_status status = put_all(&c, text, begin, end);

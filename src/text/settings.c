@@ -107,6 +107,8 @@ static void set_defaults(qkvi_settings *s) {
         { QKVI_MADE_BY_GPT2, { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>" } },
         { QKVI_MADE_BY_GPT_NEOX,
           { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, "<|padding|>" } },
+        { QKVI_MADE_BY_CLIP,
+          { "<|startoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, "<|endoftext|>" } },
         { QKVI_MADE_BY_QWEN2, { NULL, "<|endoftext|>", "<|endoftext|>", NULL, "<|endoftext|>" } },
         { QKVI_MADE_BY_LLAMA, { "<s>", "</s>", "<unk>" } },
         { QKVI_MADE_BY_GEMMA, { "<bos>", "<eos>", "<unk>", NULL, "<pad>", NULL, "<mask>" } },
@@ -144,6 +146,8 @@ static qkv_status check_named(const qkvi_settings *s) {
         { QKVI_MADE_BY_MARIAN, QKVI_EOS },      { QKVI_MADE_BY_XLM_ROBERTA, QKVI_BOS },
         { QKVI_MADE_BY_XLM_ROBERTA, QKVI_EOS }, { QKVI_MADE_BY_MPNET, QKVI_UNK },
         { QKVI_MADE_BY_MPNET, QKVI_CLS },       { QKVI_MADE_BY_MPNET, QKVI_SEP },
+        { QKVI_MADE_BY_CLIP, QKVI_BOS },        { QKVI_MADE_BY_CLIP, QKVI_EOS },
+        { QKVI_MADE_BY_CLIP, QKVI_UNK },
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i].maker == s->class->maker && !s->named[needed[i].which].content)

@@ -55,7 +55,8 @@ typedef enum qkvi_maker {
     QKVI_MADE_BY_GEMMA = 128,
     QKVI_MADE_BY_XLM_ROBERTA = 256,
     QKVI_MADE_BY_MPNET = 512,
-    QKVI_MADE_BY_GPT_NEOX = 1024
+    QKVI_MADE_BY_GPT_NEOX = 1024,
+    QKVI_MADE_BY_CLIP = 2048
 } qkvi_maker;
 
 typedef struct qkvi_tokenizer_class {

@@ -84,6 +84,7 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
     case QKVI_MADE_BY_LLAMA:
     case QKVI_MADE_BY_GEMMA:
     case QKVI_MADE_BY_GPT_NEOX:
+    case QKVI_MADE_BY_CLIP:
     case QKVI_MADE_BY_GPT2: return qkvi_bpe_make(s, root, tokenizer);
     default: return read_file(s, root, tokenizer);
     }
@@ -92,8 +93,7 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
     static const qkvi_settings_wanted wanted = { "tokenizer.json",
-                                                 ~QKVI_MADE_BY_MARIAN &
-                                                     (2 * QKVI_MADE_BY_GPT_NEOX - 1),
+                                                 ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_CLIP - 1),
                                                  QKVI_MADE_BY_FILE, 0 };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;

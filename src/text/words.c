@@ -129,6 +129,30 @@ size_t qkvi_modern_word(const char *text, size_t n, int max_digits) {
     return space_word(text, n);
 }
 
+/* ---- CLIP ------------------------------------------------------------------------------------ */
+
+/*
+ * The first of these that matches:
+ *
+ *     <\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+
+ */
+size_t qkvi_clip_word(const char *text, size_t n) {
+    static const char *const marks[] = { "<|startoftext|>", "<|endoftext|>" };
+    for (int m = 0; m < 2; m++) {
+        const size_t n_mark = strlen(marks[m]);
+        if (n >= n_mark && memcmp(text, marks[m], n_mark) == 0) return n_mark;
+    }
+    size_t length = text[0] == '\'' ? contraction(text, n) : 0, last = 0;
+    if (length > 0) return length;
+    const qkvi_char_group group = group_at(text, n, &length);
+    return group == QKVI_GROUP_NUMBER ? length : run_end(text, n, length, group, &last);
+}
+
+size_t qkvi_spaces(const char *text, size_t n) {
+    size_t last = 0;
+    return run_end(text, n, 0, QKVI_GROUP_SPACE, &last);
+}
+
 /* ---- Digits ---------------------------------------------------------------------------------- */
 
 static int is_digit_at(const char *text, size_t n, size_t *length) {

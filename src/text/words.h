@@ -16,6 +16,10 @@ size_t qkvi_gpt2_word(const char *text, size_t n);
 extern const char qkvi_llama3_pattern[], qkvi_qwen_pattern[];
 size_t qkvi_modern_word(const char *text, size_t n, int max_digits);
 
+/** CLIP, of a text that does not begin with white space; and how much of that begins a text. */
+size_t qkvi_clip_word(const char *text, size_t n);
+size_t qkvi_spaces(const char *text, size_t n);
+
 /**
  * Digits of PyPI tokenizers: a run of digits (`each`: a single digit), or of other characters.
  */

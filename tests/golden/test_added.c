@@ -177,13 +177,14 @@ static void test_nfc(void **state) {
     char *text = inflated(QKV_TEST_DATA "/golden/modern/nfc.z", &n_bytes);
     json_t *root = json_loadb(text, n_bytes, 0, NULL);
     const json_t *pairs = json_object_get(root, "pairs");
+    const qkvi_compose_rules rules = { .composes = 1 };
     qkvi_normal_text normal = { 0 };
     (void)state;
     assert_true(json_array_size(pairs) > 10000);
     for (size_t i = 0; i + 1 < json_array_size(pairs); i += 2) {
         const json_t *raw = json_array_get(pairs, i), *composed = json_array_get(pairs, i + 1);
         const uint32_t n = (uint32_t)json_string_length(raw);
-        assert_int_equal(qkvi_compose(json_string_value(raw), 0, n, 0, 1, &normal), QKV_OK);
+        assert_int_equal(qkvi_compose(json_string_value(raw), 0, n, &rules, &normal), QKV_OK);
         if (normal.bytes.n != json_string_length(composed) ||
             memcmp(normal.bytes.bytes, json_string_value(composed), normal.bytes.n) != 0)
             fail_msg("'%s' is not '%s'", json_string_value(raw), json_string_value(composed));

@@ -272,6 +272,14 @@ static void test_files(void **state) {
                "{\"tokenizer_class\":\"GPTNeoXTokenizerFast\",\"add_bos_token\":true,"
                "\"bos_token\":\"<s>\"}",
                NULL, NULL, "ae\xCC\x81", 3, (const int32_t[]){ 4, 0, 3 }); /* NFC */
+    /* CLIP: lower case behind NFC, no white space, numbers one by one, the last byte's own token */
+    assert_ids(
+        "{\"a\":0,\"b\":1,\"a</w>\":2,\"b</w>\":3,\"ab</w>\":4,\"1</w>\":5,\"'\":6,\"s</w>\":7,"
+        "\"<|startoftext|>\":8,\"<|endoftext|>\":9,\"!\":10,\"!</w>\":11,\"h\":12,\"\xC3\x8C\":13,"
+        "\"\xC2\xB1</w>\":14}",
+        "a b</w>\n", "{\"tokenizer_class\":\"CLIPTokenizer\"}", NULL, NULL,
+        " A  aB11b's!! q H\xCC\xB1", 15,
+        (const int32_t[]){ 8, 2, 4, 5, 5, 3, 6, 7, 10, 11, 9, 9, 13, 14, 9 });
     /* an object's switches, an id of added_tokens.json; the decoder replaces both */
     assert_ids(VOCAB, MERGES, BART, "{\"mask_token\":{\"content\":\"b\",\"lstrip\":true}}", NULL,
                "a b", 4, (const int32_t[]){ 4, 0, 1, 5 });
