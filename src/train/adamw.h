@@ -8,20 +8,22 @@
 #include "layer/adamw.h"
 #include "model/weights/params.h"
 
-/** The caller fills the five numbers afterwards. LIMIT, MEMORY. */
+/** Allocates; the caller then sets the five numbers of qkvi_adamw. LIMIT, MEMORY. */
 qkv_status qkvi_adamw_make(const qkvi_param_table *table, qkvi_adamw *adamw, qkv_error *error);
 void qkvi_adamw_free(qkvi_adamw *adamw);
 
 /**
- * Step t = 1, 2, … on arenas of the table's layout. @return the norm of grads before clipping; not
- * finite: no step.
+ * Makes step t = 1, 2, … on arenas of the table's layout. @return the norm of grads before
+ * clipping; if it is not finite, nothing is changed.
  */
 double qkvi_adamw_run(qkv_ctx *ctx, const qkvi_adamw *adamw, int64_t t, double rate,
                       const float *grads, float *params, float *m, float *v);
 
 /**
- * Of step 0 … n_steps - 1:  peak (step + 1) / warmup  while step < warmup,  then  peak (n_steps -
- * step) / (n_steps - warmup). Never 0, so that no step is wasted.
+ * The learning rate of step 0 … n_steps - 1. It is never 0:
+ *
+ *     peak (step + 1) / warmup                    if step < warmup
+ *     peak (n_steps - step) / (n_steps - warmup)  else
  */
 double qkvi_schedule_rate(double peak, int64_t warmup, int64_t n_steps, int64_t step);
 

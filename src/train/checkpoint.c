@@ -1,9 +1,10 @@
 /*
- * Checkpoints: see trainer.h. One safetensors file of four one-dimensional tensors, the arenas and
- * the log, with one metadata entry, "qkv_run": run_fields.h. (Checkpoints of before have no log:
- * its lines are in the folder's train_log.tsv.) It is written beside its place and renamed, so that
- * a killed run leaves the checkpoint before or the new one. A file with any byte changed is
- * refused, or is the same checkpoint: the line has a checksum, and has those of the tensors.
+ * Checkpoints: see trainer.h. A safetensors file of four one-dimensional tensors, three arenas and
+ * the log, with one metadata entry, "qkv_run": run_fields.h. (In older checkpoints, which have no
+ * log, its lines are in the folder's train_log.tsv.) It is written under a temporary name and
+ * renamed, so that a killed run leaves the old checkpoint or the new one. A file with a changed
+ * byte is refused, or is read as the same checkpoint: the line of run_fields.h has a checksum of
+ * itself and those of the tensors.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* A corpus is a grammar or a text; what both can do is in this file. */
+/* Calls of a corpus, which is a grammar or a text: see corpus.h. */
 #include "train/corpus.h"
 
 #include "files/file.h"

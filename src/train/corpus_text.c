@@ -2,7 +2,7 @@
  * Text files as pairs.
  *
  * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. CR LF
- * and LF end a line alike, and a byte order mark is no text. In half of the training pairs the
+ * and LF both end a line, and a byte order mark is skipped. In half of the training pairs the
  * second half is that of another line, drawn at random.
  */
 #include "train/corpus.h"

@@ -1,4 +1,4 @@
-/* qkv_eval: sets up, lets the three parts fill the report; and what these share. See eval.h. */
+/* qkv_eval calls the three parts of an evaluation; helpers that these share. See eval.h. */
 #include "train/eval.h"
 
 #include <math.h>

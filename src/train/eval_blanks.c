@@ -1,7 +1,7 @@
 /*
- * Blanks: every word of the held-out pairs is masked once, alone, and the model's answer is judged
- * by the set of words that the grammar admits there. A text has no grammar: there each token is
- * masked, and it alone is admissible.
+ * Blanks: each word of the held-out pairs is masked alone, and the model's prediction is judged by
+ * the set of words that the grammar admits there. In a text, which has no grammar, each token is
+ * masked alone, and is the only admissible one.
  */
 
 #include "train/eval.h"

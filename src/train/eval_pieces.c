@@ -1,12 +1,12 @@
 /*
- * A text in pieces, which processes may measure: see qkv/train.h. What goes between them:
+ * Evaluation of a text in pieces, which processes may share: see qkv/train.h. Their messages:
  *
- *     a piece    of each pair: + or -, whether the second half follows; the halves, with a tab
- *                between; a newline
- *     an answer  struct head; of each blank in order a struct of_blank
+ *     a piece    for each pair a line: + or - (does the second half follow the first?), then the
+ *                halves with a tab between
+ *     an answer  a struct head, then a struct of_blank for each blank in order
  *
- * Sums over blanks are made by take, in the order of pieces. So they have the same bits wherever a
- * piece ends.
+ * Answers are added up in the order of pieces, blank by blank. So sums have the same bits wherever
+ * a piece ends.
  */
 #include "core/fpstate.h"
 #include "train/eval.h"

@@ -1,8 +1,8 @@
 /*
- * Next sentences, and pronoun probes: "I was watching the door when [MASK] opened." The answer is
- * right if it is one of the admissible words; a head is right if, among the content words, its
- * largest weight from [MASK] is on the antecedent. The head is chosen by its score on the even
- * probes and reported by its score on the odd ones.
+ * Next sentences, and pronoun probes: "I was watching the door when [MASK] opened." The model is
+ * right if its prediction is admissible; a head is right if, among the content words, its largest
+ * weight from [MASK] is on the antecedent. The head with the best score on the even probes is
+ * reported, with its score on the odd ones.
  */
 
 #include "text/tokens.h"

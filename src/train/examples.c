@@ -1,6 +1,6 @@
 /*
- * Training examples: see examples.h. Each slot is filled by one task; the batch is then put
- * together in order.
+ * Training examples: see examples.h. One task fills each slot; then the examples are appended to
+ * the batch in order.
  */
 #include "train/examples.h"
 

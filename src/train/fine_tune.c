@@ -1,7 +1,6 @@
 /*
- * Fine-tuning: a run that starts from a model. Its weights, tokenizer and sizes are the run's; the
- * files of its folder, but for the weights, are copied to the folder that is written. Of a GGUF
- * file these are the files that it is read as.
+ * Fine-tuning: a run that takes weights, tokenizer and sizes from a model's folder, and copies the
+ * other files of the folder to its own. Of a GGUF file these are the files that it is read as.
  */
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,15 +1,15 @@
 /*
  * qkv_eval_sentences: which sentences of a text a grammar says.
  *
- * A line is cut after every . ? and !, and the cuts are joined to what a grammar says as a whole: a
- * sentence, a pair, or the first half of one (a second half follows from its first, and is nothing
- * alone). Of all ways to read the line the one counts that leaves the fewest cuts over, and of
- * these the one with the fewest that are held out:
+ * A line is cut after each . ? and !. Neighbouring cuts are joined to texts of the grammar: a
+ * sentence, a pair, or the first half of a pair (a second half depends on the first, and does not
+ * count alone). Of all ways to join them, the one counts that leaves the fewest cuts over, and of
+ * these the one with the fewest held-out cuts:
  *
- *     best[i] = max(best[i - 1], best[i - m] + worth)      m cuts up to i that the grammar says
+ *     best[i] = max(best[i - 1], best[i - m] + worth)      if the m cuts before i are such a text
  *
- * m is at most the number of ends in the longest pair of the grammar, so a line of any length takes
- * time in proportion to its cuts.
+ * m is at most the number of . ? ! in the longest pair of the grammar, so the time is linear in the
+ * number of cuts.
  */
 
 #include "core/options.h"

@@ -1,4 +1,4 @@
-/* Moments that ranks share out, and those of a checkpoint, which are whole: see trainer.h. */
+/* Moments that are distributed over ranks, and gathered for checkpoints: see trainer.h. */
 #include "train/trainer.h"
 
 float *qkvi_whole_m(const qkvi_trainer *trainer) {

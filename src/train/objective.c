@@ -1,4 +1,4 @@
-/* See trainer.h. */
+/* The table of objectives, and the BPE vocabulary that two of them share: see trainer.h. */
 #include "train/trainer.h"
 
 const qkvi_objective *qkvi_objective_of(qkv_model_kind kind) {

@@ -1,11 +1,11 @@
 /*
- * GPT-2 (Radford et al. 2019), and Llama and its kin: every token of a document from those before
- * it.
+ * GPT-2 (Radford et al. 2019), Llama and its relatives predict each token of a document from the
+ * tokens before it.
  *
- *     <|endoftext|> t1 t2 … tn <|endoftext|>, cut after max_len + 1 tokens: each but the last is an
- *     input, and the one that follows it the target
+ *     <|endoftext|> t1 t2 … tn <|endoftext|>, cut after max_len + 1 tokens: all but the last are
+ *     inputs, and the target of each is the token after it
  *
- * A document is a line of a text, or what a grammar says, one sentence after another.
+ * A document is a line of a text, or a sequence of sentences of a grammar.
  */
 
 #include "train/trainer.h"

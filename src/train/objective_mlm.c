@@ -1,8 +1,8 @@
 /*
  * BERT (Devlin et al. 2018): masked words, and whether the second sentence follows the first.
  *
- * Of every token that is not special, 15 % are to be told; of these 80 % become [MASK], 10 %
- * another token, 10 % stay. The draw for a token is a pure function of (seed, split, index,
+ * 15 % of the tokens that are not special are targets; of these 80 % are replaced by [MASK], 10 %
+ * by another token, and 10 % stay. The draw for a token is a pure function of (seed, split, index,
  * position).
  */
 

@@ -1,10 +1,10 @@
 /*
- * BART, Marian (Lewis et al. 2019; Vaswani et al. 2017): every token of a target from its source
- * and from the tokens before it, which it is told (teacher forcing).
+ * BART, Marian (Lewis et al. 2019; Vaswani et al. 2017) predict each token of a target from its
+ * source and from the tokens before it (teacher forcing).
  *
- *     encoder   the source, as its tokenizer has it: <s> a1 … an </s>
- *     decoder   start, then the target but for its last token: </s> <s> b1 … bm
- *     targets   the target, as its tokenizer has it:           <s> b1 … bm </s>
+ *     encoder   the encoded source:                             <s> a1 … an </s>
+ *     decoder   start, then the target without its last token:  </s> <s> b1 … bm
+ *     targets   the encoded target:                             <s> b1 … bm </s>
  *
  * as transformers trains them. A line of a text is a source, a TAB and a target.
  */

@@ -1,4 +1,4 @@
-/* A run in one line of text: see run_fields.h. */
+/* The state of a run in one line of text: see run_fields.h. */
 #include "train/run_fields.h"
 
 enum kind { WHOLE, REAL, HASH };

@@ -1,12 +1,13 @@
 /**
- * A training run in one line of text: how far it is, and every option that its result depends on.
+ * The state of a training run in one line of text: how far it is, and every option that its result
+ * depends on.
  *
  *     step=40 … seed=1 check=9e3779b97f4a7c15
  *
- * Whole numbers are decimal; real numbers are the 16 hexadecimal digits of their bits, so that
- * nothing is rounded and no locale is asked; hashes are FNV-1a, which tells damage from good bytes,
- * not friend from foe. Options that came later are there only if they are used, so that a
- * checkpoint of before is read. `check` is the hash of all that stands before it.
+ * Whole numbers are decimal. Real numbers are the 16 hexadecimal digits of their bits: nothing is
+ * rounded, and the locale does not matter. Hashes are FNV-1a, against damage, not against forgery.
+ * Options of later versions are in the text only if they have not the value of before, so that
+ * older checkpoints can be read. `check` is the hash of the text before it.
  */
 #ifndef QKVI_TRAIN_RUN_FIELDS_H
 #define QKVI_TRAIN_RUN_FIELDS_H
@@ -16,13 +17,13 @@
 enum { QKVI_RUN_BYTES = 2048 };
 
 /*
- * X(NAME, name in the text, kind, value): QKVI_RUN_NAME is its place. The value is made of a
- * trainer t and its options o; the hashes of arenas and log come later. Options have the names that
- * the tool gives them, SUM_FIRST is "sum_mlm", whatever it is of, and COMPUTE is a
- * qkv_model_weights, by class.
+ * X(NAME, name in the text, kind, value): QKVI_RUN_NAME is the index of a field; its value is an
+ * expression of a trainer t and its options o. (Hashes of arenas and log are set later.) Options
+ * have the names of the tool's options. SUM_FIRST is called "sum_mlm" whatever the objective, and
+ * COMPUTE is a qkv_model_weights.
  *
- * Up to V the fields say how far a run is, and may have any value. From GRAMMAR on they are
- * options; from ARCH on they are left out of the text where they are as they always were.
+ * The fields up to V say how far a run is; those from GRAMMAR on are options. Fields from ARCH on
+ * are left out of the text if they have the value that versions without them would use.
  */
 #define QKVI_RUN_TABLE(X)                                                                          \
     X(STEP, "step", WHOLE, (uint64_t)t->step)                                                      \
@@ -67,7 +68,7 @@ enum { QKVI_RUN_BYTES = 2048 };
 #define QKVI_RUN_PLACE(name, text, kind, value) QKVI_RUN_##name,
 typedef enum qkvi_run_index { QKVI_RUN_TABLE(QKVI_RUN_PLACE) QKVI_RUN_FIELDS } qkvi_run_index;
 
-/** One number for each field; a real one by its bits. */
+/** A number for each field; a real number as its bits. */
 typedef struct qkvi_run_fields {
     uint64_t bits[QKVI_RUN_FIELDS];
 } qkvi_run_fields;
@@ -75,22 +76,23 @@ typedef struct qkvi_run_fields {
 uint64_t qkvi_real_bits(double value);
 double qkvi_bits_real(uint64_t bits);
 
-/** FNV-1a of n bytes, from QKVI_HASH_START or from the hash of what stands before them. */
+/** FNV-1a of n bytes; hash is QKVI_HASH_START, or the hash of the bytes before them. */
 #define QKVI_HASH_START 0xcbf29ce484222325u
 uint64_t qkvi_hash(uint64_t hash, const void *bytes, size_t n);
 
-/** The fields of a run as it is now, but for the hashes of arenas and log, which are 0. */
+/** The fields of a run in its present state; the hashes of arenas and log are 0. */
 void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields);
 
 void qkvi_run_fields_print(const qkvi_run_fields *fields, char text[QKVI_RUN_BYTES]);
 
-/** name, a file's, is for messages. FORMAT: the text is of another version, or damaged. */
+/** Reads fields; name, of the file, is for messages. FORMAT: another version, or damaged. */
 qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fields *fields,
                                  qkv_error *error);
 
 /**
- * ARGUMENT, naming each option in which the stored run is another than ours. A run that is finished
- * may have replaced the model that it began from: then ours begins from what it made.
+ * ARGUMENT, naming each option in which the stored run differs from ours. But a finished run may
+ * have overwritten the model that it started from: then `from` of ours is its result, which is no
+ * difference.
  */
 qkv_status qkvi_run_fields_match(const char *name, const qkvi_run_fields *stored,
                                  const qkvi_run_fields *ours, qkv_error *error);

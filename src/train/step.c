@@ -1,11 +1,11 @@
 /*
- * A step of training: see trainer.h. A part with N slices of gradients g_i and losses l_i, each
- * over the targets of the part, has the gradient (g_0 + g_1) + … and the loss alike. Of the parts k
- * of a step, with n_k targets and gradients g_k,
+ * A step of training: see trainer.h. The slices i of a part have gradients g_i, each divided by the
+ * number of targets of the whole part; the gradient of the part is (g_0 + g_1) + …. The parts k of
+ * a step, with n_k targets and gradients g_k, are combined in their order:
  *
  *     mean += (g_k - mean) n_k / (n_0 + … + n_k)
  *
- * in their order, so that after the last it is the mean by targets; so are the losses.
+ * which is at last their mean, weighted by targets. Losses are combined in the same way.
  */
 #include "attn/ctx.h"
 #include "core/rng.h"

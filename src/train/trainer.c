@@ -1,6 +1,6 @@
 /*
- * Training: for each step examples, losses and gradients, clipped AdamW, and the weights packed
- * again. See trainer.h for why a run is a pure function of its options.
+ * The training loop: each step makes examples, losses and gradients, a step of AdamW with clipping,
+ * and packs the weights again. See trainer.h.
  */
 #include "train/trainer.h"
 

@@ -1,4 +1,5 @@
-/* The lines of a grammar that make words: `person`, `function`, and the classes.
+/*
+ * The lines of a grammar that define words: `person`, `function`, and the classes.
  *
  *     person he : he him his was is has does
  *     function : when until the a

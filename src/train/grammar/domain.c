@@ -1,11 +1,11 @@
 /*
- * Variables: a line of conditions becomes the list of words that the variable may be.
+ * Variables: a line of conditions becomes the domain, the list of lexemes that the variable may be.
  *
  *     X = person|animal sg !bare V.takes !Y !Y.subj
  *
- * Features are decided here once for all; relations to other variables (V.takes, !Y, !Y.subj) are
- * kept and checked for each assignment. Words that no lexeme of V wants are left out of the list
- * already.
+ * Conditions on features are checked here; relations to other variables (V.takes, !Y, !Y.subj) are
+ * stored, and checked for each assignment. Lexemes that no lexeme of V takes are left out here,
+ * too.
  */
 
 #include "train/grammar/family.h"

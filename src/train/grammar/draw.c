@@ -1,8 +1,8 @@
 /*
- * Drawing what a template says: a lexeme for each variable in the order of the family, each from
- * those that stand in their relations to the ones before; then the words. Bad luck is answered by
- * drawing again, so all that the grammar allows is possible, and what is drawn depends on the
- * stream alone.
+ * Draws a text of a template: first a lexeme for each variable in the order of the family, from
+ * those that satisfy the relations to the variables before; then the words. A draw that fails is
+ * repeated, so every text of the grammar is possible, and the result depends only on the random
+ * stream.
  */
 #include "train/grammar/template.h"
 #include "train/grammar/words.h"
@@ -33,7 +33,7 @@ static bool belongs(const qkvi_grammar *g, const qkvi_sentence_template *templat
 }
 
 /* Each family puts POOL_SHARE * weight entries in, shared by its templates. */
-static qkv_status fill_urn(const qkvi_reader *r, int which) {
+static qkv_status fill_pool(const qkvi_reader *r, int which) {
     const qkvi_grammar *const g = r->g;
     qkvi_template_pool *const pool = &r->g->pools[which];
     int32_t capacity = 0;
@@ -90,8 +90,8 @@ static qkv_status try_say(const qkvi_reader *r, int32_t s, qkvi_wish w, int64_t 
                             w.is_next ? "" : " with a wrong second half");
 }
 
-qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
-    for (int u = 0; u < QKVI_N_URNS; ++u) QKV_TRY(fill_urn(r, u));
+qkv_status qkvi_grammar_pools(const qkvi_reader *r) {
+    for (int u = 0; u < QKVI_N_POOLS; ++u) QKV_TRY(fill_pool(r, u));
     if (!r->g->pools[QKVI_POOL_SINGLE].n && !r->g->pools[QKVI_POOL_PAIR].n)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "every sentence is held, none is left to train");
     int64_t work_left = MOST_WORK;

@@ -4,9 +4,8 @@
  *
  *     when|until   X   V.past   Y.subj*   V:X   a:Y   <X>   |
  *
- * Checked here, so that nothing below needs to: every name is declared, every form and person that
- * an element names exists for each lexeme of the domain, and every literal is in a class or a
- * `function` line.
+ * Checks, on which later code relies: every name is declared; every form and person of an element
+ * exists for each lexeme of its domain; every literal is in a class or a `function` line.
  */
 #include "train/grammar/family.h"
 #include "train/grammar/words.h"

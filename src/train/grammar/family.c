@@ -1,10 +1,10 @@
 /*
- * Families: their heads, and their templates compiled into frames.
+ * Families: their first lines, and their templates, compiled into frames.
  *
  *     say <X> V.past the Y because Y.subj* Y.was Q .     two frames: "the X …" and "X …"
  *
- * Checked here: every variable of a template shows itself in it, a pair has two halves with a
- * variable in common, and a text fits QKVI_PAIR_WORDS.
+ * Checks: every variable of a template determines some element, a pair has two halves with a
+ * variable in common, and a text has at most QKVI_PAIR_WORDS.
  */
 #include "train/grammar/family.h"
 

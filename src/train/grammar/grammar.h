@@ -1,20 +1,22 @@
 /*
  * A grammar: words with features, and frames that say which words go together (docs/grammar.md).
  *
- *   word     an inflected form as it is written, with its lower-case key; "opened"
- *   lexeme   what a class lists: up to five words (forms), a set of features, the row of the person
- *            table that its pronouns come from, and links (features that it wants elsewhere)
- *   frame    a fixed row of elements, each of which is one word of the text: a literal, a form of a
- *            variable, or something that agrees with one (pronoun, verb, article)
+ *   word     an inflected form as it is written, such as "Opened", with its lower-case key
+ *   lexeme   an entry of a class: up to five words (forms), a set of features, the row of the
+ *            person table with its pronouns, and links (features that it requires of another
+ *            lexeme)
+ *   frame    a fixed sequence of elements, each of which is one word of the text: a literal, a form
+ *            of a variable, or something that agrees with one (pronoun, verb, article)
  *   template a line of the file: one frame, or 2^k for k subjects <X> (with or without "the")
  *   family   variables with their domains, and the templates that use them
  *
- * Every element is exactly one word, and every variable shows itself in some element. So what may
- * stand in one place, given all the others, is found by matching: the other words name the lexemes
- * of all variables but one, and that one runs through its domain (match.c).
+ * Every element is exactly one word, and every variable determines some element. So the words that
+ * may be at one place, given all others, are found by matching: the other words determine the
+ * lexemes of all variables but one, and that one goes through its domain (match.c).
  *
- * A template of a family is held out when the words of the family's `hold` variables are (a hash of
- * the family's name and these words, one in eight; or a `shown` line), or when it is marked `held`.
+ * A text of a family is held out if the words of the family's `hold` variables are (one in eight,
+ * by a hash of the family's name and these words; or by a `shown` line), or if its template is
+ * marked `held`.
  */
 #ifndef QKV_MODEL_GRAMMAR_H
 #define QKV_MODEL_GRAMMAR_H
@@ -28,8 +30,8 @@ enum {
     QKVI_MAX_LINKS = 8,
     QKVI_MAX_PERSONS = 16,
     QKVI_MAX_VARS = 12,
-    QKVI_MAX_ANY = 8, /* conditions "this or that feature" of one variable, links included */
-    QKVI_MAX_ALTERNATIVES = 8, /* of one element: when|while|until */
+    QKVI_MAX_ANY = 8, /* conditions "one of these features" of one variable, links included */
+    QKVI_MAX_ALTERNATIVES = 8, /* of a literal: when|while|until */
     QKVI_N_FORMS = 5,
     QKVI_HELD_ONE_IN = 8,
     QKVI_GRAMMAR_BYTES = 1 << 22 /* largest file */
@@ -53,7 +55,7 @@ typedef enum qkvi_column {
 
 typedef enum qkvi_kind { QKVI_KIND_NOUN, QKVI_KIND_VERB, QKVI_KIND_WORD } qkvi_kind;
 
-/* Forms of a noun: itself, the singular, the plural; of a verb: base, he ~s, past, ~ing, done. */
+/* Forms of a noun: its own, singular, plural; of a verb: base, he opens, past, opening, done. */
 typedef struct qkvi_lexeme {
     int32_t forms[QKVI_N_FORMS]; /* words; -1: there is none */
     qkvi_features features;
@@ -65,7 +67,7 @@ typedef struct qkvi_lexeme {
 
 typedef struct qkvi_grammar_word {
     const char *text, *key; /* as written; in lower case */
-    int32_t *uses;          /* lexeme * QKVI_N_FORMS + form, for each form spelled like this */
+    int32_t *uses;          /* [n_uses]: lexeme * QKVI_N_FORMS + form, for each form spelled so */
     int32_t n_uses, n_lexemes;
     uint64_t hash;    /* of the key */
     bool is_function; /* listed by a `function` line */
@@ -74,7 +76,7 @@ typedef struct qkvi_grammar_word {
 } qkvi_grammar_word;
 
 typedef struct qkvi_class {
-    const char *name, *type; /* its own name; the first of its features: its row in an evaluation */
+    const char *name, *type; /* type: the first of its features, the row in an evaluation */
     qkvi_kind kind;
     int32_t n_lexemes;
 } qkvi_class;
@@ -82,10 +84,10 @@ typedef struct qkvi_class {
 typedef struct qkvi_person {
     const char *name;
     int32_t words[QKVI_N_COLUMNS];
-    bool takes_s; /* "opens", not "open": named he, she or it */
+    bool takes_s; /* verbs are "opens", not "open": the person is he, she or it */
 } qkvi_person;
 
-/* A condition between two variables. */
+/* A condition on the lexeme of a variable, given that of another variable, `other`. */
 typedef enum qkvi_relation_kind {
     QKVI_RELATION_LINK,        /* has one of the features in other.links[link] */
     QKVI_RELATION_OTHER_WORD,  /* is not other */
@@ -102,7 +104,7 @@ typedef enum qkvi_bareness { QKVI_ANY, QKVI_BARE, QKVI_NOT_BARE, QKVI_N_BARENESS
 typedef struct qkvi_domain {
     int32_t *members; /* lexemes */
     int32_t n;
-    int32_t *pool; /* each as often as its weight, for drawing */
+    int32_t *pool; /* each member as often as its weight, for drawing */
     int32_t n_pool;
 } qkvi_domain;
 
@@ -113,39 +115,40 @@ typedef struct qkvi_var {
     qkvi_relation relations[QKVI_MAX_VARS];
     int32_t n_relations;
     qkvi_domain domains[QKVI_N_BARENESS];
-    int32_t most_alike; /* lexemes of one spelling: how many readings a visible word can have */
+    int32_t most_alike; /* most lexemes of the domain that share a spelling */
 } qkvi_var;
 
 typedef enum qkvi_element_kind {
     QKVI_LITERAL, /* one of some words */
     QKVI_FORM,    /* form of var */
-    QKVI_PERSON,  /* column of var's person: pronoun or auxiliary */
-    QKVI_AGREE,   /* the verb var in the present, with the subject other */
+    QKVI_PERSON,  /* a column of var's person: pronoun or auxiliary */
+    QKVI_AGREE,   /* the verb var in the present, with `other` as its subject */
     QKVI_ARTICLE  /* a or an, before var */
 } qkvi_element_kind;
 
 typedef struct qkvi_element {
     qkvi_element_kind kind;
     int8_t var, other;
-    int8_t form;                          /* form or column */
-    bool is_probe;                        /* pronoun probe: its antecedent is var */
-    int32_t words[QKVI_MAX_ALTERNATIVES]; /* literals */
+    int8_t form;                          /* form, or qkvi_column */
+    bool is_probe;                        /* a pronoun probe, whose antecedent is var */
+    int32_t words[QKVI_MAX_ALTERNATIVES]; /* [n_words] of a literal */
     int32_t n_words;
 } qkvi_element;
 
 typedef struct qkvi_sentence_frame {
     int32_t family, template;
     int32_t first_element, n_elements;
-    int32_t n_a; /* elements of the first half; n_elements if there is no other */
+    int32_t n_a; /* elements of the first half; n_elements if there is no second one */
     uint8_t bareness[QKVI_MAX_VARS]; /* qkvi_bareness of each variable */
 } qkvi_sentence_frame;
 
 typedef struct qkvi_sentence_template {
     int32_t family;
-    int32_t first_frame;             /* 2^n_optional of them */
-    int32_t optional[QKVI_MAX_VARS]; /* the variables written <X>; bit i set: optional[i] is bare */
+    int32_t first_frame; /* of 2^n_optional: in frame first_frame + f, optional[i] is bare if bit i
+                            of f is set */
+    int32_t optional[QKVI_MAX_VARS]; /* the variables written <X> */
     int32_t n_optional;
-    uint32_t vars[2]; /* the variables of each half, as bits */
+    uint32_t vars[2]; /* sets of bits: the variables of each half */
     bool is_pair, is_held, has_probe;
 } qkvi_sentence_template;
 
@@ -161,7 +164,7 @@ typedef struct qkvi_family {
     int32_t line;
 } qkvi_family;
 
-/* Says to draw from, each as often as its weight. */
+/* Templates to draw from, each as often as its weight. */
 typedef struct qkvi_template_pool {
     int32_t *entries, n;
 } qkvi_template_pool;
@@ -169,10 +172,10 @@ typedef struct qkvi_template_pool {
 enum {
     QKVI_POOL_SINGLE, /* not marked held */
     QKVI_POOL_PAIR,
-    QKVI_POOL_HELD_SINGLE, /* marked held, or of a family that holds out */
+    QKVI_POOL_HELD_SINGLE, /* marked held, or of a family with `hold` variables */
     QKVI_POOL_HELD_PAIR,
     QKVI_POOL_PROBE, /* held singles with a probe */
-    QKVI_N_URNS
+    QKVI_N_POOLS
 };
 
 typedef struct qkvi_grammar qkvi_grammar;
@@ -199,16 +202,16 @@ struct qkvi_grammar {
     int32_t n_templates, cap_templates;
     qkvi_family *families;
     int32_t n_families, cap_families;
-    uint64_t *shown; /* sorted keys of what `shown` lines hold out */
+    uint64_t *shown; /* sorted qkvi_hold_key of what `shown` lines hold out */
     int32_t n_shown, cap_shown;
-    qkvi_template_pool pools[QKVI_N_URNS];
+    qkvi_template_pool pools[QKVI_N_POOLS];
     int32_t n_domain_entries;
-    int32_t *said, n_said;     /* the words that frames can template, in their order */
+    int32_t *said, n_said;     /* the words that some frame can say, ascending */
     int32_t article[2];        /* a, an */
     struct qkvi_chunk *chunks; /* strings */
 };
 
-/* What the variables of a frame stand for: lexemes, -1 where the frame has no such variable. */
+/* The lexeme of each variable of a frame; -1: the frame has no such variable. */
 typedef struct qkvi_assignment {
     int32_t lexeme[QKVI_MAX_VARS];
 } qkvi_assignment;
@@ -228,7 +231,7 @@ typedef enum qkvi_said {
 
 /* ---- read.c: from bytes ---- */
 
-/* name is for messages. */
+/* Parses a grammar; name is for messages. */
 QKV_NODISCARD qkv_status qkvi_grammar_parse(const char *name, const char *bytes, size_t n_bytes,
                                             qkvi_grammar **grammar, qkv_error *error);
 void qkvi_grammar_free(qkvi_grammar *grammar);
@@ -238,54 +241,60 @@ void qkvi_grammar_free(qkvi_grammar *grammar);
 /* The word with this lower-case key, or -1. */
 int32_t qkvi_word_find(const qkvi_grammar *g, const char *key, int32_t bytes);
 
-/* A word of its own, wherever it stands. */
+/* Characters that are words of their own. */
 static inline bool qkvi_is_punctuation(char c) {
     return c == '.' || c == ',' || c == '?' || c == '!' || c == ';' || c == ':' || c == '"';
 }
 
-/* Splits a text into lower-case words and punctuation; "[MASK]" is a masked word. b may be NULL.
- * False if there are more than QKVI_PAIR_WORDS. */
+/*
+ * Splits a text, or a pair (b is nullable), into lower-case words and punctuation; "[MASK]" is a
+ * masked word. False if there are more than QKVI_PAIR_WORDS.
+ */
 bool qkvi_grammar_split(const qkvi_grammar *g, const char *a, int64_t a_bytes, const char *b,
                         int64_t b_bytes, qkvi_sentence *sentence);
 
 /*
- * Calls visit for every frame and assignment that say the sentence; visit returns false to stop. At
- * most one word may be masked. part 0: sentences and pairs as they are; 1, 2: the sentence, which
- * has one half, as the first or second half of a pair.
+ * Calls visit for every frame and assignment that give the sentence; visit returns false to stop.
+ * At most one word may be masked. part 0: the sentence or pair is a whole frame; 1, 2: the sentence
+ * is the first or second half of a pair.
  */
 typedef bool (*qkvi_visit)(void *user, const qkvi_sentence_frame *frame,
                            const qkvi_assignment *assignment);
 void qkvi_grammar_match(const qkvi_grammar *g, const qkvi_sentence *sentence, int part,
                         qkvi_visit visit, void *user);
 
-/* True if the pair, nothing masked, belongs together. */
+/* Does a pair without masked words belong together? */
 bool qkvi_grammar_is_pair(const qkvi_grammar *g, const qkvi_sentence *sentence);
 
-/* The words, sorted by key, that may stand where the one masked word is: into `set`, which has room
- * for n_words of the grammar; returns their number. */
+/*
+ * Writes the words that may replace the one masked word, sorted by key, into set [g->n_words];
+ * returns their number.
+ */
 int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sentence, int32_t *set);
 
 /*
- * Whether training can say the sentence, as one of the first n_parts parts of qkvi_grammar_match:
- * 1, as it is; 2, also as the first half of a pair; 3, also as the second.
+ * Can the sentence occur in training? n_parts 1: as it is; 2: also as the first half of a pair; 3:
+ * also as the second half.
  */
 qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
 
 /* ---- template.c: elements ---- */
 
-/* The words that an element may be under an assignment; returns their number, at most
- * QKVI_MAX_ALTERNATIVES. */
+/*
+ * Writes the words that an element may be under an assignment; returns their number, at most
+ * QKVI_MAX_ALTERNATIVES.
+ */
 int32_t qkvi_element_words(const qkvi_grammar *g, const qkvi_element *element,
                            const qkvi_assignment *assignment, int32_t *words);
-/* Fills `said`, which has room for all words. */
+/* Fills g->said, which has room for all words. */
 void qkvi_mark_said(qkvi_grammar *g);
-/* Whether a lexeme has the features that a variable wants. */
+/* Does a lexeme have the features that a variable requires? */
 bool qkvi_var_admits(const qkvi_var *var, const qkvi_lexeme *lexeme);
 bool qkvi_domain_has(const qkvi_domain *domain, int32_t lexeme);
-/* Whether the lexeme stands in all relations of var to the variables that are assigned. */
+/* Does a lexeme satisfy all relations of var to variables that are assigned? */
 bool qkvi_relations_hold(const qkvi_grammar *g, const qkvi_var *var, int32_t lexeme,
                          const qkvi_assignment *assignment);
-/* Whether an assignment to a family's templates is held out. */
+/* Is an assignment to the variables of a template held out? */
 bool qkvi_is_held(const qkvi_grammar *g, const qkvi_sentence_template *template,
                   const qkvi_assignment *assignment);
 uint64_t qkvi_hold_key(const qkvi_grammar *g, const qkvi_family *family,

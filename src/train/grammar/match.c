@@ -1,12 +1,12 @@
 /*
- * Reading a sentence back: which frames and lexemes say it, with at most one word masked.
+ * Parsing a sentence: which frames and lexemes give it, with at most one word masked.
  *
- * A frame fits if its literals are the words at their places and some assignment of lexemes to its
- * variables gives all the other words. Every variable shows itself in some element (checked when
- * the grammar is read), so an unmasked word names its few candidates (word->uses); only a variable
- * whose every showing is masked runs through its whole domain, and that is at most one. The
- * admissible set of the masked word is then exact: the union of what its element may be, over all
- * frames and assignments that give the other words.
+ * A frame matches if its literals are the words at their places, and some assignment of lexemes to
+ * its variables gives all other words. Every variable determines some element (checked when the
+ * grammar is read). An unmasked element limits its variable to a few lexemes (word->uses); only a
+ * variable with no unmasked element, at most one, goes through its whole domain. So the admissible
+ * set of the masked word is exact: the union of the words of its element, over all frames and
+ * assignments that give the other words.
  */
 #include "train/grammar/grammar.h"
 

@@ -1,18 +1,18 @@
-/* A pair of sentences as training and evaluation see it, made by a grammar or read from a file. */
+/* A pair of sentences for training and evaluation, made by a grammar or read from a text. */
 #include "files/base.h"
 
 #ifndef QKV_MODEL_GRAMMAR_PAIR_H
 #define QKV_MODEL_GRAMMAR_PAIR_H
 
 typedef enum qkvi_split {
-    QKVI_SPLIT_TRAIN,   /* never says what is held out */
-    QKVI_SPLIT_HELD_OUT /* grammar: only what is held out; text: the lines in order */
+    QKVI_SPLIT_TRAIN,   /* of a grammar: nothing that is held out */
+    QKVI_SPLIT_HELD_OUT /* of a grammar: only what is held out; of a text: the lines in order */
 } qkvi_split;
 
 enum {
-    QKVI_PAIR_WORDS = 48, /* most words of one pair that a grammar says, both halves */
-    QKVI_WORD_BYTES = 32, /* of the longest of them */
-    QKVI_PAIR_BYTES = QKVI_PAIR_WORDS * (QKVI_WORD_BYTES + 1) + 1 /* of their text: spaces, a NUL */
+    QKVI_PAIR_WORDS = 48, /* most words of a pair of a grammar, both halves */
+    QKVI_WORD_BYTES = 32, /* most bytes of a word */
+    QKVI_PAIR_BYTES = QKVI_PAIR_WORDS * (QKVI_WORD_BYTES + 1) + 1 /* with spaces and a NUL */
 };
 
 /* The bytes [begin, end) of text `half` (0: a, 1: b). */
@@ -30,23 +30,27 @@ typedef struct qkvi_slot {
 } qkvi_slot;
 
 typedef struct qkvi_pair {
-    const char *a,
-        *b; /* UTF-8, not terminated; into the corpus (text) or into `buffer` (grammar) */
-    int64_t a_bytes, b_bytes; /* b_bytes == 0: a sentence alone, which has no NSP label */
-    int is_next;              /* 1: b belongs after a; 0: it does not */
-    /* 0: no MLM loss. A grammar's pair that does not belong together says nothing about which word
-     * should fill a blank in it, so masking it teaches NSP only. Such pairs are masked like all
-     * others (a mask must not give the label away), but their MLM targets do not count. */
+    /* UTF-8 without NUL at the end, in the corpus (of a text) or in `buffer` (of a grammar). */
+    const char *a, *b;
+    int64_t a_bytes, b_bytes; /* b_bytes 0: a single sentence, without NSP label */
+    int is_next;              /* 1: b follows a; 0: it does not */
+    /*
+     * 0: the pair has no MLM loss. If halves of a grammar's pair do not belong together, the
+     * grammar does not say which word should replace a mask. Such pairs are masked like all others,
+     * since masks must not reveal the label, but their MLM targets do not count.
+     */
     int counts_for_mlm;
 
-    /* Pronoun probes (grammar, held out, a alone): the pronoun to mask, the word that decides it,
-     * and every content word of a (the antecedent is one of them). has_probe == 0: none here. */
+    /*
+     * A pronoun probe (of a grammar, held out, a single sentence): the pronoun to mask, its
+     * antecedent, which determines it, and all content words of a, of which the antecedent is one.
+     */
     int has_probe;
     qkvi_span pronoun, antecedent;
     qkvi_span content[QKVI_PAIR_WORDS];
     int32_t n_content;
 
-    uint64_t origin; /* the grammar's own note of how the pair was made */
+    uint64_t origin; /* for the grammar: how the pair was made */
     char buffer[QKVI_PAIR_BYTES];
 } qkvi_pair;
 

@@ -1,9 +1,11 @@
-/* Reading a grammar file: lines to tokens, directives to the lexicon and the families.
+/*
+ * Reading a grammar file: lines are split into tokens, and directives define lexicon and families.
  *
  * A directive begins at the first column; indented lines continue it. '#' begins a comment. The
  * file is ASCII. Classes come before families, because a variable's domain is listed when it is
- * declared. After the last line the `shown` sentences are matched and what they are instances of is
- * held out; then every template is drawn once, so that the generator can never get stuck.
+ * declared. After the last line the `shown` sentences are matched, and their values of the `hold`
+ * variables are held out; then every template is drawn once, to be sure that the generator
+ * terminates.
  */
 
 #include "files/utf8.h"
@@ -201,7 +203,7 @@ static qkv_status read_all(file_reader *f, const char *bytes, size_t n_bytes) {
     if (!f->r.g->said) return qkvi_reader_fail(&f->r, QKV_ERR_MEMORY, "out of memory");
     qkvi_mark_said(f->r.g);
     QKV_TRY(hold_shown(f));
-    return qkvi_grammar_urns(&f->r);
+    return qkvi_grammar_pools(&f->r);
 }
 
 qkv_status qkvi_grammar_parse(const char *name, const char *bytes, size_t n_bytes,
@@ -246,6 +248,6 @@ void qkvi_grammar_free(qkvi_grammar *g) {
     free(g->families);
     free(g->shown);
     free(g->said);
-    for (int u = 0; u < QKVI_N_URNS; ++u) free(g->pools[u].entries);
+    for (int u = 0; u < QKVI_N_POOLS; ++u) free(g->pools[u].entries);
     free(g);
 }

@@ -1,6 +1,5 @@
 /*
- * Making a pair: draws a template, then its words, then writes them as text with the places of
- * each.
+ * Making a pair: draws a template, then its words, and writes them as text with the span of each.
  *
  * Everything is drawn from one Philox stream per (seed, split, index), so a pair is a pure function
  * of these three.
@@ -69,7 +68,7 @@ static void note_probe(const qkvi_grammar *g, const qkvi_sentence_template *temp
 
 /*
  * The label is drawn before the words, and a template that was drawn is kept until it succeeds: so
- * nothing but the words tells whether a pair belongs together. (qkvi_grammar_urns has tried that
+ * nothing but the words tells whether a pair belongs together. (qkvi_grammar_pools has tried that
  * every template can succeed.)
  */
 static void make_pair(const qkvi_grammar *g, qkvi_rng *rng, int pool, qkvi_pair *pair) {

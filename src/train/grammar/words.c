@@ -1,8 +1,9 @@
-/* The lexicon of a grammar: strings, interned words, features.
+/*
+ * The lexicon of a grammar: strings, interned words, features.
  *
  * Words are interned by their lower-case key in an open-addressing table of a power of two, at most
- * half full. A word's `uses` lists every form of every lexeme that is spelled like it, so that a
- * sentence is read back without search: the matcher looks up the word and gets its lexemes.
+ * half full. `uses` of a word lists all forms of lexemes that are spelled so: the matcher gets the
+ * lexemes of a word of a sentence without a search.
  */
 #include "train/grammar/words.h"
 

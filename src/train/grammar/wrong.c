@@ -1,10 +1,9 @@
 /*
- * Pairs that do not belong together, for a reason that the text shows.
+ * Pairs that do not belong together, for a reason that is visible in the text.
  *
- * Never because two halves happen not to be listed: either the second half is that of a true pair
- * in which one shared variable stands for something else (another entity, gender or number), or it
- * is taken from another template and speaks of something that the first half does not mention. In
- * both cases the grammar is asked whether it could say the result as a true pair; if so it is drawn
+ * Either the second half is that of a true pair in which one shared variable has another lexeme
+ * (another entity, gender or number), or it comes from another template and is about something that
+ * the first half does not mention. If the grammar could give the result as a true pair, it is drawn
  * again.
  */
 #include "train/grammar/template.h"
