@@ -1,8 +1,7 @@
 /*
- * qkv_array_read: an array of any kind of file that has some, by its name. Stored floats of any
- * width become f32, or bf16 or f16 if these are asked for, integers i64, booleans bytes of 0 and 1;
- * Fortran order is transposed while reading. What is allocated is at most eight times what the file
- * holds.
+ * qkv_array_read: reads an array from any supported format, by its name. Stored floats of any width
+ * become f32, or bf16 or f16 on request; integers become i64, booleans bytes of 0 and 1. Fortran
+ * order is transposed while reading. Memory is at most eight times the size of the file.
  */
 #include "files/csv_array.h"
 #include "files/gguf_find.h"

@@ -1,6 +1,6 @@
 /*
- * Arrays to .npy and .npz files; several at once appear together. A zip has the checksum of an
- * entry before its content, so an array's bytes are made twice.
+ * Writing arrays to .npy and .npz files; several files appear together. A zip has the checksum of
+ * an entry before its content, so the bytes of an array are made twice.
  */
 
 #include "files/file.h"

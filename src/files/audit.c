@@ -1,5 +1,6 @@
 /*
- * The audit of a safetensors file: its header as a whole, and the order of the rest. See audit.h.
+ * The audit of a safetensors file: its header as a whole, and the calls of the other parts. See
+ * audit.h.
  */
 #include "files/audit.h"
 

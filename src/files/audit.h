@@ -1,9 +1,9 @@
 /**
- * The audit of a safetensors file, from within: what its parts share. See qkv_tensor_audit.
+ * The audit of a safetensors file, qkv_tensor_audit: what its files share.
  *
- * The loader stops at the first fault. The audit goes on wherever what follows still has a meaning,
- * with the loader's own checks of fields and layout; and a file in which it finds nothing is given
- * to the loader, so that no file is called clean that does not open.
+ * The loader stops at the first fault. The audit goes on as far as the rest of the file can be
+ * understood, with the loader's checks of fields and layout. A file without findings is given to
+ * the loader, so that no file is called clean that does not open.
  */
 #ifndef QKVI_FILES_AUDIT_H
 #define QKVI_FILES_AUDIT_H
@@ -20,7 +20,7 @@ typedef struct qkvi_key {
     size_t n;
     char *shown;     /* escaped */
     uint64_t offset; /* in the file */
-    int is_hidden;   /* the same key comes again */
+    int is_hidden;   /* the same key comes again, and readers see that one */
 } qkvi_key;
 
 typedef struct qkvi_keys {
@@ -39,37 +39,39 @@ typedef struct qkvi_audit {
     size_t n_header;
     uint64_t data_start;
     qkvi_keys keys; /* of the root, in their order */
-    /* Tensors whose place is known, with the number of their key; their names are shown ones. One
-     * whose size is not known from its shape claims what it has: bytes of type U8. */
-    qkvi_stored *tensors;
-    int64_t *tensor_keys;
+    /*
+     * The tensors whose offsets are valid, with escaped names. If type or shape is not valid, a
+     * tensor counts as bytes (U8) of the size that its offsets give.
+     */
+    qkvi_stored *tensors; /* [n_tensors] */
+    int64_t *tensor_keys; /* [n_tensors]: indices of their keys */
     int64_t n_tensors;
-    size_t room;     /* of both */
-    int is_complete; /* 1: all tensors are among them */
+    size_t room;     /* of both arrays */
+    int is_complete; /* all tensors of the header are among these */
 } qkvi_audit;
 
-/** Tells a finding. shown: the tensor, escaped, or NULL. */
+/** Reports a finding. shown: the name of the tensor, escaped, or NULL. */
 void qkvi_audit_find(qkvi_audit *audit, const char *rule, uint64_t offset, const char *shown,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 qkv_status qkvi_audit_no_memory(qkvi_audit *audit);
 
-/**
- * Decodes a key of the header and appends it; what is no string is told and appended as it stands.
- */
+/** Decodes and appends a key of the header. An invalid string is a finding, appended as it is. */
 qkv_status qkvi_audit_add_key(qkvi_audit *audit, qkvi_keys *keys, qkvi_json_span span,
                               const char *shown);
 void qkvi_keys_free(qkvi_keys *keys);
 
-/** Keys that come twice: told, and all but the last hidden. shown: the tensor whose keys they are,
- * NULL for the root's or the metadata's. */
+/**
+ * Reports keys that come twice, and marks all but the last as hidden. shown: the tensor whose keys
+ * they are; NULL: keys of the root or of the metadata.
+ */
 qkv_status qkvi_audit_duplicates(qkvi_audit *audit, qkvi_keys *keys, const char *shown);
-/** Names that look like others, like nothing, or like what they are not. */
+/** Reports names that look like other names, that cannot be seen, or that look misleading. */
 qkv_status qkvi_audit_names(qkvi_audit *audit);
 
-/** A member of the root: __metadata__ or a tensor. user is the audit. */
+/** Audits a member of the root: __metadata__ or a tensor. user is the audit. */
 qkv_status qkvi_audit_member(void *user, qkvi_json_span key, qkvi_json_span value);
 
-/** Layout, alignment, values. */
+/** Audits layout, alignment and values. */
 qkv_status qkvi_audit_data(qkvi_audit *audit);
 
 /** qkv_tensor_audit of bytes in memory. */

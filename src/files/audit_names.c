@@ -1,7 +1,7 @@
 /*
- * The audit of names. The format takes any string for a name; but one that cannot be printed, that
- * prints as another does, or that appears twice can mean one tensor to a reader and another tensor
- * to the next. See audit.h.
+ * The audit of names. The format allows any string as a name; but with one that cannot be printed,
+ * that looks like another one, or that appears twice, two readers may mean two tensors. See
+ * audit.h.
  */
 #include <utf8proc.h>
 

@@ -1,4 +1,4 @@
-/** See base.h. */
+/** Growing arrays, error messages, names: see base.h. */
 #include "files/base.h"
 
 qkv_status qkvi_no_memory(qkv_error *error, const char *what) {

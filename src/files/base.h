@@ -1,6 +1,5 @@
 /**
- * What almost every file above the layers needs: memory, texts and statuses, and the few calls that
- * many of them share.
+ * Helpers that most files above src/core use: growing arrays, error messages, names.
  */
 #ifndef QKVI_FILES_BASE_H
 #define QKVI_FILES_BASE_H
@@ -15,32 +14,32 @@
 #include "core/status.h"
 
 /**
- * Text of strangers as a message may have it: see qkvi_escape. Cut to `room` bytes, which live
- * until the block ends.
+ * A text from outside, escaped for a message (qkvi_escape) and cut to `room` bytes, which live
+ * until the end of the block.
  */
 #define QKVI_PRINTABLE(room, text) QKVI_PRINTABLE_BYTES(room, text, strlen(text))
 #define QKVI_PRINTABLE_BYTES(room, bytes, n_bytes)                                                 \
     qkvi_escape((char[room]){ 0 }, (room), (bytes), (n_bytes))
 
-/** "no memory for WHAT": MEMORY. */
+/** Sets "no memory for WHAT"; returns MEMORY. */
 qkv_status qkvi_no_memory(qkv_error *error, const char *what);
-/** "FILE: …", as printf has it; returns status. */
+/** Sets "FILE: …" as printf does; returns status. */
 qkv_status qkvi_file_fail(qkv_error *error, qkv_status status, const char *file, const char *format,
                           ...) QKVI_PRINTF(4, 5);
-/** ARGUMENT, "NAME is NULL", if a pointer is. */
+/** ARGUMENT, "NAME is NULL", if the pointer is NULL. */
 qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error);
 
 /**
- * Room for n elements of `width` bytes in a list: the pointer at `list`, which has room for
- * *capacity. It grows by doubling. MEMORY: it is as it was.
+ * Makes room for n elements of `width` bytes in a growing array: `list` points to its pointer,
+ * *capacity is its room, which is doubled. On MEMORY both are unchanged.
  */
 qkv_status qkvi_grow(void *list, size_t *capacity, size_t n, size_t width);
 static inline qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width) {
     return n <= *capacity ? QKV_OK : qkvi_grow(list, capacity, n, width);
 }
 
-/** Whether a text ends in that way, and whether something stands before the ending, too. */
 bool qkvi_ends_with(const char *text, const char *ending);
+/** Does a text end with `ending`, with something before it? */
 bool qkvi_has_stem(const char *text, const char *ending);
 
 enum { QKVI_NEAREST_BYTES = 160 };
@@ -48,11 +47,9 @@ enum { QKVI_NEAREST_BYTES = 160 };
 /** Levenshtein's distance; INT32_MAX if a name is longer than QKVI_NEAREST_BYTES. */
 int qkvi_edit_distance(const char *a, const char *b);
 
-/** Bytes that grow: a file before it is written. */
-
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
-/** Zeros are an empty one. After a failure (no memory) nothing more is added. */
+/** Growing bytes, all 0 at first, such as a file to be written. After `failed` nothing is added. */
 typedef struct qkvi_bytes {
     unsigned char *data;
     size_t n, capacity;
@@ -65,7 +62,7 @@ void qkvi_bytes_free(qkvi_bytes *bytes);
 
 #pragma GCC visibility pop
 
-/** Zeros: no bytes. Free bytes by free(). */
+/** Growing bytes, all 0 at first, with a status for each call. Free bytes by free(). */
 typedef struct qkvi_growing {
     char *bytes;
     size_t n, capacity;

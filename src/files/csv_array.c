@@ -1,8 +1,7 @@
 /**
- * Arrays as text: F.csv and F.tsv, a line for each row (files.h has the format). Records and their
- * errors are those of tables (table_rows.c). Numbers are kept as doubles while the type of the
- * whole array is not known: true and false, whole numbers, or floats. A whole number up to 2^53 is
- * exact so.
+ * Arrays as text: F.csv and F.tsv, a line for each row (qkv/files.h has the format). Records are
+ * read as those of tables (table_rows.c). Numbers are kept as doubles until the type of the whole
+ * array is known: booleans, integers or floats. Integers up to 2^53 are exact.
  */
 #include <math.h>
 #include <strings.h>

@@ -25,7 +25,7 @@ typedef enum qkvi_elem_type {
 
 enum { QKVI_N_ELEMS = QKVI_BOOL + 1 };
 
-/** "F32": as safetensors spells it. */
+/** The name in safetensors: "F32". */
 const char *qkvi_elem_name(qkvi_elem_type type);
 size_t qkvi_elem_bytes(qkvi_elem_type type);
 int qkvi_elem_is_float(qkvi_elem_type type);

@@ -1,6 +1,6 @@
 /**
- * Escapes of HTML and JSON, and base64. Whatever a token holds, no byte of it can end the element
- * or the string that it stands in.
+ * Escapes of HTML and JSON, and base64. Whatever a token contains, no byte of it can end the
+ * element or the string that it is in.
  */
 #include "files/encode.h"
 

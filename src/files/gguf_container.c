@@ -1,6 +1,6 @@
 /*
- * The container of a GGUF file, read: see gguf_container.h. The header has no length of its own: it
- * is read as far as its parts say, each of which must lie in the file.
+ * Reading the container of a GGUF file: see gguf_container.h. A header does not say how long it is:
+ * it is read part by part, and each part must be within the file.
  */
 #include "files/gguf_container.h"
 

@@ -1,4 +1,4 @@
-/* Which file a name stands for: see gguf_find.h. */
+/* Finds the GGUF file that a name means: see gguf_find.h. */
 #include "files/gguf_find.h"
 
 #include "files/file.h"

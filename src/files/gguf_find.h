@@ -1,19 +1,16 @@
-/** Which GGUF file a name stands for. */
+/** Finds the GGUF file that a name means. */
 #ifndef QKVI_FILES_GGUF_FIND_H
 #define QKVI_FILES_GGUF_FIND_H
 
 #include "files/base.h"
 
-/**
- * Whether a name is of a GGUF file whatever the file holds: it ends in .gguf, or begins with
- * ollama:.
- */
+/** Does a name end in .gguf, or begin with ollama:? Then it means a GGUF file, even without one. */
 bool qkvi_is_gguf_name(const char *name);
 
 /**
- * The GGUF file that a name stands for: a path that ends in .gguf, or of a file that begins with
- * GGUF, or ollama:NAME[:TAG] (ollama.h). *path is NULL if the name is none of these; else free it.
- * IO, FORMAT, UNSUPPORTED, MEMORY.
+ * The GGUF file that a name means: a path that ends in .gguf, the path of a file whose first bytes
+ * are GGUF, or ollama:NAME[:TAG] (ollama.h). *path, to be freed, is NULL if the name is none of
+ * these. IO, FORMAT, UNSUPPORTED, MEMORY.
  */
 qkv_status qkvi_gguf_find(const char *path_or_name, char **path, qkv_error *error);
 

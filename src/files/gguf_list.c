@@ -1,4 +1,4 @@
-/* The tensors and keys of GGUF files: see gguf_list.h. */
+/* Lists the tensors and keys of GGUF files: see gguf_list.h. */
 #include "files/gguf_list.h"
 
 #include "files/gguf_find.h"

@@ -1,4 +1,4 @@
-/** What is in GGUF files, from their checked headers alone, whatever architecture they are of. */
+/** Lists tensors and keys of GGUF files of any architecture; reads only their headers. */
 #ifndef QKVI_FILES_GGUF_LIST_H
 #define QKVI_FILES_GGUF_LIST_H
 

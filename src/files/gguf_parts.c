@@ -1,4 +1,4 @@
-/* Several GGUF files as one: see parts.h. */
+/* Several GGUF files as one model: see gguf_parts.h. */
 #include "files/gguf_parts.h"
 
 #include <inttypes.h>

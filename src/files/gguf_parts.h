@@ -1,6 +1,6 @@
 /**
- * A model in one GGUF file, or in several: NAME-00001-of-00003.gguf and so on, of which the first
- * has the keys. All tensors are in one order, whichever file they lie in.
+ * A model in one or several GGUF files, NAME-00001-of-00003.gguf and so on, of which the first has
+ * the keys. One sorted list has the tensors of all files.
  */
 #ifndef QKVI_FILES_GGUF_PARTS_H
 #define QKVI_FILES_GGUF_PARTS_H
@@ -12,13 +12,13 @@ enum { QKVI_GGUF_MAX_PARTS = 512 }; /* each is an open file */
 typedef struct qkvi_gguf_parts {
     qkvi_gguf_file **files; /* the first has the keys */
     int64_t n_files;
-    qkvi_gguf_tensor **tensors; /* in byte order of their names; they live in the files */
+    qkvi_gguf_tensor **tensors; /* of the files, in byte order of their names */
     int64_t n_tensors;
 } qkvi_gguf_parts;
 
-/** ARGUMENT for another than the first file; else as qkvi_gguf_read. Zeros after a failure. */
+/** ARGUMENT for a file that is not the first; else as qkvi_gguf_read. All 0 after a failure. */
 qkv_status qkvi_gguf_parts_open(const char *path, qkvi_gguf_parts *parts, qkv_error *error);
-/** The same of a whole model in memory, whose bytes must outlive it. */
+/** The same for a model in memory, in one file; the bytes must outlive it. */
 qkv_status qkvi_gguf_parts_memory(const char *name, const void *bytes, size_t n_bytes,
                                   qkvi_gguf_parts *parts, qkv_error *error);
 void qkvi_gguf_parts_close(qkvi_gguf_parts *parts);

@@ -1,7 +1,7 @@
 /*
- * Blocks of a GGUF file as floats: see types.h. e is the number of an element in its block, i in
- * its group g of 16 or 32, which have a scale of their own. Layouts are those of ggml's
- * ggml-common.h, formulas those of ggml-quants.c. memcpy reads what is not aligned.
+ * Blocks of a GGUF file as floats: see gguf_types.h. e is the index of an element in its block; i
+ * is its index in its group g, 16 or 32 elements with a scale of their own. Layouts are those of
+ * ggml-common.h, formulas those of ggml-quants.c. memcpy reads unaligned bytes.
  */
 #include "files/gguf_types.h"
 

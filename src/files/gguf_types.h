@@ -1,9 +1,9 @@
 /**
- * Types of tensors in a GGUF file, and what their numbers are as floats.
+ * Types of tensors in a GGUF file, and their conversion to floats.
  *
- * A row is a number of whole blocks; each has some numbers in few bits and the factors that they
- * are multiplied with. The formulas are those of ggml's dequantize_row_…, bit for bit: products are
- * exact in f32, and only the last sum of a value rounds.
+ * A row consists of whole blocks; a block has some numbers in few bits and the factors that they
+ * are multiplied with. The results have the bits of ggml's dequantize_row_…: products are exact in
+ * f32, and only the last sum of a value rounds.
  */
 #ifndef QKVI_FILES_GGUF_TYPES_H
 #define QKVI_FILES_GGUF_TYPES_H
@@ -16,17 +16,17 @@ typedef struct qkvi_gguf_type {
     uint32_t id;
     const char *name;     /* "Q4_K" */
     int n_elems, n_bytes; /* of a block */
-    /** The numbers of a block; NULL: they are not computed here. */
+    /** Converts a block; NULL: this type is not supported. */
     void (*to_f32)(const uint8_t *block, float *values);
 } qkvi_gguf_type;
 
 enum { QKVI_GGUF_F32 = 0, QKVI_GGUF_F16 = 1, QKVI_GGUF_F64 = 28, QKVI_GGUF_BF16 = 30 };
 
-/** NULL: no type has that number, or one that was removed from the format. */
+/** The type with this number; NULL: there is none, or it was removed from the format. */
 const qkvi_gguf_type *qkvi_gguf_type_of(uint32_t id);
 
 /**
- * n_blocks blocks that lie one behind the other; the caller has the default modes of arithmetic.
+ * Converts n_blocks consecutive blocks. The caller has set the default floating-point state.
  */
 void qkvi_gguf_to_f32(const qkvi_gguf_type *type, const uint8_t *blocks, size_t n_blocks,
                       float *values);

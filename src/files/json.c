@@ -1,10 +1,10 @@
 /*
  * JSON of untrusted files: the scan, jansson, and checked fields. See json.h.
  *
- * The scan looks at each byte once and keeps one bit of state (inside a string or not). It counts 1
- * + commas + opening brackets outside strings, which is at least the number of values: a container
- * with n > 0 entries has n - 1 commas and one bracket. It accepts much that is not JSON; jansson,
- * which comes next, does not.
+ * The scan reads each byte once, with one bit of state (inside a string or not). It counts 1 +
+ * commas + opening brackets outside strings, which is at least the number of values: a container
+ * with n > 0 entries has n - 1 commas and one bracket. It accepts much that is not JSON, which
+ * jansson then refuses.
  */
 #include "files/json.h"
 

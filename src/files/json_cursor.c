@@ -1,4 +1,4 @@
-/* Words and numbers of a JSON text: see json_cursor.h. RFC 8259, sections 6 and 7. */
+/* Strings and numbers of a JSON text: see json_cursor.h. RFC 8259, sections 6 and 7. */
 #include "files/json_cursor.h"
 
 #include <utf8proc.h>

@@ -1,4 +1,4 @@
-/* Walking an object by its bytes: see json.h. */
+/* Walking through the members of an object: see json.h. */
 #include "files/json.h"
 
 size_t qkvi_json_skip_string(const char *text, size_t n, size_t at) {

@@ -4,7 +4,7 @@
  *     { 'descr': STRING, 'fortran_order': True|False, 'shape': ( [INT {, INT} [,]] ) [,] }
  *
  * with the keys in any order, single or double quotes, and blanks anywhere between tokens. Strings
- * hold no backslash.
+ * contain no backslash.
  */
 #include "files/npy.h"
 

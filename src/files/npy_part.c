@@ -1,7 +1,7 @@
 /*
- * qkv_array_read_part: some rows of an array in a .npy file, of which only their bytes are read.
- * Rows are those of the dimension before the last, so that they lie apart once for each index of
- * those before it:
+ * qkv_array_read_part: reads some rows of an array in a .npy file, and no other bytes of its data.
+ * Rows are indices of the dimension before the last; each block b of [n_rows, n_columns] has its
+ * part of them:
  *
  *     [..., n_rows, n_columns]: row i of block b = data_begin + (b n_rows + i) n_columns width
  */

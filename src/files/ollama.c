@@ -1,4 +1,4 @@
-/* Models of Ollama: see ollama.h. Names and digests are checked before a path is made of them. */
+/* Finds models of Ollama: see ollama.h. Names and digests are checked before they enter a path. */
 #include "files/ollama.h"
 
 #include "files/file.h"

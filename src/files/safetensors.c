@@ -1,7 +1,7 @@
 /*
- * safetensors, read: see safetensors.h. The order of the checks is that of the reference: size,
- * header length, JSON, each tensor alone, then all tensors in order of their offsets. Nothing is
- * believed before it is checked, and nothing of the size of the data is allocated here.
+ * Reading safetensors: see safetensors.h. The order of the checks is that of the reference: size,
+ * header length, JSON, each tensor alone, then all tensors in the order of their offsets. No
+ * allocation here has the size of the data.
  */
 #include "files/safetensors.h"
 

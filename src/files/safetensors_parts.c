@@ -1,4 +1,4 @@
-/* The header of a safetensors file, its entries and how tensors lie: see safetensors_parts.h. */
+/* Checks of the header, the entries and the layout of a safetensors file: safetensors_parts.h. */
 #include "files/safetensors_parts.h"
 
 #include <errno.h>

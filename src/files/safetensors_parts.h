@@ -1,7 +1,4 @@
-/**
- * One tensor's entry in a safetensors header: its fields checked alone, before all of them
- * together.
- */
+/** Checks of a safetensors header that loader and audit share: entries, length, layout. */
 #ifndef QKVI_FILES_SAFETENSORS_PARTS_H
 #define QKVI_FILES_SAFETENSORS_PARTS_H
 
@@ -9,7 +6,7 @@
 #include "files/json.h"
 #include "files/safetensors.h"
 
-/** A tensor being read, for messages: "FILE: tensor 'NAME': …", or only "…" if file is NULL. */
+/** The tensor that messages name: "FILE: tensor 'NAME': …", or only "…" if file is NULL. */
 typedef struct qkvi_place {
     const char *file;
     char name[128]; /* escaped */
@@ -19,45 +16,44 @@ typedef struct qkvi_place {
 qkvi_place qkvi_place_of(const char *file, const char *name, qkv_error *error);
 qkv_status qkvi_tensor_failed(const qkvi_place *at, qkv_status status, const char *rule);
 
-/** "dtype", "shape", "data_offsets". */
+/** The fields of an entry: "dtype", "shape", "data_offsets". */
 enum { QKVI_ENTRY_FIELDS = 3 };
 extern const char *const qkvi_entry_fields[QKVI_ENTRY_FIELDS];
 
 /**
- * Each field's value into *tensor; the shape after the type, whose width its product needs. FORMAT,
- * LIMIT, UNSUPPORTED.
+ * Read one field into *tensor. The type must come before the shape, whose size in bytes needs it.
+ * FORMAT, LIMIT, UNSUPPORTED.
  */
 qkv_status qkvi_read_dtype(const qkvi_place *at, const json_t *value, qkvi_stored *tensor);
 qkv_status qkvi_read_shape(const qkvi_place *at, const json_t *value, qkvi_stored *tensor);
 qkv_status qkvi_read_offsets(const qkvi_place *at, const json_t *value, qkvi_stored *tensor);
 
 /**
- * {"dtype":…,"shape":…,"data_offsets":…} and nothing else into *tensor, all but its name; begin and
- * end are relative to the data section. FORMAT, LIMIT, UNSUPPORTED.
+ * Reads an entry, which must have these three fields and no other, into *tensor, except its name;
+ * begin and end are relative to the data section. FORMAT, LIMIT, UNSUPPORTED.
  */
 qkv_status qkvi_read_entry(const qkvi_place *at, const json_t *entry, qkvi_stored *tensor);
 
 /**
- * 16 MiB and 300,000 values; more if the environment says QKV_MAX_TENSORS=N, which is for files
- * that one trusts: a value costs up to 325 bytes. ARGUMENT if it says no number.
+ * Limits of a header: 16 MiB and 300,000 values; more with QKV_MAX_TENSORS=N in the environment,
+ * for trusted files, since a value takes up to 325 bytes. ARGUMENT if N is no number.
  */
 qkv_status qkvi_header_limits(qkvi_json_limits *limits, qkv_error *error);
 
-/** The length in the first 8 bytes. FORMAT; LIMIT if legal but above limits; IO. */
+/** Reads the length of the header, the first 8 bytes. FORMAT; LIMIT; IO. */
 qkv_status qkvi_header_length(const qkvi_source *source, const qkvi_json_limits *limits,
                               uint64_t *length, qkv_error *error);
 
 /**
- * All tensors of a safetensors file together: in the order of their offsets each begins where the
- * last one ended, the first at 0, each is as long as its shape and type say, and the data ends
- * where the last one does. Two readers of such a file cannot see two files, and nothing hides
- * between the tensors.
+ * A fault of the layout. In the order of their offsets the first tensor must begin at 0, each
+ * further one where the one before ends, and the data must end with the last one; each must have
+ * the size of its shape and type. So no bytes are hidden between tensors, and all readers see the
+ * same tensors.
  */
-
 typedef struct qkvi_layout_fault {
     const char *rule;          /* "hole" */
     const qkvi_stored *tensor; /* NULL: the data as a whole */
-    uint64_t offset;           /* in the data: where it shows */
+    uint64_t offset;           /* of the fault in the data */
     const char *text;
 } qkvi_layout_fault;
 

@@ -1,5 +1,5 @@
 /*
- * safetensors, written: see safetensors.h. The header is compact JSON padded with spaces to a
+ * Writing safetensors: see safetensors.h. The header is compact JSON padded with spaces to a
  * multiple of 8; keys in the order dtype, shape, data_offsets; names as raw UTF-8 with only '"',
  * '\' and control characters escaped.
  */

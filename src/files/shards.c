@@ -1,6 +1,6 @@
 /*
- * Sets of safetensors files: see shards.h. The names of the shards are sorted, so that a set is the
- * same whatever the order of its map, and the first fault that is told is, too.
+ * Sets of safetensors files: see shards.h. The names of the shards are sorted, so that neither a
+ * set nor the first fault that is reported depends on the order of the map.
  */
 #include "files/shards.h"
 

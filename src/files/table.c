@@ -1,8 +1,7 @@
 /**
- * Tables of keys and values (model.h has the format). Bytes are checked as a whole first: a byte
- * order mark goes, a NUL or broken UTF-8 is refused; then the file is read record by record
- * (table_rows.c), and each record becomes a key and its numbers (table_rows.c). The first one says
- * how many there are.
+ * Tables of keys and values (qkv/files.h has the format). All bytes are checked first: a byte order
+ * mark is skipped, a NUL or invalid UTF-8 is refused. Then each record of the file becomes a key
+ * and its numbers (table_rows.c). The first record determines how many numbers there are.
  */
 #include <strings.h>
 

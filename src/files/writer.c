@@ -1,9 +1,8 @@
 /*
  * Writing files: see file.h.
  *
- * An unnamed file (O_TMPFILE) in the target's folder gets a name by linkat. linkat does not replace
- * an old file, rename does: so where there is one, the new file is linked to a temporary name
- * first.
+ * An unnamed file (O_TMPFILE) in the target's folder gets its name by linkat. If there is an old
+ * file, which linkat does not replace, the new one is linked to a temporary name and renamed.
  */
 #include <errno.h>
 #include <fcntl.h>

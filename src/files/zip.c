@@ -1,7 +1,7 @@
 /*
- * The directory of a zip: see zip.h. From the back: the end record (with zip64's, if there is one)
- * says where the directory is and how many entries it has; both must fit exactly. Nothing is
- * allocated that is not in the file.
+ * The directory of a zip: see zip.h. It is found from the end of the file: the end record (with
+ * that of zip64, if there is one) has the offset of the directory and the number of its entries,
+ * which must match exactly. No allocation is larger than what is in the file.
  */
 #include "files/zip.h"
 

@@ -1,5 +1,5 @@
 /**
- * zip: entries one after the other, then a directory of them. What .npz files are.
+ * zip, the format of .npz files: entries one after the other, then a directory of them.
  *
  *     local header | name | extra | data | [descriptor]      for each entry
  *     central header | name | extra                          for each entry
@@ -23,8 +23,8 @@ enum { QKVI_ZIP_STORED = 0, QKVI_ZIP_DEFLATED = 8, QKVI_ZIP_MAX_NAME = 1024 };
 typedef struct qkvi_zip_entry {
     const char *name; /* raw bytes: escape before printing, never use as a path */
     uint32_t flags, method, crc;
-    uint64_t n_stored, n_bytes; /* in the file; of the content */
-    uint64_t header, begin;     /* in the file: of the local header, of the data */
+    uint64_t n_stored, n_bytes; /* bytes in the file; bytes of the content */
+    uint64_t header, begin;     /* offsets in the file of the local header and of the data */
 } qkvi_zip_entry;
 
 typedef struct qkvi_zip {
@@ -42,30 +42,30 @@ void qkvi_zip_close(qkvi_zip *zip);
 const qkvi_zip_entry *qkvi_zip_find(const qkvi_zip *zip, const char *name);
 
 /**
- * The content of an entry, from its front (zip_data.c). Memory: 64 KiB and zlib's 40 KiB, whatever
- * the entry claims. end it after begin, whatever begin returned.
+ * Reads the content of an entry in order (zip_data.c). Memory: 64 KiB and zlib's 40 KiB, whatever
+ * the entry claims. After qkvi_zip_begin, qkvi_zip_end is called even if it failed.
  */
 typedef struct qkvi_zip_reader {
     const qkvi_zip *zip;
     const qkvi_zip_entry *entry;
-    uint64_t n_read, n_taken; /* of the stored bytes; of the content */
+    uint64_t n_read, n_taken; /* stored bytes, and bytes of the content, so far */
     uint32_t crc;
     uint8_t *buffer;
     z_stream stream;
-    int has_stream, has_ended; /* deflated; to its end */
+    int has_stream, has_ended; /* the entry is deflated; zlib has met the end */
 } qkvi_zip_reader;
 
 qkv_status qkvi_zip_begin(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkvi_zip_reader *reader,
                           qkv_error *error);
-/** The next n bytes of the content; FORMAT if there are fewer. */
+/** Reads the next n bytes of the content; FORMAT if there are fewer. */
 qkv_status qkvi_zip_take(qkvi_zip_reader *reader, void *destination, size_t n, qkv_error *error);
-/** After all of it was taken: that nothing is left, and that the checksum is right. */
+/** To be called when all is taken: FORMAT if bytes are left, or the checksum is wrong. */
 qkv_status qkvi_zip_finish(qkvi_zip_reader *reader, qkv_error *error);
 void qkvi_zip_end(qkvi_zip_reader *reader);
 
 /**
- * Writes a zip of stored entries, front to back, with the bytes that Python's zipfile gives
- * numpy.savez (zip_write.c). Each entry needs its checksum before its content.
+ * Writes a zip of stored entries in order, with the same bytes as numpy.savez (zip_write.c). The
+ * checksum of an entry is needed before its content.
  */
 typedef struct qkvi_zip_writer {
     qkvi_writer *out;
@@ -75,10 +75,10 @@ typedef struct qkvi_zip_writer {
     int64_t n_entries;
 } qkvi_zip_writer;
 
-/** Then put exactly n_bytes into out. ARGUMENT for a name above QKVI_ZIP_MAX_NAME. */
+/** Begins an entry, whose n_bytes the caller then puts into out. ARGUMENT for a long name. */
 qkv_status qkvi_zip_put_header(qkvi_zip_writer *zip, const char *name, uint64_t n_bytes,
                                uint32_t crc, qkv_error *error);
-/** The directory; out is complete. */
+/** Writes the directory, which completes out. */
 qkv_status qkvi_zip_put_directory(qkvi_zip_writer *zip, qkv_error *error);
 void qkvi_zip_writer_end(qkvi_zip_writer *zip);
 
@@ -92,8 +92,8 @@ static inline uint64_t qkvi_u64_at(const uint8_t *at) {
 }
 
 /**
- * The fields of zip's headers. A central header is a local one with a few more, so one reader does
- * both; sizes of 2^32 - 1 stand in the zip64 extra field.
+ * The headers of a zip: sizes of their fixed parts, and their fields. A size of 2^32 - 1 means that
+ * it is in the zip64 extra field.
  */
 
 enum {
@@ -105,25 +105,25 @@ enum {
     QKVI_ZIP_DESCRIBED = 1 << 3 /* a flag: sizes and checksum follow the data */
 };
 
-/** What a header says of an entry; name and extra lie behind its fixed part. */
+/** The fields of a header; name and extra follow its fixed part. */
 typedef struct qkvi_zip_fields {
     uint32_t flags, method, crc, disk;
     uint64_t n_stored, n_bytes, header;
     size_t name_bytes, extra_bytes, comment_bytes;
 } qkvi_zip_fields;
 
-/** The fixed part of a central (QKVI_ZIP_CENTRAL bytes) or a local header (QKVI_ZIP_LOCAL). */
+/** Reads the fixed part of a central header, QKVI_ZIP_CENTRAL bytes. */
 void qkvi_zip_central(const uint8_t *bytes, qkvi_zip_fields *fields);
 
-/** Fills sizes, offset and disk from a zip64 field. NULL, or what is wrong with the extra bytes. */
+/** Sets sizes, offset and disk from a zip64 field. Returns NULL, or what is wrong with it. */
 const char *qkvi_zip_extra(const uint8_t *extra, qkvi_zip_fields *fields);
 
 qkv_status qkvi_zip_failed(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkv_status status,
                            const char *what, qkv_error *error);
 
 /**
- * Compares the local header of each entry with the directory, finds where data begins, and checks
- * that the entries, which it sorts by their place, cover the file up to the directory.
+ * Compares the local header of each entry with the directory, finds where the data begins, and
+ * checks that the entries, which it sorts by offset, cover the file up to the directory.
  */
 qkv_status qkvi_zip_check_layout(qkvi_zip *zip, uint64_t directory, qkv_error *error);
 

@@ -1,9 +1,9 @@
 /*
- * The content of a zip's entries: see zip.h. Stored bytes are read where they are wanted; deflated
- * ones pass through a buffer. An entry cannot give more than it claims, and what it claims is
- * checked against what deflate can hold before anything is read: at most 1032 bytes in one (258
- * bytes in the 2 bits of the shortest codes of a length and a distance). A ratio above 100 is
- * refused from 64 MiB on: an array that shrinks so well is no loss to store as it is.
+ * The content of a zip's entries: see zip.h. Stored bytes are read directly, deflated ones through
+ * a buffer. An entry gives at most the bytes that it claims, and before reading its claim is
+ * compared with the most that deflate can give: 1032 bytes for one (258 bytes for the 2 bits of the
+ * shortest codes of a length and a distance). A ratio above 100 is refused from 64 MiB on; such an
+ * array can be stored without compression.
  */
 
 #include "files/zip.h"

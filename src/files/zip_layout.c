@@ -1,8 +1,8 @@
 /*
- * Local headers of a zip, and how entries lie in the file: see zip.h. In the order of their
- * places each begins where the last one ended, the first at 0, and the directory follows the last.
- * An entry that was written without going back has its sizes behind its data, in one of four forms:
- * with or without a signature, of 32 or of 64 bits.
+ * Local headers of a zip, and the layout of its entries: see zip.h. In the order of their offsets
+ * the first entry begins at 0, each further one where the one before ends, and the directory
+ * follows the last. An entry that was written to a stream has a descriptor with its sizes after its
+ * data, in one of four forms: with or without a signature, of 32 or of 64 bits.
  */
 #include "files/zip.h"
 

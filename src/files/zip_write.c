@@ -1,7 +1,7 @@
 /*
- * Writing a zip: see zip.h. Every local header has the zip64 field, as numpy has it, so that
- * entries of 4 GiB need no other form; the directory has one where a number needs it. Time is that
- * of 1980-01-01, permissions are 0600: a zip depends on its arrays alone.
+ * Writing a zip: see zip.h. As in numpy every local header has the zip64 field, so that entries of
+ * 4 GiB need no other form; the directory has it where a number needs it. Times are 1980-01-01 and
+ * permissions 0600, so that the bytes depend only on the arrays.
  */
 
 #include "files/zip.h"
