@@ -8,8 +8,8 @@
  *     relu(x) = max(0, x)                           relu'(x) = [x > 0]
  *     tanh'(x) = 1 - tanh²(x)
  *
- * Errors are in docs/numerics.md. NaN stays NaN; so becomes -∞, but for ReLU and tanh, as in
- * PyTorch.
+ * Errors are in docs/numerics.md. NaN stays NaN. -∞ becomes NaN, as in PyTorch, except with ReLU
+ * and tanh.
  */
 #ifndef QKVI_LAYER_ACT_H
 #define QKVI_LAYER_ACT_H
@@ -27,15 +27,18 @@ void qkvi_act_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, co
                        const float *d_y, float *d_x);
 
 /*
- * Gated (Shazeer 2020): y = act(x) ⊙ u; y may be x. Backward: d, the gradient of y, becomes that of
- * u; d_x receives that of x, and u is used up.
+ * Gated (Shazeer 2020): y = act(x) ⊙ u; y may be x. Backward: d is the gradient of y and becomes
+ * that of u; d_x receives that of x; u is overwritten.
  */
 void qkvi_gated_forward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
                         const float *u, float *y);
 void qkvi_gated_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
                          float *u, float *d, float *d_x);
 
-/* logits become cap tanh(logits / cap), and d the gradient of what they were; logits as capped. */
+/*
+ * Forward: logits become cap tanh(logits / cap). Backward: d is the gradient of the capped logits
+ * and becomes that of the logits before; logits are the capped ones.
+ */
 void qkvi_soft_cap_forward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, float *logits);
 void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, const float *logits,
                             float *d);

@@ -1,6 +1,6 @@
 /*
- * AdamW: see adamw.h. What depends on the step is computed once in double; the chunks are the
- * kernel's.
+ * AdamW: see adamw.h. Factors that depend on the step are computed once, in double; a kernel
+ * computes each chunk.
  */
 #include "layer/adamw.h"
 

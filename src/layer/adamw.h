@@ -6,8 +6,8 @@
  *     m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g²
  *     p = p (1 - rate decay) - rate m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + eps)
  *
- * Work is cut into chunks that depend on the arrays' sizes only, and the norm is the sum of the
- * chunks' sums in their order: the bits do not depend on threads.
+ * Work is cut into chunks, which depend only on the sizes of the arrays, and |g|² is the sum of the
+ * sums of chunks, in their order: the bits do not depend on threads.
  */
 #ifndef QKVI_LAYER_ADAMW_H
 #define QKVI_LAYER_ADAMW_H
@@ -36,19 +36,22 @@ typedef struct qkvi_adamw {
     int n_chunks;
     float *partial; /* [n_chunks] */
     /*
-     * own_end > 0: a step changes the elements own_begin … own_end - 1 alone, and m and v begin
-     * there.
+     * own_end > 0: a step changes only the elements own_begin … own_end - 1, and m and v begin with
+     * element own_begin.
      */
     size_t own_begin, own_end;
 } qkvi_adamw;
 
-/* At least as many chunks as n elements are cut into. */
+/* An upper bound of the chunks of n elements. */
 size_t qkvi_adamw_chunks(size_t n);
 
 /* Appends the chunks of n elements, for which there must be room. */
 void qkvi_adamw_add(qkvi_adamw *adamw, int64_t arrays, size_t offset, size_t n, int decays);
 
-/* Step t = 1, 2, … Returns the norm of the gradients before clipping; not finite: no step. */
+/*
+ * Makes step t = 1, 2, … Returns the norm of the gradients before clipping; if it is not finite,
+ * nothing is changed.
+ */
 double qkvi_adamw_update(qkv_ctx *ctx, const qkvi_adamw *adamw, int64_t t, double rate,
                          const qkvi_adamw_arrays *arrays);
 

@@ -1,6 +1,6 @@
 /*
- * Sines, cosines, exponentials and logarithms in double by series, so that no libm decides the bits
- * of positions. Errors are a few 1e-16 of the argument, far below half an ulp of a float.
+ * Sines, cosines, exponentials and logarithms in double by series, so that the bits of positions do
+ * not depend on the libm. Errors are a few 1e-16 of the argument, far below half an ulp of a float.
  */
 #ifndef QKVI_LAYER_ANGLES_H
 #define QKVI_LAYER_ANGLES_H

@@ -1,8 +1,8 @@
 /*
- * Dropout of rows (Srivastava et al. 2014), for hidden states: x becomes x / (1 - rate) where it is
- * kept, and 0 elsewhere.
+ * Dropout of rows (Srivastava et al. 2014), for hidden states: an element x becomes x / (1 - rate)
+ * if it is kept, else 0.
  *
- * What is kept is a pure function of (seed, site, row, channel), so the backward pass calls the
+ * Whether it is kept is a pure function of (seed, site, row, channel): the backward pass calls the
  * same function on the gradient, and neither threads nor instruction sets matter. It is the
  * function of attention (docs/numerics.md, section Dropout) with row as query, channel as key, and
  * site + 2^63 as head.
@@ -15,16 +15,16 @@
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
-/* Dropout at a place of the network, in one step of training. */
+/* Dropout at one site, a place in the network, in one step of training. */
 typedef struct qkvi_row_dropout {
     float rate;
-    uint64_t seed; /* the step's */
+    uint64_t seed; /* of the step */
     uint32_t site;
 } qkvi_row_dropout;
 
 /*
- * In place, x [n_rows][n]. 0 <= rate <= 1: below 2^-32 nothing is touched; 1: all becomes 0, as
- * does any dropped value, NaN included. Sites tell one place of the network from another.
+ * In place, x [n_rows][n]. 0 <= rate <= 1; below 2^-32 nothing is changed, with 1 all becomes 0. A
+ * dropped value becomes 0 even if it was NaN.
  */
 void qkvi_dropout_rows(qkv_ctx *ctx, const qkvi_row_dropout *dropout, int64_t n_rows, int64_t n,
                        float *x);

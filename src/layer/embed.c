@@ -1,9 +1,9 @@
 /*
  * Embeddings, forward and backward: see embed.h.
  *
- * Backward is a scatter: rows that share an index add up. A stable counting sort lists the rows of
- * every index in row order; each index is then one sum by one thread, in blocks of QKVI_ROW_BLOCK
- * rows like every sum over rows.
+ * Backward is a scatter: rows with the same index are added up. A stable counting sort lists the
+ * rows of each index in order; one thread sums each index, in blocks of QKVI_ROW_BLOCK rows like
+ * every sum over rows.
  */
 #include "layer/embed.h"
 

@@ -5,7 +5,7 @@
  *     s = x + r (or x)      mu = mean(s)      rstd = 1 / sqrt(mean((s - mu)²) + eps)
  *     y = (s - mu) rstd gamma + beta
  *
- * or its kin without a mean, RMSNorm (Zhang and Sennrich 2019), which has no beta:
+ * or RMSNorm (Zhang and Sennrich 2019), without mean and beta:
  *
  *     rstd = 1 / sqrt(mean(s²) + eps)      y = s rstd gamma, or s rstd (1 + gamma)
  *
@@ -33,14 +33,14 @@ typedef struct qkvi_layernorm {
 
 /*
  * s += residual (nullable), then y = norm(s). stats [n_rows][2] receives mu (RMSNorm: 0) and rstd;
- * NULL, of RMSNorm only: it is not stored. y may be s if nothing is kept.
+ * with RMSNorm it may be NULL. y may be s if no backward pass follows.
  */
 void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps, int64_t n_rows,
                             const float *residual, float *s, float *y, float *stats);
 
 /*
- * d_s from d_y, in place or not; d->gamma and, if it is there, d->beta are stored. scratch holds
- * 2 qkvi_colsum_elems(n_rows, n) floats.
+ * Computes d_s from d_y (d_s may be d_y), and stores d->gamma and, unless it is NULL, d->beta.
+ * scratch has 2 qkvi_colsum_elems(n_rows, n) floats.
  */
 void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qkvi_layernorm *d,
                              int64_t n_rows, const float *s, const float *stats, const float *d_y,

@@ -1,9 +1,9 @@
 /*
  * Linear layer, forward and backward: see linear.h.
  *
- * All three products run on the same kernel, of floats or of bf16; forward also on that of int8.
- * Weights and x are packed; d_y and x as left factors are only broadcast, or rounded, so d_yᵀ is a
- * matter of strides.
+ * All three products use the same kernel, in f32 or bf16; forward also that in int8. Right factors
+ * (weights, and x for d_W) are packed. Left factors (x and d_y) are read by strides, so that d_yᵀ
+ * needs no copy; in bf16 they are rounded.
  */
 #include "layer/linear.h"
 

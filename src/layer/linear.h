@@ -5,14 +5,13 @@
  *
  *     x [n_rows][n_in]   W [n_out][n_in]   b [n_out]   y [n_rows][n_out]
  *
- * The matrix kernel wants its right factor in panels. A layer that is trained therefore keeps W in
- * up to two packed forms beside it, which are stale until qkvi_linear_pack has seen the weights:
- * `forward` is Wᵀ, for y; `backward` is W, for d_x. A layer that only runs has no `weight`: its
- * parameters are the panels themselves.
+ * The matrix kernel needs its right factor in panels. A layer that is trained has, besides W, up to
+ * two packed copies, which qkvi_linear_pack makes after each change of W: `forward` is Wᵀ, for y;
+ * `backward` is W, for d_x. A layer that only runs has no `weight`: its parameters are the panels.
  *
  * A layer that computes in bf16 has `half` and `half_backward` instead: both factors of each of the
- * three products are rounded to bf16, to nearest even, and sums are f32, in the order of its class;
- * biases, gradients, weights that are trained and whatever else is in memory stay f32.
+ * three products are rounded to bf16, to nearest even, and sums are f32, in the order of the class;
+ * biases, gradients and weights that are trained are f32.
  */
 #ifndef QKVI_LAYER_LINEAR_H
 #define QKVI_LAYER_LINEAR_H
@@ -31,29 +30,29 @@ typedef struct qkvi_linear {
     float *bias;     /* [n_out]; NULL: none, or a gradient that is not wanted */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
-    uint32_t *half, *half_backward; /* the same in bf16 instead: kernels/gemm_bf16.h */
-    qkv_class half_class;           /* of those */
-    qkvi_int8_panel *int8; /* panels of Wᵀ in int8 instead: kernels/gemm_int8.h; only runs */
+    uint32_t *half, *half_backward; /* instead: both in bf16, kernels/gemm_bf16.h */
+    qkv_class half_class;           /* the class that computes with half */
+    qkvi_int8_panel *int8; /* instead: panels of Wᵀ in int8, kernels/gemm_int8.h; only runs */
 } qkvi_linear;
 
-/* W, in whatever form the layer has it. */
+/* W, in the form that the layer has. */
 static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
     return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half, layer->int8 };
 }
 
 /*
- * Fills those packed forms that are not NULL, of a layer with weight. ctx may be NULL: one thread.
+ * Packs the weight into those forms that are not NULL. ctx may be NULL: one thread.
  */
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer);
 
 /*
- * Floats that panels of x [n_rows][n] take at most, whatever computes with them; INT64_MAX: too
- * many.
+ * The most floats that panels of x [n_rows][n] take, in any class; INT64_MAX: too many.
  */
 int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n);
 
 /*
- * Panels of x [n_rows][n_in], in parallel, for the gradients of this layer and of others like it.
+ * Packs x [n_rows][n_in] into panels, for the gradients of this layer and of others with the same
+ * n_in and class.
  */
 void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                     float *packed);
@@ -62,21 +61,21 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                          float *y);
 
-/* The same, and then g = act(y); g may be y. */
+/* y = x Wᵀ + b, and g = act(y); g may be y. */
 void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
                              const float *x, float *y, float *g);
 
 /*
- * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 and
- * int8 x is rounded once. half, only for layers in bf16, and nullable: half[l] [n_rows][n_out]
- * becomes y[l] rounded to bf16, and what y[l] holds afterwards means nothing.
+ * y[l] = x W[l]ᵀ + b[l] of layers with the same n_in and form of weights: in bf16 and int8, x is
+ * rounded only once. half, nullable, only for layers in bf16: half[l] [n_rows][n_out] receives
+ * y[l] rounded to bf16, and y[l] is scratch.
  */
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half);
 
 /*
- * u = x Wuᵀ + bu, g = act(u), y = g Wdᵀ + bd, in one. g may be u; then what they hold afterwards
- * means nothing: with weights in bf16, g is only kept as the second layer reads it.
+ * u = x Wuᵀ + bu, g = act(u), y = g Wdᵀ + bd in one call. If g is u, it is scratch: with weights in
+ * bf16, g is then stored only in the form that the second layer reads.
  */
 void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
                               const qkvi_linear *down, int64_t n_rows, const float *x, float *u,
@@ -87,16 +86,16 @@ void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t 
                                 const float *d_y, float *d_x);
 
 /*
- * d_x += d_y W. product: [n_rows][n_in] for a layer in bf16, whose sum is added when it is whole;
- * others do not use it.
+ * d_x += d_y W. product: scratch [n_rows][n_in] for a layer in bf16, where d_y W is complete before
+ * it is added; other layers do not use it.
  */
 void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                     const float *d_y, float *d_x, float *product);
 
 /*
- * d->weight = d_yᵀ x and d->bias, if there is one, = the column sums of d_y. x comes as the panels
- * of qkvi_pack_rows, because several layers may read the same x; scratch holds
- * qkvi_colsum_elems(n_rows, n_out) floats.
+ * d->weight = d_yᵀ x; d->bias, unless it is NULL, = the column sums of d_y. x_packed are the panels
+ * of qkvi_pack_rows, which several layers may read; scratch has qkvi_colsum_elems(n_rows, n_out)
+ * floats.
  */
 void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
                                  int64_t n_rows, const float *d_y, const float *x_packed,

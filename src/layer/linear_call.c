@@ -1,8 +1,9 @@
 /*
- * The linear layer of qkv/layers.h. A call makes a layer (linear.h) whose panels are those that the
- * caller has packed, or lie in the context's arena and are packed now.
+ * The linear layer of qkv/layers.h. A call makes a layer (linear.h) with panels that the caller has
+ * packed before, or that it packs into the context's arena.
  *
- * Packed memory begins with what it was packed for, so that panels of another layer are refused.
+ * Packed memory begins with a header that says what was packed, so that panels of another layer are
+ * refused.
  */
 #include <string.h>
 

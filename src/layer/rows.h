@@ -2,8 +2,8 @@
  * Rows in parallel: every layer but attention and the matrix products works on blocks of rows.
  *
  * A block is QKVI_ROW_BLOCK consecutive rows, whatever the number of threads. Sums over rows (the
- * gradients of biases, gamma, beta and embeddings) are one chain within a block; the sums of the
- * blocks are then added in order. So they do not depend on who computed what.
+ * gradients of biases, gamma, beta and embeddings) are made row by row within a block; then the
+ * sums of the blocks are added in order. So they do not depend on threads.
  */
 #ifndef QKVI_LAYER_ROWS_H
 #define QKVI_LAYER_ROWS_H
@@ -22,16 +22,16 @@ typedef void qkvi_rows_task(qkv_ctx *ctx, void *argument, qkvi_rows rows);
 
 int64_t qkvi_row_blocks(int64_t n_rows);
 
-/* task for every block of n_rows rows, in parallel. */
+/* Calls task for each block of n_rows rows, in parallel. */
 void qkvi_rows_run(qkv_ctx *ctx, int64_t n_rows, qkvi_rows_task *task, void *argument);
 
 /* y += x, both [n_rows][n]. */
 void qkvi_rows_add(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y);
 
-/* Floats that the partial sums of n columns need. */
+/* The floats of scratch for the partial sums of n columns. */
 int64_t qkvi_colsum_elems(int64_t n_rows, int64_t n);
 
-/* sum[c] = sum over rows of x[row][c]; scratch holds qkvi_colsum_elems(n_rows, n) floats. */
+/* sum[c] = sum over rows of x[row][c]; scratch has qkvi_colsum_elems(n_rows, n) floats. */
 void qkvi_colsum(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *scratch,
                  float *sum);
 

@@ -1,8 +1,7 @@
 /*
- * The weights W [n_out][n_in] of a linear layer in the one form that they are kept in: floats, to
- * be trained, or what the layer multiplies with, panels of Wᵀ in f32 (kernels/gemm.h), in bf16
- * (kernels/gemm_bf16.h) or in int8 (kernels/gemm_int8.h). Code that needs a weight, or a row (of
- * words: a word's vector), asks here.
+ * Reading single weights W[out][in], or rows, such as the embedding of a word, of a linear layer
+ * that has them in any of four forms: floats, which are trained, or panels of Wᵀ in f32
+ * (kernels/gemm.h), bf16 (kernels/gemm_bf16.h) or int8 (kernels/gemm_int8.h).
  */
 #ifndef QKVI_LAYER_WEIGHTS_H
 #define QKVI_LAYER_WEIGHTS_H
