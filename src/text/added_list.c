@@ -1,6 +1,7 @@
 /* Added tokens that a folder lists: see added_list.h. */
 
 #include "text/added_list.h"
+#include "core/sort.h"
 #include "files/utf8.h"
 #include "text/tokenizer_fields.h"
 #include "text/unicode.h"
@@ -238,7 +239,7 @@ qkv_status qkvi_added_list_sort(qkvi_added_list *list) {
     list->sorted = qkvi_malloc_array(list->n, sizeof *list->sorted);
     if (list->sorted == NULL) return qkvi_added_no_memory(list);
     for (uint32_t i = 0; i < list->n; i++) list->sorted[i] = i;
-    qsort_r(list->sorted, list->n, sizeof *list->sorted, by_content, list->entries);
+    qkvi_sort(list->sorted, list->n, sizeof *list->sorted, by_content, list->entries);
     list->n_sorted = list->n;
     for (uint32_t i = 1; i < list->n; i++) {
         const qkvi_added_entry *const before = &list->entries[list->sorted[i - 1]];

@@ -1,6 +1,8 @@
 /** A vocabulary as a sorted array; see pieces.h. */
 #include "text/pieces.h"
 
+#include "core/sort.h"
+
 /* Places of bytes are 32 bits; there is room for one at least. */
 static qkv_status reserve_bytes(qkvi_pieces *pieces, size_t more) {
     const size_t needed = pieces->n_bytes + more;
@@ -56,7 +58,7 @@ qkv_status qkvi_pieces_seal(qkvi_pieces *pieces) {
     for (int32_t id = 0; id < pieces->n_ids; id++) {
         if (pieces->tokens[id].length >= 0) sorted[n++] = id;
     }
-    qsort_r(sorted, (size_t)n, sizeof *sorted, compare_ids, pieces);
+    qkvi_sort(sorted, (size_t)n, sizeof *sorted, compare_ids, pieces);
     int32_t kept = 0;
     pieces->first_hidden = -1;
     for (int32_t i = 0; i < n; i++) {

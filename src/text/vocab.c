@@ -12,6 +12,7 @@
  */
 #include "text/vocab.h"
 
+#include "core/sort.h"
 #include "files/utf8.h"
 #include "text/merges.h"
 #include "text/unicode.h"
@@ -103,7 +104,7 @@ static size_t *sorted_entries(const qkvi_counter *counter) {
     size_t *order = qkvi_malloc_array(counter->n, sizeof *order);
     if (order == NULL) return NULL;
     for (size_t i = 0; i < counter->n; i++) order[i] = i;
-    qsort_r(order, counter->n, sizeof *order, by_count, (void *)counter);
+    qkvi_sort(order, counter->n, sizeof *order, by_count, (void *)counter);
     return order;
 }
 

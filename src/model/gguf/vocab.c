@@ -1,6 +1,8 @@
 /* Vocabularies of GGUF files: see vocab.h. */
 #include "model/gguf/vocab.h"
 
+#include "core/sort.h"
+
 #include <inttypes.h>
 
 #include "files/encode.h"
@@ -113,7 +115,7 @@ static int compare(qkvi_gguf_text a, const char *bytes, size_t n) {
     return order ? order : (a.n > n) - (a.n < n);
 }
 
-/* qsort_r's, by the tokens, then by the ids. */
+/* qkvi_sort's, by the tokens, then by the ids. */
 static int by_token(const void *left, const void *right, void *user) {
     const qkvi_gguf_vocab *const v = user;
     const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
@@ -124,7 +126,7 @@ static int by_token(const void *left, const void *right, void *user) {
 static qkv_status sort_tokens(qkvi_gguf_vocab *v) {
     for (int64_t i = 0; i < v->n; i++)
         if (v->kinds[i] != QKVI_GGUF_UNUSED) v->sorted[v->n_sorted++] = (int32_t)i;
-    qsort_r(v->sorted, (size_t)v->n_sorted, sizeof *v->sorted, by_token, v);
+    qkvi_sort(v->sorted, (size_t)v->n_sorted, sizeof *v->sorted, by_token, v);
     for (int64_t i = 1; i < v->n_sorted; i++) {
         const qkvi_gguf_text a = v->tokens[v->sorted[i - 1]], b = v->tokens[v->sorted[i]];
         if (compare(a, b.bytes, b.n) == 0)
@@ -301,7 +303,7 @@ qkv_status qkvi_gguf_put_merges_of_scores(const qkvi_gguf_vocab *v, bool by_id, 
     const qkvi_gguf_key *scores;
     QKV_TRY(qkvi_gguf_find_scores(v, &scores));
     const qkv_status status = find_merges(&m, scores);
-    if (status == QKV_OK && m.n) qsort_r(m.merges, m.n, sizeof *m.merges, earlier, &m);
+    if (status == QKV_OK && m.n) qkvi_sort(m.merges, m.n, sizeof *m.merges, earlier, &m);
     qkvi_bytes_text(out, "[");
     for (size_t i = 0; status == QKV_OK && i < m.n; i++)
         put_pair(out, i, v->tokens[m.merges[i].left], v->tokens[m.merges[i].right]);
