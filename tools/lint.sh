@@ -34,6 +34,7 @@ check_headers() { ctest --preset release -R '^header_' --no-tests=error >build/h
 
 step format check_format
 step layers python3 tools/check_layers.py
+step systems python3 tools/check_system.py
 step circles python3 tools/check_circles.py
 step names python3 tools/check_names.py
 step pictures check_pictures

@@ -1,12 +1,12 @@
 /* See backward_piece.h. */
 #include "attn/backward_piece.h"
 
-#include <sched.h>
 #include <string.h>
 
 #include "attn/blocks.h"
 #include "attn/dropout.h"
 #include "attn/mask.h"
+#include "core/os.h"
 #include "kernels/table.h"
 
 /* ---- One block of queries against one of keys ------------------------------------------------ */
@@ -20,7 +20,7 @@ static void zero_rows(void *x, qkv_dtype type, int64_t stride, int64_t n, int64_
 
 static void wait_for_turn(atomic_llong *turn, int64_t mine) {
     for (int spins = 0; atomic_load_explicit(turn, memory_order_acquire) != mine;)
-        if (++spins > 64) sched_yield();
+        if (++spins > 64) qkvi_os_yield();
 }
 
 /* d_q of the block from query i0 on: the caller's rows, or sums of the head. */

@@ -1,9 +1,8 @@
 /* See d_q_sums.h. */
 #include "attn/d_q_sums.h"
 
-#include <sched.h>
-
 #include "core/ints.h"
+#include "core/os.h"
 
 enum { FREE = -1, TAKEN = -2 }; /* TAKEN: soon a head's */
 
@@ -30,7 +29,7 @@ void qkvi_d_q_begin(qkvi_d_q_sums *sums) {
 qkvi_d_q_place *qkvi_d_q_enter(const qkvi_d_q_sums *sums, int64_t head, int64_t block,
                                int64_t n_blocks) {
     if (sums->n_places == 0) return NULL;
-    for (;; sched_yield())
+    for (;; qkvi_os_yield())
         for (int n = 0; n < sums->n_places; n++) {
             qkvi_d_q_place *place = &sums->places[n];
             long long is = atomic_load_explicit(&place->head, memory_order_acquire);

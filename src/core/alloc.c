@@ -1,11 +1,11 @@
 /*
  * The default allocator, and arrays with checked sizes.
  */
-#define _DEFAULT_SOURCE /* madvise */
 #include "core/alloc.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
+
+#include "core/os.h"
 
 /*
  * Packed K and V are walked in steps of many pages: with pages of 2 MiB, where the system allows
@@ -15,21 +15,19 @@ enum { HUGE_PAGE = 2 << 20, WORTH_HUGE_PAGES = 4 << 20 };
 
 static void *default_alloc(void *user, size_t bytes, size_t alignment) {
     (void)user;
-    size_t rounded; /* aligned_alloc wants a multiple of the alignment */
+    size_t rounded;
     const bool huge = bytes >= WORTH_HUGE_PAGES;
     if (huge && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
     if (!qkvi_add_size(bytes, alignment - 1, &rounded)) return NULL;
-    void *const memory = aligned_alloc(alignment, rounded & ~(alignment - 1));
-#ifdef MADV_HUGEPAGE /* advice: whether it is taken changes nothing but speed */
-    if (huge && memory) (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-#endif
+    void *const memory = qkvi_os_aligned(alignment, rounded & ~(alignment - 1));
+    if (huge && memory) qkvi_os_prefer_large_pages(memory, bytes / HUGE_PAGE * HUGE_PAGE);
     return memory;
 }
 
 static void default_release(void *user, void *pointer, size_t bytes) {
     (void)user;
     (void)bytes;
-    free(pointer);
+    qkvi_os_aligned_free(pointer);
 }
 
 qkv_allocator qkvi_allocator_resolve(qkv_allocator allocator) {
@@ -74,3 +72,5 @@ void *qkvi_aligned_array(size_t n, size_t size) {
     size_t bytes;
     return array_bytes(n, size, &bytes) ? default_alloc(NULL, bytes, QKVI_ALIGNMENT) : NULL;
 }
+
+void qkvi_aligned_free(void *pointer) { qkvi_os_aligned_free(pointer); }

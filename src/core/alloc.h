@@ -4,7 +4,8 @@
  *
  * Every allocation of a context goes through its qkv_allocator, which is always complete here:
  * qkvi_allocator_resolve has replaced the two NULLs of the default. Arrays of qkvi_malloc_array and
- * its sisters come from malloc; release with free.
+ * its sisters come from malloc; release with free. Aligned ones have a release of their own, since
+ * what Windows aligns its free does not take.
  */
 #ifndef QKVI_CORE_ALLOC_H
 #define QKVI_CORE_ALLOC_H
@@ -46,7 +47,7 @@ static inline bool qkvi_align_size(size_t bytes, size_t *out) {
     return true;
 }
 
-/* The allocator itself, or aligned_alloc and free if both functions are NULL. */
+/* The allocator itself, or that of qkvi_aligned_array if both functions are NULL. */
 qkv_allocator qkvi_allocator_resolve(qkv_allocator allocator);
 
 /* bytes > 0 of memory, aligned to QKVI_ALIGNMENT; NULL when there is none. */
@@ -61,8 +62,9 @@ void qkvi_release(const qkv_allocator *allocator, void *pointer, size_t bytes);
 void *qkvi_malloc_array(size_t n, size_t size);
 void *qkvi_calloc_array(size_t n, size_t size);
 void *qkvi_realloc_array(void *pointer, size_t n, size_t size);
-/* The same, aligned to QKVI_ALIGNMENT. */
+/* The same, aligned to QKVI_ALIGNMENT; release with qkvi_aligned_free, which takes NULL too. */
 void *qkvi_aligned_array(size_t n, size_t size);
+void qkvi_aligned_free(void *pointer);
 
 #pragma GCC visibility pop
 

@@ -5,21 +5,19 @@
  */
 #include "core/cpu.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/os.h"
+
 enum { PATH_BYTES = 2048 }; /* longer paths of control groups are treated as absent */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static bool has(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
@@ -53,8 +51,6 @@ uint32_t qkvi_cpu_features(void) {
     return features;
 }
 
-/* Documentation/arch/x86/xstate.rst of the kernel. */
-enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
 /* Of leaf 7, edx: gcc and clang have different names for them. */
 enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 
@@ -62,12 +58,10 @@ bool qkvi_cpu_amx(void) {
     uint32_t a, b, c, d;
     if (!(qkvi_cpu_features() & QKVI_CPU_AVX512BF16)) return false;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(d, AMX_BF16 | AMX_TILE)) return false;
-    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    return qkvi_os_grants_amx();
 }
 #elif defined(__aarch64__)
-#include <sys/auxv.h>
-
-uint32_t qkvi_cpu_features(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMD ? QKVI_CPU_NEON : 0; }
+uint32_t qkvi_cpu_features(void) { return qkvi_os_has_neon() ? QKVI_CPU_NEON : 0; }
 #else
 uint32_t qkvi_cpu_features(void) { return 0; }
 #endif
@@ -75,20 +69,6 @@ uint32_t qkvi_cpu_features(void) { return 0; }
 #if !defined(__x86_64__)
 bool qkvi_cpu_amx(void) { return false; }
 #endif
-
-static int affinity_count(void) {
-    for (int n_cpus = 1024; n_cpus <= 1 << 20; n_cpus *= 4) {
-        cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
-        if (!set) return 1;
-        const size_t bytes = CPU_ALLOC_SIZE((size_t)n_cpus);
-        const bool ok = sched_getaffinity(0, bytes, set) == 0;
-        const bool too_small = !ok && errno == EINVAL;
-        const int count = ok ? CPU_COUNT_S(bytes, set) : 1;
-        CPU_FREE(set);
-        if (!too_small) return count > 0 ? count : 1;
-    }
-    return 1;
-}
 
 /*
  * The first line of a file, of the path that format and its arguments make; false if there is none.
@@ -180,6 +160,6 @@ int qkvi_cpu_quota(const char *root) {
 }
 
 int qkvi_cpu_count(void) {
-    const int count = affinity_count(), quota = qkvi_cpu_quota("");
+    const int count = qkvi_os_processors(), quota = qkvi_cpu_quota("");
     return quota && quota < count ? quota : count;
 }

@@ -20,8 +20,6 @@
 #include "core/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +27,7 @@
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/fpstate.h"
+#include "core/os.h"
 
 enum {
     /*
@@ -70,7 +69,7 @@ static atomic_uint process_generation = 1;
 static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
 
 static void count_generation(void) { atomic_fetch_add(&process_generation, 1); }
-static void watch_forks(void) { pthread_atfork(NULL, NULL, count_generation); }
+static void watch_forks(void) { qkvi_os_watch_forks(count_generation); }
 
 /*
  * One round of waiting. Now and then the processor is offered to others: a worker that was woken on
@@ -83,7 +82,7 @@ static void spin_pause(int round) {
 #elif defined(__aarch64__)
     __asm__ volatile("isb"); /* `yield` is nothing on most of them */
 #endif
-    if (round % YIELD_EVERY == YIELD_EVERY - 1) sched_yield();
+    if (round % YIELD_EVERY == YIELD_EVERY - 1) qkvi_os_yield();
 }
 
 /* ---- Running tasks --------------------------------------------------------------------------- */
@@ -153,13 +152,12 @@ static void start_threads(qkvi_pool *pool, unsigned generation) {
     atomic_store(&pool->sleepers, 0);
     atomic_store(&pool->caller_sleeps, 0);
 
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    qkvi_os_signals signals;
+    qkvi_os_hold_signals(&signals);
     while (pool->n_started < pool->n_threads - 1 &&
            pthread_create(&pool->threads[pool->n_started], NULL, worker_main, pool) == 0)
         pool->n_started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    qkvi_os_let_signals(&signals);
 }
 
 static void stop_threads(qkvi_pool *pool) {

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/alloc.h"
+#include "core/os.h"
 #include "dist/ordered.h"
 
 enum {
@@ -17,12 +17,6 @@ enum {
     LONG_ROUNDS = 8,
     SHORT_ROUNDS = 64
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
@@ -43,9 +37,9 @@ static qkv_status measure_operations(qkv_ctx *ctx, qkv_dtype dtype, char *memory
     qkvi_group *const alone = qkvi_group_new(&self);
     if (!alone) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to measure with");
     qkv_status status = attend(alone, ctx, dtype, memory);
-    const double begun = now();
+    const double begun = qkvi_os_seconds();
     if (status == QKV_OK) status = attend(alone, ctx, dtype, memory);
-    const double seconds = now() - begun;
+    const double seconds = qkvi_os_seconds() - begun;
     if (status != QKV_OK) *error = alone->error;
     rates->flops_per_second = 4.0 * HEADS * QUERIES * KEYS * DIM / (seconds > 0 ? seconds : 1e-9);
     qkvi_group_free(alone);
@@ -61,7 +55,7 @@ static qkv_status go_round(qkvi_group *group, char *memory, size_t bytes, int n_
                            double *seconds) {
     qkvi_transport *const t = group->transport;
     const int next = (t->rank + 1) % t->size, before = (t->rank + t->size - 1) % t->size;
-    const double begun = now();
+    const double begun = qkvi_os_seconds();
     for (int n = 0; n < n_rounds; n++) {
         qkvi_request *const r = group->requests;
         qkv_status status = t->ops->irecv(t, memory, bytes, before, &r[0], &group->error);
@@ -73,7 +67,7 @@ static qkv_status go_round(qkvi_group *group, char *memory, size_t bytes, int n_
         }
         QKV_TRY(qkvi_group_wait(group, r, 2));
     }
-    *seconds = (now() - begun) / n_rounds;
+    *seconds = (qkvi_os_seconds() - begun) / n_rounds;
     return QKV_OK;
 }
 
@@ -123,7 +117,7 @@ static qkv_status measure(qkvi_group *group, qkv_ctx *ctx, qkv_status status, qk
             qkvi_group_agree(group, measure_operations(ctx, dtype, memory, rates, &group->error));
     if (status == QKV_OK) status = measure_messages(group, memory, rates);
     if (status == QKV_OK) status = agree_on_rates(group, rates);
-    free(memory);
+    qkvi_aligned_free(memory);
     return status;
 }
 

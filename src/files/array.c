@@ -22,7 +22,7 @@ qkv_status qkvi_array_make(qkv_array_type type, int rank, const int64_t *shape, 
     memcpy((*array)->shape, shape, (size_t)rank * sizeof *shape);
     (*array)->n_elems = (int64_t)n_elems;
     if (!__builtin_mul_overflow(n_elems, qkvi_array_width((*array)->type), &bytes))
-        (*array)->data = aligned_alloc(64, (bytes / 64 + 1) * 64);
+        (*array)->data = qkvi_aligned_array(bytes / 64 + 1, 64);
     if ((*array)->data) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array of %zu elements", n_elems);
 }
@@ -62,6 +62,6 @@ qkv_status qkvi_array_fill(const qkvi_byte_source *bytes, const qkvi_stored_elem
 
 void qkv_array_free(qkv_array *array) {
     if (!array) return;
-    free(array->data);
+    qkvi_aligned_free(array->data);
     free(array);
 }

@@ -5,16 +5,14 @@
 #include "files/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "core/os.h"
 
 qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error) {
     char reason[128];
     return qkvi_error_set(error, cause == ENOMEM ? QKV_ERR_MEMORY : QKV_ERR_IO, "%s: %s: %s",
                           QKVI_PRINTABLE(QKVI_NAME_BYTES, name), what,
-                          strerror_r(cause, reason, sizeof reason));
+                          qkvi_os_reason(cause, reason, sizeof reason));
 }
 
 static char *escaped_copy(const char *name) { return strdup(QKVI_PRINTABLE(1024, name)); }
@@ -25,17 +23,17 @@ static char *escaped_copy(const char *name) { return strdup(QKVI_PRINTABLE(1024,
  */
 static int is_made_on_the_spot(const qkvi_source *source) {
     char byte;
-    return source->n_bytes == 0 && pread(source->fd, &byte, 1, 0) != 0;
+    return source->n_bytes == 0 && qkvi_os_read_at(source->fd, &byte, 1, 0) != 0;
 }
 
 static qkv_status examine(const char *path, qkvi_source *source, qkv_error *error) {
-    struct stat status;
-    if (fstat(source->fd, &status) != 0)
+    qkvi_os_about about;
+    if (qkvi_os_examine_open(source->fd, &about) != 0)
         return qkvi_io_failed(path, "cannot examine", errno, error);
-    if (S_ISDIR(status.st_mode)) return qkvi_io_failed(path, "cannot read", EISDIR, error);
-    if (!S_ISREG(status.st_mode))
+    if (about.kind == QKVI_OS_FOLDER) return qkvi_io_failed(path, "cannot read", EISDIR, error);
+    if (about.kind != QKVI_OS_FILE)
         return qkvi_io_failed(path, "is not a regular file", EINVAL, error);
-    source->n_bytes = (uint64_t)status.st_size;
+    source->n_bytes = about.n_bytes;
     if (is_made_on_the_spot(source))
         return qkvi_io_failed(path, "is not a regular file", EINVAL, error);
     source->name = escaped_copy(path);
@@ -44,7 +42,7 @@ static qkv_status examine(const char *path, qkvi_source *source, qkv_error *erro
 
 qkv_status qkvi_source_open(const char *path, qkvi_source *source, qkv_error *error) {
     memset(source, 0, sizeof *source);
-    source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    source->fd = qkvi_os_open_to_read(path);
     if (source->fd < 0) return qkvi_io_failed(path, "cannot open", errno, error);
     source->is_file = 1;
     const qkv_status status = examine(path, source, error);
@@ -62,7 +60,7 @@ qkv_status qkvi_source_memory(const char *name, const void *bytes, size_t n_byte
 }
 
 void qkvi_source_close(qkvi_source *source) {
-    if (source->is_file) close(source->fd);
+    if (source->is_file) qkvi_os_close(source->fd);
     free(source->name);
     memset(source, 0, sizeof *source);
 }
@@ -78,9 +76,7 @@ qkv_status qkvi_source_read(const qkvi_source *source, uint64_t offset, void *de
         return QKV_OK;
     }
     while (n > 0) {
-        const size_t piece = n < (size_t)1 << 30 ? n : (size_t)1 << 30;
-        const ssize_t got = pread(source->fd, at, piece, (off_t)offset);
-        if (got < 0 && errno == EINTR) continue;
+        const int64_t got = qkvi_os_read_at(source->fd, at, n, offset);
         if (got < 0) return qkvi_io_failed(source->name, "cannot read", errno, error);
         if (got == 0)
             return qkvi_error_set(error, QKV_ERR_IO, "%s: became shorter while it was read",
@@ -93,11 +89,11 @@ qkv_status qkvi_source_read(const qkvi_source *source, uint64_t offset, void *de
 }
 
 qkv_status qkvi_source_check(const qkvi_source *source, qkv_error *error) {
-    struct stat now;
+    qkvi_os_about now;
     if (!source->is_file) return QKV_OK;
-    if (fstat(source->fd, &now) != 0)
+    if (qkvi_os_examine_open(source->fd, &now) != 0)
         return qkvi_io_failed(source->name, "cannot examine", errno, error);
-    if ((uint64_t)now.st_size >= source->n_bytes) return QKV_OK;
+    if (now.n_bytes >= source->n_bytes) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_IO, "%s: became shorter while it was read", source->name);
 }
 
@@ -132,8 +128,8 @@ qkv_status qkvi_file_load(const char *path, size_t limit, char **bytes, size_t *
 }
 
 int qkvi_file_exists(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    qkvi_os_about about;
+    return qkvi_os_examine(path, &about) == 0 && about.kind == QKVI_OS_FILE;
 }
 
 char *qkvi_path_join(const char *folder, const char *name) {
@@ -148,22 +144,7 @@ char *qkvi_path_join(const char *folder, const char *name) {
 
 /* ---- Texts that are read once ---------------------------------------------------------------- */
 
-/*
- * Texts that are read once, from their beginning to their end, so that a pipe will do: see file.h.
- *
- * Opened with O_NONBLOCK, a pipe without a writer is at its end at once, and one whose writer has
- * not said anything yet answers EAGAIN: only a writer is waited for.
- */
-
-/* read, waiting for a writer that is there. */
-static ssize_t read_pipe(int fd, char *bytes, size_t n) {
-    for (;;) {
-        struct pollfd written = { .fd = fd, .events = POLLIN };
-        const ssize_t got = read(fd, bytes, n);
-        if (got >= 0 || (errno != EAGAIN && errno != EINTR)) return got;
-        if (errno == EAGAIN) poll(&written, 1, -1);
-    }
-}
+/* From their beginning to their end, so that a pipe will do: see file.h. */
 
 /* Room for n + 1 bytes at least, and for more than before; NULL without memory. */
 static char *grow(char *bytes, size_t n, size_t *room) {
@@ -187,11 +168,11 @@ static qkv_status nobody_writes(const char *path, qkv_error *error) {
 static qkv_status load_pipe(const char *path, int fd, size_t limit, char **bytes, size_t *n_bytes,
                             qkv_error *error) {
     size_t room = 0;
-    ssize_t got;
+    int64_t got;
     do {
         *bytes = grow(*bytes, *n_bytes, &room);
         if (!*bytes) return qkvi_io_failed(path, "cannot read", ENOMEM, error);
-        got = read_pipe(fd, *bytes + *n_bytes, room - *n_bytes);
+        got = qkvi_os_read_pipe(fd, *bytes + *n_bytes, room - *n_bytes);
         if (got < 0) return qkvi_io_failed(path, "cannot read", errno, error);
         *n_bytes += (size_t)got;
         if (*n_bytes > limit) return too_long(path, limit, error);
@@ -203,15 +184,15 @@ static qkv_status load_pipe(const char *path, int fd, size_t limit, char **bytes
 
 qkv_status qkvi_file_load_text(const char *path, size_t limit, char **bytes, size_t *n_bytes,
                                qkv_error *error) {
-    struct stat status;
-    if (stat(path, &status) != 0 || !S_ISFIFO(status.st_mode))
+    qkvi_os_about about;
+    if (qkvi_os_examine(path, &about) != 0 || about.kind != QKVI_OS_PIPE)
         return qkvi_file_load(path, limit, bytes, n_bytes, error);
     *bytes = NULL;
     *n_bytes = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = qkvi_os_open_to_read(path);
     if (fd < 0) return qkvi_io_failed(path, "cannot open", errno, error);
     const qkv_status result = load_pipe(path, fd, limit, bytes, n_bytes, error);
-    close(fd);
+    qkvi_os_close(fd);
     if (result == QKV_OK) return QKV_OK;
     free(*bytes);
     *bytes = NULL;

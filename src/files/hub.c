@@ -9,10 +9,9 @@
  */
 #include "files/hub.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <sys/stat.h>
 
+#include "core/os.h"
 #include "files/file.h"
 #include "files/shards.h"
 
@@ -87,15 +86,15 @@ static int kind_of(const char *name) {
 /*
  * The entry of the foremost kind, of several the first by name, to be freed; NULL: there is none.
  */
-static qkv_status find(DIR *list, char **name, int *found, qkv_error *error) {
-    const struct dirent *entry;
+static qkv_status find(qkvi_os_list *list, char **name, int *found, qkv_error *error) {
+    const char *entry;
     *found = N_KINDS;
-    while ((entry = readdir(list))) {
-        const int k = kind_of(entry->d_name);
+    while ((entry = qkvi_os_list_next(list))) {
+        const int k = kind_of(entry);
         if (k == N_KINDS || k > *found) continue;
-        if (k == *found && strcmp(entry->d_name, *name) > 0) continue;
+        if (k == *found && strcmp(entry, *name) > 0) continue;
         free(*name);
-        *name = strdup(entry->d_name);
+        *name = strdup(entry);
         if (!*name) return qkvi_no_memory(error, "the name of a file");
         *found = k;
     }
@@ -107,10 +106,10 @@ static qkv_status refuse_folder(const char *folder, qkv_error *error) {
     char printable[QKVI_NAME_BYTES], file[200], *name = NULL;
     int k = N_KINDS;
     qkv_status status = QKV_OK;
-    DIR *const list = opendir(folder);
+    qkvi_os_list *const list = qkvi_os_list_open(folder);
     if (!list && errno == ENOMEM) return qkvi_no_memory(error, "the name of a file");
     if (list) status = find(list, &name, &k, error);
-    if (list) closedir(list);
+    if (list) qkvi_os_list_close(list);
     qkvi_escape(printable, sizeof printable, folder, strlen(folder));
     if (status != QKV_OK) return status;
     if (!name)
@@ -127,8 +126,8 @@ static qkv_status refuse_folder(const char *folder, qkv_error *error) {
 enum { COMMIT_DIGITS = 40, MAX_REF = 64 };
 
 static int is_folder(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    qkvi_os_about about;
+    return qkvi_os_examine(path, &about) == 0 && about.kind == QKVI_OS_FOLDER;
 }
 
 static qkv_status folder_has(const char *folder, const char *name, int *there, qkv_error *error) {
@@ -175,7 +174,7 @@ static qkv_status refuse_shard(const char *path, const char *folder, qkv_error *
 }
 
 static char *folder_of(const char *path) {
-    const char *const slash = strrchr(path, '/');
+    const char *const slash = qkvi_os_last_separator(path);
     if (!slash) return strdup(".");
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
@@ -202,7 +201,7 @@ static char *cache_root(void) {
     if (value && *value) return strdup(value);
     value = getenv("HF_HOME");
     if (value && *value) return qkvi_path_join(value, "hub");
-    value = getenv("HOME");
+    value = qkvi_os_home();
     return qkvi_path_join(value ? value : "", ".cache/huggingface/hub");
 }
 
@@ -232,9 +231,9 @@ static int is_repository(const char *name) {
 
 static qkv_status not_cached(const char *root, const char *name, qkv_error *error) {
     char printable[QKVI_NAME_BYTES], printable_root[200];
-    struct stat status;
+    qkvi_os_about about;
     qkvi_escape(printable, sizeof printable, name, strlen(name));
-    if (stat(name, &status) == 0)
+    if (qkvi_os_examine(name, &about) == 0)
         return qkvi_error_set(error, QKV_ERR_IO,
                               "'%s' is no folder and no .safetensors or .gguf file", printable);
     if (!is_model_name(name))

@@ -236,7 +236,7 @@ qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_er
 static qkv_status transpose(qkv_array *array, qkv_error *error) {
     const size_t width = qkvi_array_width(array->type), n = (size_t)array->n_elems;
     size_t stride[8], index[8] = { 0 }, at = 0, step = 1;
-    char *const result = aligned_alloc(64, (n * width / 64 + 1) * 64);
+    char *const result = qkvi_aligned_array(n * width / 64 + 1, 64);
     if (!result) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to transpose an array");
     for (int d = 0; d < array->rank; d++) {
         stride[d] = step;
@@ -251,7 +251,7 @@ static qkv_status transpose(qkv_array *array, qkv_error *error) {
             index[d] = 0;
         }
     }
-    free(array->data);
+    qkvi_aligned_free(array->data);
     array->data = result;
     return QKV_OK;
 }

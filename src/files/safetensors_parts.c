@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "core/os.h"
 #include "files/safetensors.h"
 
 const char *const qkvi_entry_fields[QKVI_ENTRY_FIELDS] = { "dtype", "shape", "data_offsets" };
@@ -133,7 +134,7 @@ static const char tensors_variable[] = "QKV_MAX_TENSORS";
 
 /* Ours, or with the variable at least what so many tensors of any shape and short names need. */
 qkv_status qkvi_header_limits(qkvi_json_limits *limits, qkv_error *error) {
-    const char *const text = secure_getenv(tensors_variable);
+    const char *const text = qkvi_os_trusted_variable(tensors_variable);
     char *end;
     *limits = (qkvi_json_limits){ .max_bytes = (size_t)16 << 20,
                                   .max_values = 300000,

@@ -1,15 +1,13 @@
 /*
  * Writing files: see file.h.
  *
- * An unnamed file (O_TMPFILE) in the target's folder gets its name by linkat. If there is an old
- * file, which linkat does not replace, the new one is linked to a temporary name and renamed.
+ * A file without a name in the target's folder gets its name at the end. That does not replace an
+ * old file, renaming does: so where there is one, the new file gets a temporary name first.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "core/os.h"
 #include "files/file.h"
 #include "qkv/files.h"
 
@@ -20,7 +18,7 @@ static _Atomic unsigned temporary_count;
 
 /* The folder of a path, to be freed; NULL without memory. */
 static char *folder_of(const char *path) {
-    const char *const slash = strrchr(path, '/');
+    const char *const slash = qkvi_os_last_separator(path);
     return slash == path ? strdup("/")
            : slash       ? strndup(path, (size_t)(slash - path))
                          : strdup(".");
@@ -29,12 +27,11 @@ static char *folder_of(const char *path) {
 /* One link resolved: *next is NULL if path is no link. 0 without memory. */
 static int follow_link(const char *path, char **next) {
     char buffer[4096];
-    const ssize_t n = readlink(path, buffer, sizeof buffer - 1);
     *next = NULL;
-    if (n < 0) return 1;
-    buffer[n] = '\0';
-    char *const folder = buffer[0] == '/' ? NULL : folder_of(path);
-    if (buffer[0] == '/')
+    if (qkvi_os_read_link(path, buffer, sizeof buffer) != 0) return 1;
+    const bool absolute = qkvi_os_is_absolute(buffer);
+    char *const folder = absolute ? NULL : folder_of(path);
+    if (absolute)
         *next = strdup(buffer);
     else if (folder)
         *next = qkvi_path_join(folder, buffer);
@@ -68,24 +65,8 @@ static qkv_status name_paths(const char *path, qkvi_writer *writer, qkv_error *e
 
 static int stream_from(qkvi_writer *writer, int fd) {
     writer->stream = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (fd >= 0 && !writer->stream) close(fd);
+    if (fd >= 0 && !writer->stream) qkvi_os_close(fd);
     return writer->stream != NULL;
-}
-
-static void name_of_stream(const qkvi_writer *writer, char name[40]) {
-    snprintf(name, 40, "/proc/self/fd/%d", fileno(writer->stream));
-}
-
-/* 0 where the file system, or a missing /proc, does not let a file get its name later. */
-static int open_unnamed(qkvi_writer *writer) {
-    char name[40];
-    const int fd = open(writer->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (!stream_from(writer, fd)) return 0;
-    name_of_stream(writer, name);
-    if (access(name, F_OK) == 0) return 1;
-    fclose(writer->stream);
-    writer->stream = NULL;
-    return 0;
 }
 
 /* Calls make with temporary names until one is new. Returns what it does, -1 with errno. */
@@ -93,7 +74,7 @@ static int with_temporary(qkvi_writer *writer, int (*make)(const qkvi_writer *wr
     int result = -1;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         snprintf(writer->temporary, strlen(writer->target) + name_bytes, "%s.%ld-%u.tmp",
-                 writer->target, (long)getpid(), atomic_fetch_add(&temporary_count, 1));
+                 writer->target, qkvi_os_process_id(), atomic_fetch_add(&temporary_count, 1));
         result = make(writer);
         if (result >= 0 || errno != EEXIST) break;
     }
@@ -101,33 +82,29 @@ static int with_temporary(qkvi_writer *writer, int (*make)(const qkvi_writer *wr
     return result;
 }
 
-static int create_temporary(const qkvi_writer *writer) {
-    return open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-}
+static int create_temporary(const qkvi_writer *writer) { return qkvi_os_create(writer->temporary); }
 
 static int link_to(const qkvi_writer *writer, const char *path) {
-    char name[40];
-    name_of_stream(writer, name);
-    return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+    return qkvi_os_name(fileno(writer->stream), path);
 }
 
 static int link_temporary(const qkvi_writer *writer) { return link_to(writer, writer->temporary); }
 
 static qkv_status open_stream(qkvi_writer *writer, qkv_error *error) {
-    struct stat old;
-    const int exists = stat(writer->target, &old) == 0;
-    const mode_t permissions = exists ? old.st_mode & 0777 : 0;
-    if (exists && S_ISDIR(old.st_mode))
+    qkvi_os_about old;
+    const int exists = qkvi_os_examine(writer->target, &old) == 0;
+    if (exists && old.kind == QKVI_OS_FOLDER)
         return qkvi_io_failed(writer->path, "cannot write", EISDIR, error);
-    if (exists && !S_ISREG(old.st_mode)) {
+    if (exists && old.kind != QKVI_OS_FILE) {
         writer->direct = 1;
-        const int fd = open(writer->target, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        const int fd = qkvi_os_open_to_write(writer->target);
         return stream_from(writer, fd) ? QKV_OK
                                        : qkvi_io_failed(writer->path, "cannot open", errno, error);
     }
-    if (!open_unnamed(writer) && !stream_from(writer, with_temporary(writer, create_temporary)))
+    if (!stream_from(writer, qkvi_os_create_unnamed(writer->folder)) &&
+        !stream_from(writer, with_temporary(writer, create_temporary)))
         return qkvi_io_failed(writer->path, "cannot create a file beside it", errno, error);
-    if (exists && fchmod(fileno(writer->stream), permissions) != 0)
+    if (exists && qkvi_os_set_permissions(fileno(writer->stream), old.permissions) != 0)
         return qkvi_io_failed(writer->path, "cannot create a file beside it", errno, error);
     return QKV_OK;
 }
@@ -146,9 +123,9 @@ qkv_status qkvi_writer_put(qkvi_writer *writer, const void *bytes, size_t n, qkv
 }
 
 qkv_status qkvi_writer_finish(qkvi_writer *writer, qkv_error *error) {
-    if (fflush(writer->stream) == 0 && (writer->direct || fsync(fileno(writer->stream)) == 0))
-        return QKV_OK;
-    return qkvi_io_failed(writer->path, "cannot write", errno, error);
+    int cause = fflush(writer->stream) == 0 ? 0 : errno;
+    if (!cause && !writer->direct) cause = qkvi_os_flush(fileno(writer->stream));
+    return cause ? qkvi_io_failed(writer->path, "cannot write", cause, error) : QKV_OK;
 }
 
 /* Gives the file its place; 0, or -1 with errno. */
@@ -157,48 +134,40 @@ static int put_in_place(qkvi_writer *writer) {
         if (link_to(writer, writer->target) == 0) return 0;
         if (errno != EEXIST || with_temporary(writer, link_temporary) < 0) return -1;
     }
-    if (rename(writer->temporary, writer->target) != 0) return -1;
+    if (qkvi_os_replace(writer->temporary, writer->target) != 0) return -1;
     writer->has_temporary = 0;
     return 0;
 }
 
-/* Flushes the folder, so that the new name survives a power cut; 0, or an errno. */
-static int sync_folder(const char *folder) {
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return 0; /* a folder that may be written but not read */
-    const int cause = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
-    close(fd);
-    return cause;
-}
-
 qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error) {
     int cause = 0;
-    if (!writer->direct) cause = put_in_place(writer) == 0 ? sync_folder(writer->folder) : errno;
+    if (!writer->direct)
+        cause = put_in_place(writer) == 0 ? qkvi_os_flush_folder(writer->folder) : errno;
     return cause ? qkvi_io_failed(writer->path, "cannot write", cause, error) : QKV_OK;
 }
 
 static const char *name_in_folder(const char *path) {
-    const char *const slash = strrchr(path, '/');
+    const char *const slash = qkvi_os_last_separator(path);
     return slash ? slash + 1 : path;
 }
 
 /* 1 if both would publish the same file. */
 static int writer_same(const qkvi_writer *a, const qkvi_writer *b) {
-    struct stat status[2] = { 0 };
+    qkvi_os_about about[2] = { 0 };
     if (a->direct || b->direct) return 0;
     if (strcmp(name_in_folder(a->target), name_in_folder(b->target)) != 0) return 0;
     for (int i = 0; i < 2; i++) {
         char *const folder = folder_of(i ? b->target : a->target);
-        const int found = folder && stat(folder, &status[i]) == 0;
+        const int found = folder && qkvi_os_examine(folder, &about[i]) == 0;
         free(folder);
         if (!found) return 0;
     }
-    return status[0].st_dev == status[1].st_dev && status[0].st_ino == status[1].st_ino;
+    return about[0].volume == about[1].volume && about[0].id == about[1].id;
 }
 
 void qkvi_writer_end(qkvi_writer *writer) {
     if (writer->stream) fclose(writer->stream);
-    if (writer->has_temporary) unlink(writer->temporary);
+    if (writer->has_temporary) qkvi_os_remove(writer->temporary);
     free(writer->temporary);
     free(writer->folder);
     free(writer->target);
@@ -231,10 +200,10 @@ qkv_status qkv_file_write(const char *path, const void *bytes, size_t n_bytes, q
 }
 
 qkv_status qkv_file_writable(const char *path, qkv_error *error) {
-    struct stat old;
+    qkvi_os_about old;
     qkvi_writer writer;
     if (!path) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
-    if (stat(path, &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+    if (qkvi_os_examine(path, &old) == 0 && old.kind != QKVI_OS_FILE && old.kind != QKVI_OS_FOLDER)
         return QKV_OK; /* opening a pipe would wait for its reader */
     QKV_TRY(qkvi_writer_begin(path, &writer, error));
     qkvi_writer_end(&writer);

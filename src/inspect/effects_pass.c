@@ -111,8 +111,8 @@ qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int6
         const int64_t n = n_pairs - first < most ? n_pairs - first : most;
         status = tell_some(e, &told, first, n, rows, logits, error);
     }
-    free(rows);
-    free(logits);
+    qkvi_aligned_free(rows);
+    qkvi_aligned_free(logits);
     return status;
 }
 

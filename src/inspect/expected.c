@@ -48,6 +48,6 @@ qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_
                            : qkvi_log_probability(logits + (i - first) * n_words, n_words, next[i]);
         qkvi_fpstate_leave(saved);
     }
-    free(logits);
+    qkvi_aligned_free(logits);
     return status;
 }

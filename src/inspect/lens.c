@@ -90,6 +90,6 @@ qkv_status qkv_inspect_lens(qkv_ctx *ctx, const qkv_model *model, const qkv_run 
         qkvi_fpstate_leave(saved);
         qkvi_options_write(lens, &made, sizeof made);
     }
-    free(work);
+    qkvi_aligned_free(work);
     return status;
 }

@@ -112,7 +112,7 @@ static qkv_status measure_neighbours(const qkvi_points *points, qkvi_pool *pool,
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the distances of %lld points",
                               (long long)n);
     qkvi_pool_run(pool, n_tasks, count_neighbours, &job);
-    free(job.scratch);
+    qkvi_aligned_free(job.scratch);
     const double pairs = (double)n_sample * (double)k;
     report->n_measured = n_sample;
     report->trust = 1 - 2 / (pairs * (double)(2 * n - 3 * k - 1)) * (double)job.excess;

@@ -124,7 +124,7 @@ qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double per
         tsne->p = qkvi_aligned_array((size_t)n_p, sizeof(double));
     job.scratch = qkvi_aligned_array((size_t)((n_tasks + 2) * points->room), sizeof(double));
     if (!tsne->p || !job.scratch) {
-        free(job.scratch);
+        qkvi_aligned_free(job.scratch);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the affinities of %lld points",
                               (long long)points->n);
     }
@@ -133,12 +133,12 @@ qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double per
     job.log_perplexity = qkvi_tsne_log(points->kernels, perplexity);
     run_job(&job, pool, n_tasks, make_rows);
     make_joint(&job, pool, n_tasks);
-    free(job.scratch);
+    qkvi_aligned_free(job.scratch);
     return QKV_OK;
 }
 
 void qkvi_tsne_free(qkvi_tsne *tsne) {
-    free(tsne->p);
+    qkvi_aligned_free(tsne->p);
     free(tsne->nothing);
     free(tsne->sparse.start);
     free(tsne->sparse.to);

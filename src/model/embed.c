@@ -233,6 +233,6 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
     free(e.x);
     free(e.a);
     free(e.b);
-    free(e.rows);
+    qkvi_aligned_free(e.rows);
     return status;
 }

@@ -420,9 +420,9 @@ void qkv_model_free(qkv_model *model) {
     for (int64_t f = 0; f < model->n_files; f++) free(model->files[f]);
     free(model->files);
     for (int w = 0; w < model->n_warnings; w++) free(model->warnings[w]);
-    free(model->arena);
-    free(model->lm_bias);
-    for (int p = 0; p < 2; p++) free(model->positions[p]);
+    qkvi_aligned_free(model->arena);
+    qkvi_aligned_free(model->lm_bias);
+    for (int p = 0; p < 2; p++) qkvi_aligned_free(model->positions[p]);
     free(model->no_head);
     free(model->source);
     free(model);

@@ -175,7 +175,7 @@ static qkv_status load(qkvi_resolver *resolver, const char *name, int64_t rows, 
     if (status == QKV_OK) status = qkvi_resolver_load(resolver, &table, NULL, *values, error);
     qkvi_params_free(&table);
     if (status == QKV_OK) return QKV_OK;
-    free(*values);
+    qkvi_aligned_free(*values);
     *values = NULL;
     return status;
 }
@@ -191,7 +191,7 @@ qkv_status qkvi_model_lm_bias(qkv_model *model, const qkvi_model_family *family,
     QKV_TRY(load(resolver, family->lm_bias, 1, n, &model->lm_bias, error));
     for (int64_t i = 0; model->lm_bias && i < n; i++) n_set += model->lm_bias[i] != 0;
     if (n_set > 0) return QKV_OK;
-    free(model->lm_bias);
+    qkvi_aligned_free(model->lm_bias);
     model->lm_bias = NULL;
     return QKV_OK;
 }
@@ -224,7 +224,7 @@ static qkv_status find_distance(const qkv_model_info *info, const float *stored,
         const float off = fabsf(stored[i] - computed[i]);
         if (!(off <= *distance)) *distance = off >= 0 ? off : INFINITY;
     }
-    free(computed);
+    qkvi_aligned_free(computed);
     return QKV_OK;
 }
 
@@ -240,7 +240,7 @@ static qkv_status load_positions(qkv_model *model, const char *name, qkvi_resolv
     const qkv_status status = find_distance(info, *positions, &distance, error);
     if (distance > model->positions_off) model->positions_off = distance;
     if (status == QKV_OK && distance > 0) return QKV_OK;
-    free(*positions);
+    qkvi_aligned_free(*positions);
     *positions = NULL;
     return status;
 }
@@ -258,7 +258,7 @@ qkv_status qkvi_model_positions(qkv_model *model, const qkvi_model_family *famil
                                error));
     if (family->positions == QKVI_SINUSOIDS || !model->positions[0]) return QKV_OK;
     info->sinusoidal_positions = 0;
-    free(model->positions[0]);
+    qkvi_aligned_free(model->positions[0]);
     model->positions[0] = NULL;
     return QKV_OK;
 }

@@ -205,8 +205,8 @@ void qkv_run_free(qkv_run *run) {
     free(run->decoder_lengths);
     for (int p = 0; p <= QKV_CROSS; p++) {
         free(run->parts[p].layers);
-        free(run->parts[p].q);
-        free(run->parts[p].k);
+        qkvi_aligned_free(run->parts[p].q);
+        qkvi_aligned_free(run->parts[p].k);
     }
     free(run);
 }

@@ -253,7 +253,7 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, in
         hide(&c, first + i, row);
     }
     qkvi_fpstate_leave(saved);
-    free(packed);
+    qkvi_aligned_free(packed);
     return QKV_OK;
 }
 

@@ -92,7 +92,7 @@ qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_ru
     if (!mean) return qkvi_no_memory(error, "a mean");
     mean_of_rows(run->lengths[b], run->hidden, hidden, mean);
     const qkv_status status = qkvi_net_classify(ctx, model->net, mean, logits, error);
-    free(mean);
+    qkvi_aligned_free(mean);
     return status;
 }
 
@@ -156,6 +156,6 @@ qkv_status qkv_model_candidates(qkv_ctx *ctx, const qkv_model *model, const qkv_
     for (int64_t i = 0; status == QKV_OK && i < n_candidates; i++)
         qkvi_element_write(found, i, candidate_bytes, &list.at[i], sizeof *list.at);
     free(list.at);
-    free(logits);
+    qkvi_aligned_free(logits);
     return status;
 }

@@ -44,10 +44,10 @@ struct rows {
 
 static void rows_free(struct rows *rows) {
     for (int half = 0; half < 2; half++) {
-        free(rows->keys[half]);
-        free(rows->scores[half]);
+        qkvi_aligned_free(rows->keys[half]);
+        qkvi_aligned_free(rows->scores[half]);
     }
-    free(rows->queries);
+    qkvi_aligned_free(rows->queries);
     free(rows->received);
     free(rows->distance);
 }

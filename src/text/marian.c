@@ -1,6 +1,7 @@
 /** Marian's tokenizer as a kind; see marian.h. */
 #include "text/marian.h"
 
+#include "core/find.h"
 #include "files/utf8.h"
 #include "text/byte_level.h"
 #include "text/tokenizer_json.h"
@@ -37,7 +38,7 @@ static qkv_status push(void *user, const qkvi_spm_token *token) {
 /* The bytes of a language code ">>…<<" at the front, 0 if there is none. */
 static uint32_t code_bytes(const char *text, uint32_t n) {
     if (n < 4 || memcmp(text, ">>", 2) != 0) return 0;
-    const char *end = memmem(text, n, "<<", 2);
+    const char *end = qkvi_find(text, n, "<<", 2);
     return end ? (uint32_t)(end - text) + 2 : 0;
 }
 
@@ -159,7 +160,7 @@ static qkv_status show(const qkv_tokenizer *tokenizer, int32_t id, qkvi_growing 
         return qkvi_show(&byte, 1, text);
     }
     while (n_bytes > 0) {
-        const char *const sign = memmem(token, n_bytes, "\xE2\x96\x81", 3);
+        const char *const sign = qkvi_find(token, n_bytes, "\xE2\x96\x81", 3);
         const size_t before = sign ? (size_t)(sign - token) : n_bytes,
                      gone = before + (sign ? 3 : 0);
         QKV_TRY(qkvi_show(token, before, text));

@@ -2,6 +2,8 @@
  * models/auto/tokenization_auto.py. */
 #include "text/settings.h"
 
+#include "core/find.h"
+
 /*
  * Names as files have them, without "Fast". Others split texts in ways that are not here. Types are
  * told where a model may have them: that of DistilBERT has none, and who takes a file as it is
@@ -134,7 +136,7 @@ static qkv_status read_names(const qkvi_settings *s, const qkvi_settings_wanted 
 /* Files of Llama 3 name LlamaTokenizer, whose words they do not have. */
 static int is_byte_level(const qkvi_text_file *file) {
     static const char word[] = "\"ByteLevel\"";
-    return file->bytes && memmem(file->bytes, file->n_bytes, word, sizeof word - 1) != NULL;
+    return file->bytes && qkvi_find(file->bytes, file->n_bytes, word, sizeof word - 1) != NULL;
 }
 
 /* A class before a type, but for the rules of the type. */

@@ -6,11 +6,9 @@
  * byte is refused, or is read as the same checkpoint: the line of run_fields.h has a checksum of
  * itself and those of the tensors.
  */
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <unistd.h>
 
+#include "core/os.h"
 #include "files/safetensors.h"
 #include "model/config/recipe.h"
 #include "model/model_impl.h"
@@ -228,7 +226,8 @@ static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, q
     char buffer[PATH_MAX];
     const char *const path = checkpoint_path(folder, buffer);
     *file = NULL;
-    return access(path, F_OK) == 0 ? qkvi_safetensors_open(path, file, error) : QKV_OK;
+    qkvi_os_about about;
+    return qkvi_os_examine(path, &about) == 0 ? qkvi_safetensors_open(path, file, error) : QKV_OK;
 }
 
 static qkv_status find_finished(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
@@ -265,7 +264,7 @@ qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder,
 
 void qkvi_checkpoint_remove(const char *folder) {
     char path[PATH_MAX];
-    unlink(checkpoint_path(folder, path));
+    (void)qkvi_os_remove(checkpoint_path(folder, path));
 }
 
 /* NAME.PID-COUNT.tmp */
@@ -291,9 +290,12 @@ static int is_left_over(const char *entry) {
 }
 
 void qkvi_checkpoint_sweep(const char *folder) {
-    DIR *const list = opendir(folder);
-    const struct dirent *entry;
-    while (list && (entry = readdir(list)))
-        if (is_left_over(entry->d_name)) unlinkat(dirfd(list), entry->d_name, 0);
-    if (list) closedir(list);
+    qkvi_os_list *const list = qkvi_os_list_open(folder);
+    const char *entry;
+    while (list && (entry = qkvi_os_list_next(list))) {
+        char *const path = is_left_over(entry) ? qkvi_path_join(folder, entry) : NULL;
+        if (path) (void)qkvi_os_remove(path);
+        free(path);
+    }
+    if (list) qkvi_os_list_close(list);
 }

@@ -3,8 +3,8 @@
  * other files of the folder to its own. Of a GGUF file these are the files that it is read as.
  */
 #include <errno.h>
-#include <sys/stat.h>
 
+#include "core/os.h"
 #include "files/gguf_find.h"
 #include "files/hub.h"
 #include "model/arch/net.h"
@@ -153,14 +153,14 @@ qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, q
 static qkv_status copy_module(const qkvi_trainer *trainer, const char *module, qkvi_files *files,
                               qkv_error *error) {
     static const char *const names[] = { "config.json", "model.safetensors" };
-    char name[160];
+    char name[160], reason[128];
     char *const folder = qkvi_path_join(trainer->options->out, module);
     if (!folder) return qkvi_no_memory(error, "a path");
-    const int failed = mkdir(folder, 0777) != 0 && errno != EEXIST ? errno : 0;
+    const int failed = qkvi_os_make_folder(folder) != 0 ? errno : 0;
     free(folder);
     if (failed)
         return qkvi_error_set(error, QKV_ERR_IO, "cannot make the folder of a module: %s",
-                              strerror(failed));
+                              qkvi_os_reason(failed, reason, sizeof reason));
     for (int i = 0; i < 2; i++) {
         snprintf(name, sizeof name, "%s/%s", module, names[i]);
         QKV_TRY(fine_tune_copy(trainer, name, files, error));

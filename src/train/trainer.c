@@ -5,22 +5,16 @@
 #include "train/trainer.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "attn/ctx.h"
 #include "core/cancel.h"
 #include "core/fpstate.h"
 #include "core/options.h"
+#include "core/os.h"
 #include "train/adamw.h"
 #include "train/run_fields.h"
 
 /* ---- Progress -------------------------------------------------------------------------------- */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static qkv_status put(qkvi_trainer *trainer, const char *text, qkv_error *error) {
     const qkv_status status = qkvi_growing_put(&trainer->log, text, strlen(text));
@@ -40,7 +34,7 @@ static qkv_status put_header(qkvi_trainer *trainer, qkv_error *error) {
 /* Begins the log of a run, unless its checkpoint had one. MEMORY. */
 static qkv_status progress_begin(qkvi_trainer *trainer, qkvi_progress *progress, qkv_error *error) {
     *progress = (qkvi_progress){ .first_step = trainer->step };
-    progress->started = progress->reported = now();
+    progress->started = progress->reported = qkvi_os_seconds();
     return trainer->log.n > 0 ? QKV_OK : put_header(trainer, error);
 }
 
@@ -71,7 +65,7 @@ static qkv_status progress_report(qkvi_progress *progress, qkvi_trainer *trainer
                                   double held_out_loss, qkv_error *error) {
     const qkv_train_options *const options = trainer->options;
     const qkvi_train_sums sums = trainer->sums;
-    const double time = now(), steps = (double)(sums.n_steps ? sums.n_steps : 1);
+    const double time = qkvi_os_seconds(), steps = (double)(sums.n_steps ? sums.n_steps : 1);
     const double done = (double)(trainer->step - progress->first_step);
     const double per_step = (time - progress->started) / (done > 0 ? done : 1);
     const double losses[QKVI_TRAIN_LOSSES] = { sums.losses[0] / steps, sums.losses[1] / steps };

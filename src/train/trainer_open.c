@@ -1,8 +1,8 @@
 /* Setting up a training run: corpus, vocabulary, model, optimizer, folder; and taking it down. */
 #include <errno.h>
 #include <math.h>
-#include <sys/stat.h>
 
+#include "core/os.h"
 #include "core/rng.h"
 #include "model/gguf/gguf.h"
 #include "model/model_impl.h"
@@ -273,9 +273,10 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
 }
 
 static qkv_status make_folder(const char *path, qkv_error *error) {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return QKV_OK;
+    char reason[128];
+    if (qkvi_os_make_folder(path) == 0) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_IO, "cannot make the folder to write: %s",
-                          strerror(errno));
+                          qkvi_os_reason(errno, reason, sizeof reason));
 }
 
 static qkv_status open_corpus(qkvi_trainer *trainer, qkv_error *error) {
@@ -323,16 +324,16 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     qkvi_net_pass_free(trainer->pass);
     qkvi_net_free(trainer->gradients);
     qkvi_net_free(trainer->weights);
-    free(trainer->params);
-    free(trainer->grads);
-    free(trainer->m);
-    free(trainer->v);
-    free(trainer->mean);
-    free(trainer->sum);
+    qkvi_aligned_free(trainer->params);
+    qkvi_aligned_free(trainer->grads);
+    qkvi_aligned_free(trainer->m);
+    qkvi_aligned_free(trainer->v);
+    qkvi_aligned_free(trainer->mean);
+    qkvi_aligned_free(trainer->sum);
     qkvi_peers_free(&trainer->ranks);
-    free(trainer->lm_bias);
+    qkvi_aligned_free(trainer->lm_bias);
     free(trainer->log.bytes);
-    for (int p = 0; p < 2; p++) free(trainer->positions[p]);
+    for (int p = 0; p < 2; p++) qkvi_aligned_free(trainer->positions[p]);
     qkvi_params_free(&trainer->table);
     qkv_tokenizer_free(trainer->tokenizer);
     qkv_tokenizer_free(trainer->target_tokenizer);

@@ -9,6 +9,7 @@
  */
 #include "view/frame.h"
 
+#include "core/find.h"
 #include "files/encode.h"
 #include "view/type.h"
 
@@ -100,7 +101,7 @@ void qkvi_svg_make(const qkvi_bytes *drawing, const char *title, const char *cap
     static const char closing[] = "</svg>";
     struct ids *ids = calloc(1, sizeof *ids);
     const char *const begin = (const char *)drawing->data;
-    const char *const opening = begin ? memmem(begin, drawing->n, "<svg", 4) : NULL;
+    const char *const opening = begin ? qkvi_find(begin, drawing->n, "<svg", 4) : NULL;
     const char *const body =
         opening ? memchr(opening, '>', drawing->n - (size_t)(opening - begin)) : NULL;
     const char *end = body ? begin + drawing->n - strlen(closing) : NULL;

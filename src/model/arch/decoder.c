@@ -218,7 +218,7 @@ void qkvi_decoder_free(qkvi_decoder *d) {
         qkv_kv_cache_destroy(d->caches[l]);
     qkvi_arena_release(&d->arena, &d->allocator);
     free(d->caches);
-    free(d->cross);
+    qkvi_aligned_free(d->cross);
     free(d->acts);
     free(d->last);
     free(d);

@@ -45,7 +45,7 @@ qkv_status qkvi_net_mlm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     mlm_forward(ctx, net, n_rows, &a);
     qkvi_fpstate_leave(saved);
-    free(work);
+    qkvi_aligned_free(work);
     return QKV_OK;
 }
 
@@ -58,7 +58,7 @@ qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     nsp_forward(ctx, net, n_rows, &a);
     qkvi_fpstate_leave(saved);
-    free(work);
+    qkvi_aligned_free(work);
     return QKV_OK;
 }
 
@@ -73,7 +73,7 @@ qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_ro
     qkvi_act_forward(ctx, net->stacks[0].blocks[0].act, n_rows, net->stacks[0].hidden, work, work);
     qkvi_linear_forward(ctx, &net->discriminator_out, n_rows, work, logits);
     qkvi_fpstate_leave(saved);
-    free(work);
+    qkvi_aligned_free(work);
     return QKV_OK;
 }
 
@@ -96,7 +96,7 @@ qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, const float *x, 
     }
     qkvi_linear_forward(ctx, &net->classifier, 1, y, logits);
     qkvi_fpstate_leave(saved);
-    free(work);
+    qkvi_aligned_free(work);
     return QKV_OK;
 }
 
@@ -217,7 +217,7 @@ qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const 
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_lm_logits(ctx, net, n_rows, hidden, narrow, logits);
     qkvi_fpstate_leave(saved);
-    free(narrow);
+    qkvi_aligned_free(narrow);
     return QKV_OK;
 }
 

@@ -231,10 +231,10 @@ void qkvi_net_free(qkvi_net *net) {
     if (!net) return;
     for (int s = 0; s < 2; s++) {
         free(net->stacks[s].blocks);
-        free(net->stacks[s].sinusoids);
+        qkvi_aligned_free(net->stacks[s].sinusoids);
         free(net->stacks[s].no_segment);
         for (int r = 0; r < 2; r++) qkvi_rope_free(&net->stacks[s].ropes[r]);
     }
-    free(net->packed);
+    qkvi_aligned_free(net->packed);
     free(net);
 }

@@ -1,6 +1,7 @@
 /* See text.h. */
 #include "model/generate/text.h"
 
+#include "core/find.h"
 #include "text/tokenizer.h"
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
@@ -24,7 +25,7 @@ int64_t qkvi_find_stop(const qkvi_plan *plan, const char *bytes, int64_t n) {
     int64_t first = -1;
     for (int64_t i = 0; i < plan->o.n_stop; i++) {
         const char *const stop = plan->o.stop[i];
-        const char *const found = memmem(bytes, (size_t)n, stop, strlen(stop));
+        const char *const found = qkvi_find(bytes, (size_t)n, stop, strlen(stop));
         if (found && (first < 0 || found - bytes < first)) first = found - bytes;
     }
     return first;
