@@ -1,7 +1,7 @@
 /*
- * See decode.h. Each rank computes its splits. Then sums are joined: in "ordered" by a chain from
- * rank to rank, in the order of keys; in "tree" first each rank's own, then those of neighbours, in
- * pairs.
+ * See decode.h. Each rank computes its splits. Then their sums are merged: with "ordered" from rank
+ * to rank, in the order of keys; with "tree" first those of each rank, then those of pairs of
+ * neighbours.
  */
 #include "dist/decode.h"
 

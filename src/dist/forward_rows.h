@@ -1,6 +1,6 @@
 /*
- * The queries of this rank in a forward pass whose keys come from all ranks: ranges of rows, what
- * their sums have come to, and the memory of both.
+ * The queries of this rank in a forward pass with keys from all ranks: ranges of rows, their sums
+ * so far, and their memory.
  */
 #ifndef QKVI_DIST_FORWARD_ROWS_H
 #define QKVI_DIST_FORWARD_ROWS_H
@@ -17,26 +17,26 @@ typedef struct qkvi_forward_rows {
     int n_ranges;
     qkvi_problem range[QKVI_MOST_ROW_RANGES];
     qkvi_forward_sums sums[QKVI_MOST_ROW_RANGES];
-    void *workspace; /* of a part */
+    void *workspace; /* of one call of qkvi_forward_rows_attend */
     size_t workspace_bytes;
-    /* Keys come while tiles are computed. */
+    /* A progress callback that lets keys arrive while others are computed. */
     void (*poll)(void *user, int64_t done, int64_t total);
     void *poll_user;
-    int64_t *pairs; /* NULL, or the count of visible pairs of a query and a key is added to it */
+    int64_t *pairs; /* the number of visible pairs of query and key is added to it; nullable */
 } qkvi_forward_rows;
 
-/* Rows [begin, end) of the arrays of `whole`, which are queries from `first` on. */
+/* Adds rows [begin, end) of the arrays of `whole`, which are the queries from `first` on. */
 void qkvi_forward_rows_add(qkvi_forward_rows *rows, const qkvi_problem *whole, int64_t begin,
                            int64_t end, int64_t first);
 
-/* qkvi_call_reserve of these and of what else the call needs. A part has n_keys keys at most. */
+/* qkvi_call_reserve of the rows and of lay_out. n_keys: the most keys of a call of attend. */
 QKV_NODISCARD qkv_status qkvi_forward_rows_reserve(qkvi_forward_rows *rows, int64_t n_keys,
                                                    qkvi_lay_out *lay_out, void *user);
 
-/* As they are before the first key. */
+/* Sets sums to those of no key. */
 void qkvi_forward_rows_begin(const qkvi_forward_rows *rows);
 
-/* Keys `range`, which `keys` has; last: o and lse are written. */
+/* Adds the keys `range`, which are in the arrays of `keys`, to sums; last: writes o and lse. */
 QKV_NODISCARD qkv_status qkvi_forward_rows_attend(qkvi_forward_rows *rows, const qkvi_problem *keys,
                                                   qkvi_range range, bool last);
 

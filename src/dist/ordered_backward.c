@@ -1,8 +1,8 @@
 /*
- * Scheme "ordered" of backward, in two passes. In the first, keys and values go round, and every
- * rank sums d_q of its own queries over them. In the second, queries and gradients of o go round,
- * and every rank sums d_k and d_v of its own keys. Each sum is formed on one rank, in the order of
- * one process.
+ * Scheme "ordered" of backward, in two passes. In the first, keys and values are streamed, and each
+ * rank sums d_q of its own queries over them. In the second, queries and gradients of o are
+ * streamed, and each rank sums d_k and d_v of its own keys. Each sum is made on one rank, in the
+ * order of one process.
  */
 #include <math.h>
 #include <string.h>

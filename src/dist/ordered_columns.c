@@ -1,6 +1,6 @@
 /*
- * Scheme "ordered" of the pass over columns: queries and their lse go round, a query head of each
- * group after the other, and every rank sums the weights of its own keys, in the order of one
+ * Scheme "ordered" of the pass over columns: queries and their lse are streamed, one query head of
+ * each group after the other, and each rank sums the weights of its own keys, in the order of one
  * process.
  */
 #include "dist/ordered.h"

@@ -1,4 +1,4 @@
-/* The transport of one rank. It has no other rank to send to, so only collectives are called. */
+/* The transport of one rank: there is nobody to send to, so only collectives are called. */
 #include <assert.h>
 #include <string.h>
 

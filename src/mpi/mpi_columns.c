@@ -1,4 +1,4 @@
-/* The pass over columns of qkv/mpi.h. */
+/* The call of qkv/mpi.h for a pass over columns. */
 #include "dist/ordered.h"
 #include "mpi/mpi_group.h"
 

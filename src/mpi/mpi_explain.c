@@ -1,4 +1,4 @@
-/* Options, and costs by each scheme, of qkv/mpi.h. */
+/* Options of the calls of qkv/mpi.h, and the calls that predict and measure costs. */
 #include <string.h>
 
 #include "core/options.h"

@@ -1,4 +1,4 @@
-/* What a qkvmpi_group is. */
+/* The insides of a qkvmpi_group, and the options of its calls. */
 #ifndef QKVI_MPI_GROUP_H
 #define QKVI_MPI_GROUP_H
 
@@ -12,10 +12,10 @@ struct qkvmpi_group {
     qkvi_group *of;
 };
 
-/* Reads what a caller asks for; options NULL: the defaults. */
+/* Checks options; NULL: the defaults. */
 QKV_NODISCARD qkv_status qkvi_mpi_options(const qkvmpi_options *options, qkvi_scheme *scheme,
                                           qkvi_rates *rates, qkv_error *error);
-/* The same of decode, which has schemes of its own. */
+/* The same for decode, which has its own schemes. */
 QKV_NODISCARD qkv_status qkvi_mpi_decode_options(const qkvmpi_options *options, qkvi_scheme *scheme,
                                                  qkv_error *error);
 

@@ -1,4 +1,4 @@
-/* See mpi_transport.h. A request holds up to two of MPI: blocks, and the rest. */
+/* See mpi_transport.h. A request has up to two requests of MPI: blocks, and the rest. */
 #include "mpi/mpi_transport.h"
 
 #include <limits.h>

@@ -1,8 +1,8 @@
 /*
  * The transport over MPI-3.1, on a communicator of its own whose error handler returns.
  *
- * Counts of MPI are ints, so longer messages are blocks of a contiguous type, and a rest. All calls
- * are made on the thread that calls (MPI_THREAD_FUNNELED).
+ * Counts of MPI are ints, so a longer message is sent as blocks of a contiguous type, and a rest in
+ * bytes. All calls of MPI are made on the caller's thread (MPI_THREAD_FUNNELED).
  */
 #ifndef QKVI_MPI_TRANSPORT_H
 #define QKVI_MPI_TRANSPORT_H
@@ -14,8 +14,8 @@
 typedef struct qkvi_mpi {
     qkvi_transport base;
     MPI_Comm comm;
-    MPI_Datatype block; /* of block_bytes */
-    size_t most_bytes;  /* of a message that is sent as bytes */
+    MPI_Datatype block; /* of block_bytes bytes */
+    size_t most_bytes;  /* the longest message that is sent as bytes */
     size_t block_bytes;
 } qkvi_mpi;
 
@@ -23,7 +23,7 @@ typedef struct qkvi_mpi {
 QKV_NODISCARD qkv_status qkvi_mpi_open(qkvi_mpi *mpi, MPI_Comm comm, qkv_error *error);
 void qkvi_mpi_close(qkvi_mpi *mpi);
 
-/* A test's choice of both sizes, so that short messages go the way of long ones. */
+/* For tests: sets both sizes, so that short messages are sent as blocks. */
 QKV_NODISCARD qkv_status qkvi_mpi_cut_at(qkvi_mpi *mpi, size_t most_bytes, size_t block_bytes,
                                          qkv_error *error);
 
