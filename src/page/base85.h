@@ -1,13 +1,13 @@
-/** Bytes of a page as text: five characters for four bytes. */
+/** Encoding the binary data of a page as text: five characters for four bytes. */
 #ifndef QKVI_PAGE_BASE85_H
 #define QKVI_PAGE_BASE85_H
 
 #include "files/base.h"
 
 /**
- * Each four bytes, a little-endian number, as five digits to the base of 85, the highest first.
- * Zeros fill the last group. Digits are the characters from ( to ~ in the order of ASCII, without <
- * and \, so the text ends neither an element nor a string of JSON.
+ * Adds each four bytes, a little-endian number, as five digits of base 85, the most significant
+ * first. The last group is filled up with zeros. Digits are the ASCII characters from ( to ~
+ * without < and \, so that the text ends neither an element of HTML nor a JSON string.
  */
 void qkvi_base85_add(qkvi_bytes *bytes, const void *data, size_t n);
 

@@ -1,7 +1,4 @@
-/**
- * What a caller of qkv_page_write may have got wrong: fields of the page, and of each head. See
- * parts.h.
- */
+/** Checks of a page that a caller made: its fields, and those of each head. See parts.h. */
 #include <math.h>
 
 #include "page/head.h"

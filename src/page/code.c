@@ -1,4 +1,4 @@
-/** The page's own script, which a page has in one piece, and what allows it. See parts.h. */
+/** The script of a page, one <script> element, and its hash for the policy. See parts.h. */
 #include "page/parts.h"
 
 #include "files/encode.h"

@@ -1,6 +1,4 @@
-/**
- * One head of a page, as the file has it: q, k and lse, and a map.
- */
+/** Writing one head of a page: q, k and lse, and a map. */
 #include "page/head.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/** See parts.h. */
+/** Copying the lists of a page: see parts.h. */
 #include "page/parts.h"
 
 #include "core/options.h"

@@ -1,6 +1,6 @@
 /**
- * What a page says about its heads, as JSON: who looks at whom under which rule, tokens,
- * statistics, thumbnails, and the colours of weights, so that page and pictures have the same.
+ * The manifest of a page, as JSON: rules of visibility, tokens, statistics of heads, thumbnails,
+ * and the colours of weights, so that they are those of pictures.
  */
 
 #include "files/encode.h"

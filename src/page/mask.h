@@ -1,7 +1,6 @@
 /**
- * What a query of a page does with a key: which keys it may see, and their scores. Rules of
- * position leave an interval, from which keys that no query sees and the bits of a mask take some
- * away.
+ * Which keys a query of a page sees, and the scores of keys. Rules of position give an interval of
+ * keys, without dropped keys and those that the bits of a mask hide.
  */
 #ifndef QKVI_PAGE_MASK_H
 #define QKVI_PAGE_MASK_H
@@ -11,12 +10,12 @@
 
 #include "qkv/page.h"
 
-/** Query i is at place i + this among the keys. */
+/** Query i is at the position of key i + qkvi_page_offset. */
 static inline int64_t qkvi_page_offset(const qkv_page *page) {
     return page->rules && page->rules->flags & QKV_SET_Q_OFFSET ? page->rules->q_offset : 0;
 }
 
-/** The head's own window; differences, since sides of windows may be as large as numbers are. */
+/** Applies the head's own window. It subtracts, since sums with a large side would overflow. */
 static inline void qkvi_page_narrow(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                     int64_t *first, int64_t *end) {
     const int64_t at = i + qkvi_page_offset(page), left = head->window_left,
@@ -27,7 +26,7 @@ static inline void qkvi_page_narrow(const qkv_page *page, const qkv_page_head *h
     if (*end < *first) *end = *first;
 }
 
-/** Keys *first <= j < *end that the rules let query i see; they are right (page.c). */
+/** The keys *first <= j < *end that the rules let query i see. page.c has checked the rules. */
 static inline void qkvi_page_visible(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                      int64_t *first, int64_t *end) {
     *first = 0;
@@ -45,7 +44,7 @@ static inline size_t qkvi_page_mask_row_bytes(const qkv_page *page) {
     return ((size_t)page->n + 7) / 8;
 }
 
-/** Of a key in the range: is it one that query i does not see for another reason? */
+/** Is a key of that range hidden from query i, because it is dropped or by a mask? */
 static inline int qkvi_page_hidden(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                    int64_t j) {
     if (page->dropped != NULL && page->dropped[j] != 0) return 1;
@@ -53,12 +52,12 @@ static inline int qkvi_page_hidden(const qkv_page *page, const qkv_page_head *he
     return !(head->mask[(size_t)i * qkvi_page_mask_row_bytes(page) + (size_t)j / 8] >> j % 8 & 1);
 }
 
-/** The factor on q.k of a head. */
+/** The scale of a head. */
 static inline float qkvi_page_scale(const qkv_page *page, const qkv_page_head *head) {
     return head->scale != 0 ? head->scale : page->scale;
 }
 
-/** The score that dot = q_i . k_j becomes. */
+/** The score of dot = q_i . k_j: scaled, capped, with ALiBi. */
 static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                      int64_t j, double dot) {
     const double scaled = dot * (double)qkvi_page_scale(page, head),
@@ -67,7 +66,7 @@ static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *
                             : capped;
 }
 
-/** Names and so on of queries: their own, or those of keys. */
+/** The text of queries: their own, or that of keys. */
 static inline qkv_page_text qkvi_page_queries(const qkv_page *page) {
     if (page->queries) return *page->queries;
     return (qkv_page_text){ NULL,           page->tokens, page->special,

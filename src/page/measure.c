@@ -1,14 +1,14 @@
 /**
- * What a page must know of a head before it is written: its thumbnail, and how wide its numbers
- * must be.
+ * What is computed of a head before it is written: its thumbnail, and whether f16 is enough for q
+ * and k.
  *
  *     p_ij = exp(scale q_i . k_j - lse_i)
  *
- * is computed twice, from q and k as they are and as f16 would hold them. The head is written as
- * f16 if no weight moves by more than 1e-3; as f32 otherwise, and where it costs little, up to 64
- * tokens. Products and exp are those of the library's kernels, so the numbers are the same for any
- * instruction set and number of threads. A cell of the thumbnail is the largest weight of its tile.
- * Above QKVI_PAGE_WHOLE^2 weights both look at QKVI_PAGE_SAMPLE rows, evenly spread.
+ * is computed twice, from q and k as they are, and rounded to f16. The head is written as f16 if no
+ * weight changes by more than 1e-3; else as f32, and so are heads of up to 64 tokens, which are
+ * small. Products and exp are those of the library's kernels, so the numbers do not depend on
+ * instruction set and threads. A cell of the thumbnail is the largest weight of its tile. With more
+ * than QKVI_PAGE_WHOLE^2 weights only QKVI_PAGE_SAMPLE rows, evenly spread, are computed.
  */
 #include <math.h>
 

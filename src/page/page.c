@@ -1,10 +1,10 @@
 /**
- * The page: one HTML file that holds q, k and lse of heads, and the script that shows them.
+ * The page: one HTML file with q, k and lse of heads, and the script that shows them.
  *
- * In this order, so that a browser has something to show early: a policy that allows nothing but
- * our own script and style, by their hashes; the style; the frame of the page; the manifest (JSON);
- * the first head; the script; the other heads. docs/page.md has every field. Text of the caller is
- * only in the title, the manifest and the table for readers without scripts (plain.c), escaped
+ * The order lets a browser show something early: a policy that allows only our own script and
+ * style, by their hashes; the style; the frame of the page; the manifest (JSON); the first head;
+ * the script; the other heads. docs/page.md describes every field. Texts of the caller are only in
+ * the title, the manifest and the table for readers without scripts (plain.c), and are escaped
  * there.
  */
 #include "attn/ctx.h"

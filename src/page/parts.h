@@ -1,44 +1,45 @@
-/** Parts of a page that are text: the manifest, and a table for readers without scripts. */
+/** Parts of a page: manifest, tables, drawing and table for readers without scripts, script. */
 #ifndef QKVI_PAGE_PARTS_H
 #define QKVI_PAGE_PARTS_H
 
 #include "page/head.h"
 #include "qkv/page.h"
 
-/** Queries in the plain table. */
+/** The most queries in the table for readers without scripts. */
 enum { QKVI_PAGE_PLAIN_ROWS = 64 };
 
-/** Any text between tags: what cannot be shown is escaped, and so is what HTML would read. */
+/** Adds any text between tags: unprintable bytes are escaped, then characters of HTML. */
 void qkvi_page_add_shown(qkvi_bytes *file, const char *text);
 
-/** <script type="application/json" id="qkv-manifest">: docs/page.md. */
+/** Adds <script type="application/json" id="qkv-manifest">: docs/page.md. */
 void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
                             const qkvi_page_measure *measures, int64_t n_heads);
 
-/** "rules":{...}, of the manifest: what the page's own function of visibility reads. */
+/** Adds "rules":{...}, of the manifest, which the scripts of the page read (visible.js). */
 void qkvi_page_add_rules(qkvi_bytes *file, const qkv_page *page);
 
-/** "tables":[...], of the manifest, and what a caller may have got wrong in them (tables.c). */
+/** Adds "tables":[...], of the manifest; their size; their checks (tables.c). */
 void qkvi_page_add_tables(qkvi_bytes *file, const qkv_page *page);
 size_t qkvi_page_tables_bytes(const qkv_page *page);
 qkv_status qkvi_page_check_tables(const qkv_page *page, qkv_error *error);
 
-/** <noscript>: a drawing of the first head, and the strongest keys of its first queries. */
+/** Adds <noscript>: a drawing of the first head, and the strongest keys of its first queries. */
 void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page, const qkvi_page_measure *measure);
 void qkvi_page_add_drawing(qkvi_bytes *file, const qkv_page *page,
                            const qkvi_page_measure *measure);
 
-/** Characters of everything but heads, script and style, at most; tokens counted as 6 a byte. */
+/** The most characters of all but heads, script and style, with 6 for each byte of a token. */
 size_t qkvi_page_fixed_bytes(const qkv_page *page);
 
-/** What 'sha256-…' of the page's policy allows: the bytes of a script or a style. */
+/** Adds 'sha256-…' of a script or a style to the page's Content-Security-Policy. */
 void qkvi_page_add_hash(qkvi_bytes *file, const char *what, const void *data, size_t n);
 
-/** The script of a page, with the views that its data has (code.c). NULL: only how long it is. */
+/** Adds the script for the data of a page (code.c); returns its length. NULL: only the length. */
 size_t qkvi_page_add_script(qkvi_bytes *script, const qkv_page *page);
 
-/** The lists of a qkv_page, whose elements may be those of another version of the header. */
-
+/**
+ * Copies of the lists of a qkv_page, whose structs may be those of another version of the header.
+ */
 typedef struct qkvi_page_lists {
     qkv_page_head *heads;
     qkv_page_text *texts, *queries;
@@ -46,26 +47,27 @@ typedef struct qkvi_page_lists {
 } qkvi_page_lists;
 
 /**
- * Copies heads, texts, queries and tables, and lets page point to the copies. A list of a length
- * that is not allowed stays: it is refused by the checks that follow. MEMORY, ARGUMENT, VERSION;
- * free in any case.
+ * Copies heads, texts, queries and tables, and makes page point to the copies. A list whose length
+ * is out of range is not copied: qkvi_page_check refuses it. MEMORY, ARGUMENT, VERSION; to be freed
+ * in any case.
  */
 qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_error *error);
 void qkvi_page_lists_free(qkvi_page_lists *lists);
 
-/** Refuses what is wrong in a page whose lists are there. */
+/** Checks a page, after qkvi_page_lists_read. */
 qkv_status qkvi_page_check(const qkv_page *page, qkv_error *error);
 
-/** The page's own files: src/page/web, placed into the library by files.S. */
+/**
+ * The files of src/page/web, which files.S puts into the library. The script of a page is script,
+ * then those that its data needs, then main, which starts it.
+ */
 
-extern const char qkvi_page_style[], qkvi_page_style_end[]; /* style.css */
-extern const char qkvi_page_shell[],
-    qkvi_page_shell_end[]; /* shell.html: what <body> begins with */
-extern const char qkvi_page_script[], qkvi_page_script_end[]; /* *.js, one after the other … */
-extern const char qkvi_page_tables[], qkvi_page_tables_end[]; /* … tables.js, if there are any … */
-extern const char qkvi_page_image[], qkvi_page_image_end[]; /* … image.js, if there is one … */
-extern const char qkvi_page_made_by[],
-    qkvi_page_made_by_end[]; /* … made_by.js, if the page names who made it … */
-extern const char qkvi_page_main[], qkvi_page_main_end[]; /* … and main.js, which begins */
+extern const char qkvi_page_style[], qkvi_page_style_end[];     /* style.css */
+extern const char qkvi_page_shell[], qkvi_page_shell_end[];     /* shell.html: begin of <body> */
+extern const char qkvi_page_script[], qkvi_page_script_end[];   /* most *.js, joined */
+extern const char qkvi_page_tables[], qkvi_page_tables_end[];   /* tables.js, for tables */
+extern const char qkvi_page_image[], qkvi_page_image_end[];     /* image.js, for an image */
+extern const char qkvi_page_made_by[], qkvi_page_made_by_end[]; /* made_by.js, for made_by */
+extern const char qkvi_page_main[], qkvi_page_main_end[];       /* main.js */
 
 #endif

@@ -1,4 +1,4 @@
-/** The page for readers without scripts: for each of the first queries its three strongest keys. */
+/** For readers without scripts: a drawing, and the three strongest keys of the first queries. */
 #include <math.h>
 
 #include "files/encode.h"

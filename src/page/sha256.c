@@ -1,8 +1,8 @@
 /**
- * SHA-256 of bytes in memory, straight from FIPS 180-4: the message, a 1 bit, zeros and its length
- * in bits are blocks of 64 bytes; each is mixed into eight words by 64 rounds. The constants are
- * the first 32 bits of the fractions of square roots (of the first 8 primes: begin) and of cube
- * roots (of the first 64: rounds).
+ * SHA-256 of bytes in memory, as in FIPS 180-4: the message, a 1 bit, zeros and its length in bits
+ * are blocks of 64 bytes; each is mixed into eight words by 64 rounds. Constants are the first 32
+ * bits of the fractions of the square roots of the first 8 primes (`begin`) and of the cube roots
+ * of the first 64 (`rounds`).
  */
 #include "page/sha256.h"
 

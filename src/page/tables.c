@@ -1,4 +1,4 @@
-/** Tables of a page, beside its heads: what is wrong in them, and as JSON. See parts.h. */
+/** Tables of a page: their checks, and their JSON in the manifest. See parts.h. */
 #include <math.h>
 
 #include "files/encode.h"

@@ -1,4 +1,4 @@
-/** What a caller asks of a map: palette, ends of the scale, size, figures. */
+/** The options of a heat map: palette, ends of the scale, size, figures. */
 #include "view/cells.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /**
- * Axes. Ticks of a linear one are the multiples of 1, 2 or 5 times a power of ten that give about
- * as many as asked for (Heckbert 1990, "Nice numbers for graph labels").
+ * Axes. Ticks of a linear axis are multiples of 1, 2 or 5 times a power of ten, whichever gives
+ * about the requested number (Heckbert 1990, "Nice numbers for graph labels").
  */
 #include "view/axis.h"
 

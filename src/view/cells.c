@@ -1,8 +1,9 @@
 /**
  * Cells and scale.
  *
- * Cells lie on whole pixels and are drawn without smoothing; the gap between them is the page. A
- * map with more weights than pixels is folded by its maximum: a sharp look stays sharp.
+ * Cells are at whole pixels and drawn without smoothing; the gap between them has the colour of the
+ * page. A map with more weights than pixels is pooled by maximum, so that single large weights stay
+ * visible.
  */
 #include "view/cells.h"
 

@@ -1,4 +1,4 @@
-/** What a chart may be: qkv/picture.h says it. */
+/** Checks of a chart by the rules of qkv/picture.h. */
 #include <math.h>
 
 #include "core/options.h"

@@ -1,8 +1,8 @@
 /**
- * Three kinds of cairo surface behind one drawing. A picture is drawn in pixels, 192 to the inch;
- * an SVG and a PDF have 72 points to the inch, so there a pixel is 0.375 points.
+ * The same drawing goes to any of three cairo surfaces. It is in pixels, 192 to the inch; SVG and
+ * PDF have 72 points to the inch, so a pixel is 0.375 points there.
  *
- * Bytes are the same in each run: a PDF has no date.
+ * The bytes of a file are the same in each run; a PDF has no date.
  */
 #include "view/frame.h"
 

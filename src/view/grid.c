@@ -1,5 +1,5 @@
 /**
- * All heads at once: one small map each, layers down, heads across, on one common scale.
+ * All heads in one picture: a small map each, a row for each layer, with one common scale.
  *
  *                 head 0    head 1    …
  *     layer 0     map       map                 scale

@@ -1,4 +1,4 @@
-/** Charts of one head: its queries, its keys, its diagonals. Each says what its numbers are. */
+/** Charts of one head: numbers of its queries, of its keys, and of its diagonals. */
 #include <math.h>
 
 #include "core/options.h"

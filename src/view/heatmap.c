@@ -1,12 +1,12 @@
 /**
  * The heat map of one head.
  *
- *                      column labels, level or turned by 45 degrees
- *     row labels       cells                                         scale
+ *                      column labels, horizontal or rotated by 45 degrees
+ *     row labels       cells                                              scale
  *
- * Labels always fit: they are level if every column label fits its cell, turned otherwise, smaller
- * as cells shrink, elided in the middle beyond a width, and where cells are lower than a line of
- * text only every so many-th row and column is named.
+ * Labels always fit: column labels are horizontal if all of them fit their cells, else rotated;
+ * their size shrinks with cells; long ones have an ellipsis in the middle; and if cells are lower
+ * than a line of text, only every n-th row and column has a label.
  */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/** Placing labels greedily on a raster; see labels.h. */
+/** Greedy placement of labels on a raster: see labels.h. */
 #include "view/labels.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /**
- * Colours of palettes that readers of papers know.
+ * Colours of palettes that are common in papers.
  *
  * viridis (S. van der Walt and N. Smith, 2015) and cividis (Nunez, Anderton and Renslow 2018,
  * "Optimizing colormaps with consideration for color vision deficiency", PLoS ONE 13(7)) are
- * published as 256 colours each. Here are 33 places of each, at equal steps; between them colours
- * are interpolated linearly in sRGB. That stays within 6 of 255 of the published ones.
+ * published as 256 colours each. Here are 33 of each, at equal steps; between them colours are
+ * interpolated linearly in sRGB, within 6 of 255 of the published ones.
  *
  * Greys have equal steps of CIE lightness L*: Y = ((L* + 16) / 116)^3 for L* above 8, else
  * L* / 903.3, and Y as an sRGB channel.

@@ -1,9 +1,9 @@
 /**
  * A map of points: queries as discs, keys as triangles, lines from one query to some keys.
  *
- * One scale for both axes, which have no numbers: directions of such a map mean nothing, distances
- * do. Colours are two of the eight of Okabe and Ito (2008), which colour-blind readers can tell
- * apart; the shapes say the same.
+ * Both axes have the same scale and no numbers: only distances of such a map have a meaning.
+ * Colours are two of the eight of Okabe and Ito (2008), which colour-blind readers can distinguish;
+ * shapes distinguish queries and keys, too.
  */
 #include "view/point_map.h"
 

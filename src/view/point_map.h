@@ -1,4 +1,4 @@
-/** A map of points, between its checks and its file. */
+/** Drawing a map of points, after its checks. */
 #ifndef QKVI_VIEW_POINT_MAP_H
 #define QKVI_VIEW_POINT_MAP_H
 

@@ -1,4 +1,4 @@
-/** What a map of points may be: qkv/picture.h says it. */
+/** Checks of a map of points by the rules of qkv/picture.h. */
 #include "core/options.h"
 #include "view/point_map.h"
 

@@ -1,10 +1,10 @@
 /**
- * Series differ in colour, in dashes and, where points are few enough, in the shape of their marks.
+ * Series differ in colour, in dashes and, if points are few, in the shape of their marks.
  *
  * Colours: blue, vermilion, black, light blue and yellow of Okabe and Ito (2008), wine and pink of
- * Tol (2018): each with a contrast of at least 3 to the page, any two of a page at least 29 apart
- * in CIE Lab, also for those who lack one kind of cones (tests/unit/test_view_charts.c computes
- * both).
+ * Tol (2018). Each has a contrast of at least 3 to the page, and any two of a theme are at least 29
+ * apart in CIE Lab, also as seen by readers without one kind of cones
+ * (tests/unit/test_view_charts.c computes both).
  */
 #include "view/series.h"
 

@@ -1,4 +1,4 @@
-/** Series of a chart: lines, areas, bars and their samples in the legend. */
+/** Drawing series of a chart: lines, areas, bars, and their samples in the legend. */
 #ifndef QKVI_VIEW_SERIES_H
 #define QKVI_VIEW_SERIES_H
 
@@ -14,28 +14,28 @@ typedef struct qkvi_plot_area {
     double left, top, width, height;
     int64_t n;
     const double *x; /* NULL: 0, 1, … */
-    int64_t n_bars;  /* series of bars: they share the room of a position */
+    int64_t n_bars;  /* series of bars, which share the width of a position */
 } qkvi_plot_area;
 
 qkvi_rgb qkvi_series_color(int64_t index, qkv_theme theme);
 
-/** How many values a bar stands for, the largest of them; 1 where each has one. */
+/** The number of values that a bar shows, as their largest; 1 if each value has a bar. */
 int64_t qkvi_series_fold(int64_t n, double width);
 
-/** Are there so many points that lines and areas are drawn as their mean with a band around it? */
+/** Are n points so many that lines and areas are drawn as means with a band around them? */
 int qkvi_series_is_dense(int64_t n);
 
-/** Where point i is, in pixels, if its value were `value`; 0 where it has no place. */
+/** The pixel of point i with this value; 0 if it has none. */
 int qkvi_field_locate(const qkvi_plot_area *field, int64_t i, double value, double *x, double *y);
-/** Colour of a series; the same with its dashes, for lines. */
+/** Set the colour of a series; the same with its dashes, for lines. */
 void qkvi_series_set_color(const qkvi_frame *frame, int64_t index, double opacity);
 void qkvi_series_set_pen(const qkvi_frame *frame, int64_t index, double width);
 
-/** index is that among the panel's series, bar that among those of bars. */
+/** Draws a series. index: among the series of the panel; bar: among its series of bars. */
 void qkvi_series_draw(const qkvi_plot_area *field, const qkv_series *series, int64_t index,
                       int64_t bar);
 
-/** A sample, `width` wide, from x on, in the middle at y; marks as at n points. */
+/** Draws a sample for the legend, from x to x + width, around y; marks are those of n points. */
 void qkvi_series_sample(const qkvi_frame *frame, qkv_series_style style, int64_t index, int64_t n,
                         double x, double y, double width);
 

@@ -1,11 +1,11 @@
 /**
- * cairo's SVG made readable and repeatable.
+ * Makes an SVG from cairo's: searchable and reproducible.
  *
- * cairo draws text as outlines of glyphs: it looks the same everywhere, but cannot be searched.
- * So each line is there twice: as outlines, and as a <text> without ink in the same place, as wide
- * as the outlines are. <title> and <desc> hold title and caption. And cairo numbers its groups
- * and images by a counter of the process; here they are numbered from 0 by first appearance, so
- * that bytes depend on the picture alone.
+ * cairo draws text as outlines of glyphs, which look the same everywhere but cannot be searched. So
+ * each line is there twice: as outlines, and as an invisible <text> at the same place with the same
+ * width, the words. <title> and <desc> have title and caption. cairo numbers groups and images by a
+ * counter of the process; here they are renumbered from 0 by first appearance, so that bytes depend
+ * only on the picture.
  */
 #include "view/frame.h"
 

@@ -1,4 +1,4 @@
-/** Colours of everything that is not a weight, and of text on weights. */
+/** The colours of themes, and of text on weights. */
 #include "view/theme.h"
 
 #include <math.h>

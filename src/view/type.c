@@ -1,4 +1,4 @@
-/** Text by pango; see type.h. */
+/** Text with pango: see type.h. */
 #include "view/type.h"
 
 #include <math.h>
