@@ -1,6 +1,6 @@
 /*
- * The arrays of a call: attn/arrays.h checks them all alike, by ONNX's names. Then the numbers of
- * nonpad_kv_seqlen are read.
+ * Checks of the arrays of a call, by attn/arrays.h with ONNX's names; then of the values of
+ * nonpad_kv_seqlen.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,13 +1,14 @@
 /*
- * The calls of qkv/onnx.h. A node becomes a descriptor for qkv_attention_forward where that can
- * compute it; the loop in double (loop.h) does the rest.
+ * The calls of qkv/onnx.h. A node becomes a descriptor for qkv_attention_forward, if that can
+ * compute it; the loop in double (loop.h) computes all else.
  *
  *     node          descriptor
  *     past          q_offset = P, over past and new keys joined (join.h)
  *     nonpad        kv_len = nonpad, q_offsets = nonpad - Sq
  *     window        window_left, window_right
  *     short mask    mask_len_k
- * A last dimension of 1 or 0, which a descriptor would repeat or take for all keys, becomes kv_len.
+ * A mask of 1 or 0 keys, which a descriptor would broadcast or take as one for all keys, becomes
+ * kv_len.
  */
 #include <string.h>
 

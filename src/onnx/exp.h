@@ -1,11 +1,11 @@
 /*
- * exp and tanh of a double, without libm, whose bits differ from one version to the next.
+ * exp and tanh of a double. Not those of libm, whose bits differ between versions.
  *
  *     x = n ln 2 + r,  |r| <= ln 2 / 2     exp(x) = 2^n (1 + e),  e = r + r^2/2! + ... + r^13/13!
  *     tanh(x) = t / (t + 2),  t = exp(2x) - 1 = 2^n e + (2^n - 1)
- * (Cody and Waite 1980.) ln 2 is split into 33 bits and a rest, so that r loses nothing. What the
- * sum leaves out is below 2^-57 of the result. The error is at most 2 units in the last place of
- * exp, and 3 of tanh (tests/attention/unit/test_attention_onnx_parts.c).
+ * (Cody and Waite 1980.) ln 2 is split into 33 bits and a rest, so that n ln 2 is exact enough. The
+ * terms that e leaves out are below 2^-57 of the result. Errors are at most 2 units in the last
+ * place for exp, and 3 for tanh (tests/attention/unit/test_attention_onnx_parts.c).
  */
 #ifndef QKVI_ONNX_EXP_H
 #define QKVI_ONNX_EXP_H

@@ -1,4 +1,4 @@
-/* See join.h. A thread draws keys or values of a head at a time. */
+/* See join.h. A task is the keys or the values of one head. */
 #include "onnx/join.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Past and new keys, one after another: [n_batch][n_kv_heads][len_k][dim], dense. */
+/* Joins past and new keys, and values, to dense arrays [n_batch][n_kv_heads][len_k][dim]. */
 #ifndef QKVI_ONNX_JOIN_H
 #define QKVI_ONNX_JOIN_H
 

@@ -1,6 +1,6 @@
 /*
- * From a node to a qkvi_onnx: attributes and types are checked here, then shapes (shapes.c). The
- * first failure is the one reported. Arrays are arrays.c's to check.
+ * From a node to a qkvi_onnx: checks attributes and types, then shapes (shapes.c). The first
+ * failure is reported. arrays.c checks the arrays.
  */
 #include "onnx/node.h"
 

@@ -1,6 +1,6 @@
 /*
- * Shapes of a node, and how its arrays lie. Q, K and V of rank 3 become rank 4 by strides. The mask
- * is broadcast by strides of 0.
+ * Shapes of a node, and strides of its arrays. Q, K and V of rank 3 become rank 4 by strides; the
+ * mask is broadcast by strides of 0.
  */
 #include "onnx/shapes.h"
 

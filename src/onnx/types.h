@@ -1,6 +1,6 @@
 /*
- * Elements of ONNX's types, as doubles. Of 64-bit integers the nearest double; all others are
- * exact. A double becomes a float or a 16-bit number in one rounding, to nearest, ties to even.
+ * Converting elements of ONNX's types to doubles and back. 64-bit integers become the nearest
+ * double; all other types are exact. A double is rounded once, to nearest, ties to even.
  */
 #ifndef QKVI_ONNX_TYPES_H
 #define QKVI_ONNX_TYPES_H
@@ -15,13 +15,13 @@ typedef struct qkvi_onnx_type_row {
     bool is_float;
 } qkvi_onnx_type_row;
 
-/* NULL for what no input of Attention may have. */
+/* The row of a type; NULL for types that no input of Attention may have. */
 const qkvi_onnx_type_row *qkvi_onnx_type_of(int64_t type);
 
-/* Elements at, at + 1, …, at + n - 1 of an array. data is not read if n is 0. */
+/* Converts elements at … at + n - 1 of an array to doubles. data is not read if n is 0. */
 void qkvi_onnx_load(qkv_onnx_type type, const void *data, int64_t at, int64_t n, double *to);
 
-/* The same, into an array of floats. */
+/* Converts n doubles to elements at … at + n - 1 of an array of a float type. */
 void qkvi_onnx_store(qkv_onnx_type type, void *data, int64_t at, int64_t n, const double *from);
 
 #endif
