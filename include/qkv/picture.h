@@ -1,6 +1,6 @@
 /**
- * qkv pictures: heat maps, grids of heads, curves, charts and maps of points as PNG, SVG or PDF, by
- * cairo and pango.
+ * qkv pictures: heat maps, grids of heads, maps over images, curves, charts and maps of points as
+ * PNG, SVG or PDF, by cairo and pango.
  *
  * The following holds for every picture.
  *
@@ -151,6 +151,47 @@ typedef struct qkv_head_grid {
 /** Draws all heads to `path`. */
 QKV_API QKV_NODISCARD qkv_status qkv_picture_grid_write(const qkv_head_grid *grid, const char *path,
                                                         qkv_error *error);
+
+/**
+ * Maps over an image, such as what each head looks at: layers down and heads across, or one map
+ * with the image beside it.
+ *
+ * A map has [rows][columns] cells, each over cell_height x cell_width pixels of the image, from its
+ * top left corner. Over them lies the colour of the weight, with `opacity`; the rest of the image
+ * is as it is. Colours run from 0 to a round number that is not below the largest weight of all
+ * maps. A line that is added to the caption says this, the opacity, and whether cells are smoothed.
+ */
+typedef struct qkv_image_maps {
+    size_t struct_size;
+    /* [height][width][3]: red, green and blue; 1 to 4096 a side. */
+    const uint8_t *rgb;
+    int64_t height, width;
+    /* Cells of a map, which must lie in the image. */
+    int64_t rows, columns, cell_height, cell_width;
+    /* [n_layers][n_heads][rows][columns]; 1 to 4096 maps. NaN is grey. */
+    int64_t n_layers, n_heads;
+    const float *weights;
+    /* NULL, or [n_layers * n_heads]: a label below each map. Entries may be NULL. */
+    const char *const *labels;
+    const char *title, *caption;
+    qkv_theme theme;
+    /* Of the colours: above 0, to 1. 0: 0.65. */
+    double opacity;
+    /* 1: weights are interpolated between the middles of cells (bilinear). 0: cells are crisp. */
+    int smooth;
+    /* 1: the colours of each map end at its own largest weight. */
+    int own_scale;
+    /* As in qkv_heatmap. size is that of one map. min and max only without own_scale. */
+    qkv_palette palette;
+    int64_t size;
+    double min, max;
+    /* What colours show. NULL: "weight". */
+    const char *quantity;
+} qkv_image_maps;
+
+/** Draws maps over an image to `path`. */
+QKV_API QKV_NODISCARD qkv_status qkv_picture_image_write(const qkv_image_maps *maps,
+                                                         const char *path, qkv_error *error);
 
 /** A curve, such as the loss of a training run. A point that is not finite leaves a gap. */
 typedef struct qkv_curve {

@@ -21,6 +21,21 @@ static qkv_status heatmap(void) {
     };
     return qkv_picture_heatmap_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
 }
+static qkv_status image(void) {
+    static const uint8_t rgb[3] = { 9, 8, 7 };
+    const qkv_image_maps maps = { .struct_size = sizeof maps,
+                                  .rgb = rgb,
+                                  .height = 1,
+                                  .width = 1,
+                                  .rows = 1,
+                                  .columns = 1,
+                                  .cell_height = 1,
+                                  .cell_width = 1,
+                                  .n_layers = 1,
+                                  .n_heads = 1,
+                                  .weights = weights };
+    return qkv_picture_image_write(P(0, &maps), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
 static qkv_status grid(void) {
     const qkv_head_grid heads = {
         .struct_size = sizeof heads, .n_layers = 1, .n_heads = 1, .n = N, .weights = weights
@@ -94,6 +109,7 @@ const null_call null_view[] = {
     { "qkv_picture_color", color, "n" },
     { "qkv_picture_heatmap_write", heatmap, "rrn" },
     { "qkv_picture_grid_write", grid, "rrn" },
+    { "qkv_picture_image_write", image, "rrn" },
     { "qkv_picture_curve_write", curve, "rrn" },
     { "qkv_picture_chart_write", chart, "rrn" },
     { "qkv_picture_queries_write", queries, "rrn" },

@@ -59,6 +59,27 @@ static qkv_status bare_heatmap(qkv_error *error) {
     return qkv_picture_heatmap_write(&map, path, error);
 }
 
+static qkv_status image(qkv_error *error) {
+    static const uint8_t rgb[2 * 3 * 3] = { 9, 8, 7, 255 };
+    static const float cells[2] = { 0.5f, 0.1f };
+    static const char *const names[] = { "a", "b" };
+    const qkv_image_maps maps = { .struct_size = sizeof maps,
+                                  .rgb = rgb,
+                                  .height = 2,
+                                  .width = 3,
+                                  .rows = 1,
+                                  .columns = 1,
+                                  .cell_height = 1,
+                                  .cell_width = 2,
+                                  .n_layers = 1,
+                                  .n_heads = 2,
+                                  .weights = cells,
+                                  .labels = names,
+                                  .title = "maps",
+                                  .smooth = 1 };
+    return qkv_picture_image_write(&maps, path, error);
+}
+
 static qkv_status grid(qkv_error *error) {
     const qkv_head_grid given = { .struct_size = sizeof given,
                                   .n_layers = LAYERS,
@@ -223,6 +244,7 @@ static const oom_call calls[] = {
     { "qkv_picture_heatmap_write", "pdf", put_pdf, heatmap, take_picture, drop, OTHER, MANY },
     { "qkv_picture_heatmap_write", "weights only", put_none, bare_heatmap, take_picture, drop, PNG,
       0 },
+    { "qkv_picture_image_write", "png", put_png, image, take_picture, drop, PNG, 0 },
     { "qkv_picture_grid_write", "png", put_png, grid, take_picture, drop, PNG, 0 },
     { "qkv_picture_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
     { "qkv_picture_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
