@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of GPT-2, BART and Marian: tiny random models, run by transformers in float64.
+"""Makes the goldens of GPT-2, BART, Marian, T5 and mT5: tiny random models, run by transformers in float64.
 
     python3 tools/decoder_cases.py tests/golden/decoder [NAME...]   needs torch, transformers, safetensors
 
@@ -9,7 +9,7 @@ weights are such that it writes texts of some variety. They amplify rounding, so
 expected.safetensors   a batch of sequences one after another and what float64 arithmetic makes of the f32 weights. L counts from 0,
     the embeddings; weights are [heads][rows][keys] of one sequence after another.
         GPT-2         lengths, ids, hidden.L (the last one after ln_f), weights.L
-        BART, Marian  lengths, ids (sources), decoder_lengths, decoder_ids, encoder_hidden.L, decoder_hidden.L, encoder_weights.L,
+        pairs         lengths, ids (sources), decoder_lengths, decoder_ids, encoder_hidden.L, decoder_hidden.L, encoder_weights.L,
                       decoder_weights.L, cross_weights.L
         all           logits (of every token, of the decoder's inputs), target_tokens, target_ids, loss.plain, label_smoothing, loss.lm
                       (smoothed by that much) and of loss.lm every gradient: grad.NAME. Padding's row of an embedding gets
@@ -20,7 +20,8 @@ generate.json   prompts (sources), the tokens that follow (after the decoder's s
 generate_long.json   of two models: 200 tokens for each of 50 prompts, greedily, none of which ends a sequence.
 
 gpt2_1 has the names of openai's files (no prefix, masks stored), bart_2 those of bart-large-cnn (aliases in the metadata), bart_3 those of
-a BartModel. marian_3 has separate vocabularies. The tests need no Python; versions are in the files' metadata.
+a BartModel. marian_3 has separate vocabularies. t5_2 is of the kind of Flan-T5, with a head of its own. The tests need no Python; versions
+are in the files' metadata.
 """
 import copy
 import json
@@ -58,6 +59,11 @@ def marian(encoder, decoder, vocab_size, **fields):
                                            decoder_start_token_id=pad, **fields)
 
 
+def t5(name, **fields):
+    config = getattr(t, name + "Config")(dropout_rate=0.0, decoder_start_token_id=0, **fields)
+    return getattr(t, name + "ForConditionalGeneration"), config
+
+
 MODELS = {
     "gpt2_1": gpt2(n_embd=20, n_head=2, n_layer=2, n_inner=37, n_positions=45, vocab_size=53, scale_attn_by_inverse_layer_idx=True),
     "gpt2_2": gpt2(n_embd=12, n_head=3, n_layer=3, n_positions=231, vocab_size=41, activation_function="relu"),
@@ -73,11 +79,17 @@ MODELS = {
                        activation_function="relu"),
     "marian_3": marian((2, 4, 23), (2, 2, 31), 37, d_model=12, max_position_embeddings=64, activation_function="swish",
                        decoder_vocab_size=45, share_encoder_decoder_embeddings=False),
+    "t5_1": t5("T5", d_model=20, d_kv=8, d_ff=37, num_layers=2, num_decoder_layers=1, num_heads=2, vocab_size=53),
+    "t5_2": t5("T5", d_model=15, d_kv=4, d_ff=19, num_layers=2, num_heads=3, vocab_size=41, feed_forward_proj="gated-gelu",
+               tie_word_embeddings=False, relative_attention_num_buckets=8, relative_attention_max_distance=9),
+    "mt5_1": t5("MT5", d_model=12, d_kv=5, d_ff=29, num_layers=2, num_heads=2, vocab_size=37,
+                feed_forward_proj="gated-silu", relative_attention_num_buckets=12, relative_attention_max_distance=7),
 }
 # Of models that write texts of some variety; of pairs, weights of a size by which f32 arithmetic tells logits to 1e-5.
 SEEDS = {"gpt2_1": 34, "gpt2_2": 36, "gpt2_3": 1, "bart_1": 2, "bart_2": 0, "bart_3": 6, "marian_1": 7, "marian_2": 3,
-         "marian_3": 7}
-SMOOTHING = {"bart_2": 0.1, "marian_2": 0.1, "marian_3": 0.1}
+         "marian_3": 7, "t5_1": 1, "t5_2": 2, "mt5_1": 3}
+OWN_HEAD = ("t5_2",)
+SMOOTHING = {"bart_2": 0.1, "t5_2": 0.1, "marian_2": 0.1, "marian_3": 0.1}
 FORCED_BOS = {"bart_2": 0}
 LONG = ("gpt2_2", "marian_1")
 LENGTHS = [7, 12, 1, 7, 3, 17, 2]
@@ -110,8 +122,10 @@ def make_model(name, kind, config, generator, mild):
         config.reorder_and_upcast_attn = False  # the same numbers, but in f32 with it
     config._attn_implementation = "eager"
     model = kind(config).double().eval()
+    if name in OWN_HEAD:
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     randomize(model, generator, norms=("norm.weight", "norm_embedding.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight"),
-              tables=("wte", "wpe", "shared", "embed_tokens", "embed_positions"), gain=1.0 if mild else 1.5 if is_pair(config) else 3.0)
+              tables=("wte", "wpe", "shared", "embed_tokens", "embed_positions", "lm_head.weight"), gain=1.0 if mild else 1.5 if is_pair(config) else 3.0)
     if not mild:
         spread(model, config)
     with torch.no_grad():
@@ -124,7 +138,9 @@ def make_model(name, kind, config, generator, mild):
 def spread(model, config):
     """Words weigh less than what layers make of them and feed-forwards have no favourite direction, so that texts do not only
     repeat themselves; logits lie far apart; and sequences like to end."""
-    last = model.transformer.ln_f if not is_pair(config) else model.get_decoder().layers[-1].final_layer_norm
+    is_t5 = config.model_type in ("t5", "mt5")
+    last = (model.transformer.ln_f if not is_pair(config) else model.decoder.final_layer_norm if is_t5 else
+            model.get_decoder().layers[-1].final_layer_norm)
     words = ("wte.weight", "shared.weight", "embed_tokens.weight")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -132,11 +148,12 @@ def spread(model, config):
                 parameter.mul_(0.3)
                 if config.model_type == "marian":
                     parameter[config.pad_token_id] = 0
-            if name.endswith("fc2.weight"):
+            if name.endswith(("fc2.weight", "DenseReluDense.wo.weight")):
                 parameter.sub_(parameter.mean(1, keepdim=True))
         end = model.get_output_embeddings().weight[config.eos_token_id]
         last.weight.mul_(3)
-        last.bias.add_(2 * end / end.square().sum())
+        if not is_t5:
+            last.bias.add_(2 * end / end.square().sum())
         for parameter in model.parameters():
             parameter.copy_(parameter.float().double())
 
@@ -145,7 +162,7 @@ def generation_config(name, config):
     if not is_pair(config):
         return t.GenerationConfig(bos_token_id=2, eos_token_id=3, pad_token_id=0)
     fields = dict(eos_token_id=config.eos_token_id, pad_token_id=config.pad_token_id, forced_eos_token_id=config.eos_token_id,
-                  decoder_start_token_id=config.decoder_start_token_id, bos_token_id=config.bos_token_id,
+                  decoder_start_token_id=config.decoder_start_token_id, bos_token_id=getattr(config, "bos_token_id", None),
                   forced_bos_token_id=FORCED_BOS.get(name), max_length=40, num_beams=4)
     if config.model_type == "marian":
         fields["bad_words_ids"] = [[config.pad_token_id]]

@@ -380,7 +380,11 @@ def stacks(draw, width):
 PAIR_GROUP = ("model.shared.weight", "lm_head.weight", "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight")
 
 
-def encoder_decoder(draw, folder, config, whole, bare, groups):
+PAIR_NAMES = {"hidden_size": "d_model", "num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
+
+
+def encoder_decoder(draw, folder, config, whole, bare, groups, names=PAIR_NAMES, say=None):
+    """say: what else changes config.json."""
     cls = draw.choice([whole] * 3 + [bare])
     draw.note(cls.__name__)
     save(draw, weights(draw, cls(config)), folder)
@@ -390,7 +394,9 @@ def encoder_decoder(draw, folder, config, whole, bare, groups):
     change_copies(draw, folder, groups)
     if cls is whole:
         rename(draw, folder, "model.")
-    aliases(draw, folder, {"hidden_size": "d_model", "num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"})
+    aliases(draw, folder, names)
+    if say:
+        edit(folder / "config.json", say)
     rows = config.vocab_size, getattr(config, "decoder_vocab_size", config.vocab_size)
     words, beyond = tokenizer(draw, folder, min(rows))
     max_new = generation(draw, folder)

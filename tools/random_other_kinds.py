@@ -1,8 +1,8 @@
-"""Kinds of random model folders for random_folders.py: decoders of other graphs than Llama's, GPT-NeoX and OPT."""
+"""Kinds of random model folders for random_folders.py: other graphs than Llama's, GPT-NeoX, OPT, T5 and mT5."""
 import transformers as t
 
 from random_draw import edit
-from random_folder_kinds import act, change_copies, decoder, kind, rename, save, weights
+from random_folder_kinds import act, change_copies, decoder, encoder_decoder, kind, rename, save, weights
 from random_rotary_kinds import positions
 
 ENDS = dict(bos_token_id=2, eos_token_id=3, pad_token_id=0)
@@ -62,3 +62,43 @@ def opt(draw, folder):
     rename(draw, folder, "model.")
     draw.note(str(fields))
     return decoder(draw, folder, loaded, config.vocab_size, config.max_position_embeddings)
+
+
+T5_GROUP = ("shared.weight", "lm_head.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+T5_NAMES = {"hidden_size": "d_model", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers", "head_dim": "d_kv"}
+
+
+def distances(draw, folder, name):
+    """T5 and mT5: of buckets and distances that texts of a dozen tokens reach, too."""
+    fields = {field: draw.choice(values) for field, values in
+              dict(relative_attention_num_buckets=[4, 8, 12, 32], relative_attention_max_distance=[17, 20, 128],
+                   num_decoder_layers=[1, 2, 3], feed_forward_proj=["relu", "gated-gelu", "gelu", "gated-silu", "gated-relu"],
+                   layer_norm_epsilon=[1e-3]).items() if draw.maybe(0.5)}
+    config = getattr(t, name + "Config")(d_model=draw.randint(5, 24), d_kv=draw.choice([3, 4, 8, 16]), num_heads=draw.choice([1, 2, 3]),
+                                         num_layers=draw.randint(1, 3), d_ff=draw.randint(5, 40), vocab_size=draw.randint(34, 60),
+                                         decoder_start_token_id=0, dropout_rate=0.0, **fields)
+
+    def say(saved):
+        for field in ("dense_act_fn", "is_gated_act"):
+            if draw.maybe(0.6):
+                saved.pop(field, None)  # as files of before have it
+        for field in ("scale_decoder_outputs", "tie_word_embeddings"):
+            chosen = draw.choice(["as it is", None, True, False])
+            if chosen is None:
+                saved.pop(field, None)
+            elif chosen != "as it is":
+                saved[field] = chosen
+                draw.note(f"{field} {chosen}")
+    draw.note(str(fields))
+    return encoder_decoder(draw, folder, config, getattr(t, name + "ForConditionalGeneration"), getattr(t, name + "Model"),
+                           [T5_GROUP], T5_NAMES, say)
+
+
+@kind
+def t5(draw, folder):
+    return distances(draw, folder, "T5")
+
+
+@kind
+def mt5(draw, folder):
+    return distances(draw, folder, "MT5")

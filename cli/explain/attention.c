@@ -81,6 +81,21 @@ static void show_cap(struct report *report, const struct explained *e) {
     report_note(report, "No score leaves −c … c, so no key gets all of the weight.");
 }
 
+static void show_bias(struct report *report, const struct explained *e) {
+    const qkv_steps *s = e->steps;
+    const int64_t j = explain_best_key(s);
+    const double score = capped(s, s->scale * s->products[j]);
+    char before[NUMBER_BYTES], bias[NUMBER_BYTES], after[NUMBER_BYTES];
+    if (!s->biases) return;
+    report_step(report, "Bias by distance", "sⱼ = sⱼ + bias[j − i]", NULL);
+    report_shape(report, "(1, %" PRId64 ")", s->n);
+    report_text(report, WORD ": distance %" PRId64 ", %s + (%s) = %s", e->labels[j], j - s->query,
+                report_format(before, score), report_format(bias, s->biases[j]),
+                report_format(after, score + s->biases[j]));
+    report_note(report, "The head has learned a number for each distance, and from the largest on "
+                        "one for all. All layers of the stack share them.");
+}
+
 static void show_scale(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
     const int64_t d = s->head_dim, j = explain_best_key(s);
@@ -101,10 +116,13 @@ static void show_scale(struct report *report, const struct explained *e) {
                         "again, and softmax does not saturate (qkv explain --no-scale).");
 }
 
+/* Whether scores are something else than what scale and cap made of products. */
+static bool has_scores(const struct explained *e) { return e->masked || e->steps->biases; }
+
 /* Empty cells, then numbers: the end of a row that stands for several keys. */
 static void sums(struct report *report, const struct explained *e, double exponentials,
                  double weights) {
-    for (int c = 0; c < 3 + e->masked; c++) report_cell(report, " ");
+    for (int c = 0; c < 3 + has_scores(e); c++) report_cell(report, " ");
     report_number(report, exponentials);
     report_number(report, weights);
 }
@@ -116,7 +134,7 @@ static void key_row(struct report *report, const struct explained *e, int64_t j,
     report_cell(report, WORD, e->labels[j]);
     report_number(report, s->products[j]);
     report_number(report, capped(s, s->scale * s->products[j]));
-    if (e->masked) report_number(report, s->scores[j]);
+    if (has_scores(e)) report_number(report, s->scores[j]);
     report_number(report, s->shifted[j]);
     report_number(report, s->exponentials[j]);
     report_number(report, s->weights[j]);
@@ -129,9 +147,9 @@ static void softmax_table(struct report *report, const struct explained *e, cons
     const int64_t best = explain_best_key(s);
     int64_t n_others = 0;
     double exponentials = 0, weights = 0;
-    if (e->masked)
-        report_table(report, "nwnnnnnnb", "", "key", "q·k", scaled, "masked", "−max", "exp",
-                     "weight", "");
+    if (has_scores(e))
+        report_table(report, "nwnnnnnnb", "", "key", "q·k", scaled, s->biases ? "biased" : "masked",
+                     "−max", "exp", "weight", "");
     else
         report_table(report, "nwnnnnnb", "", "key", "q·k", scaled, "−max", "exp", "weight", "");
     for (int64_t j = 0; j < s->n; j++) {
@@ -202,6 +220,7 @@ void explain_attention(struct report *report, const struct explained *e, const c
     show_scores(report, e);
     show_scale(report, e);
     show_cap(report, e);
+    show_bias(report, e);
     report_step(report, "Mask", "sⱼ = −∞ for keys that must not be seen", NULL);
     report_shape(report, "(1, %" PRId64 ")", e->steps->n);
     report_text(report, "%s", why);

@@ -54,10 +54,10 @@ static void embedding(struct report *report, const struct explain *t) {
     const int64_t i = s->query, hidden = s->hidden;
     const qkv_model_info *info = t->session->info;
     const bool has_segments = info->n_types > 0;
-    const bool rotary = is_rotary(info);
+    const bool rotary = is_rotary(info), distances = info->max_distance > 0;
     vectors(report, "Embedding of the query",
             rotary && info->scales_words           ? "e = √hidden word[id]"
-            : rotary                               ? "e = word[id]"
+            : rotary || distances                  ? "e = word[id]"
             : info->scales_words                   ? "e = √hidden word[id] + position[i]"
             : has_segments                         ? "e = word[id] + segment + position[i]"
             : info->embedding_size != info->hidden ? "e = W_in word[id] + position[i]"
@@ -66,12 +66,14 @@ static void embedding(struct report *report, const struct explain *t) {
     report_vector(report, hidden, s->word, false, "word %d", t->input->ids[i]);
     if (has_segments)
         report_vector(report, hidden, s->segment, false, "segment %d", t->input->types[i]);
-    if (!rotary) report_vector(report, hidden, s->position, false, "position %" PRId64, i);
+    if (!rotary && !distances)
+        report_vector(report, hidden, s->position, false, "position %" PRId64, i);
     report_vector(report, hidden, s->embedding, true, "e");
-    report_note(report, "Positions are %s.%s",
-                rotary ? "angles by which queries and keys are turned in the layers"
-                : info->sinusoidal_positions ? "sinusoids"
-                                             : "learned, a vector for each place",
+    report_note(report, "%s.%s",
+                rotary ? "Positions are angles by which queries and keys are turned in the layers"
+                : distances ? "There are no positions: scores have a bias by distance in the layers"
+                : info->sinusoidal_positions ? "Positions are sinusoids"
+                                             : "Positions are learned, a vector for each place",
                 s->causal ? "" : " Attention itself is blind to order (qkv explain --shuffle).");
 
     if (!s->embed_norm) return;

@@ -32,7 +32,8 @@ static void print_decoder(const qkv_model_info *info) {
     if (info->kind == QKV_MODEL_PAIR) {
         printf("decoder       %" PRId64 " layers of %" PRId64 " heads of %" PRId64
                ", feed-forward %" PRId64 "\n",
-               info->n_decoder_layers, info->n_decoder_heads, info->hidden / info->n_decoder_heads,
+               info->n_decoder_layers, info->n_decoder_heads,
+               info->max_distance > 0 ? info->head_dim : info->hidden / info->n_decoder_heads,
                info->decoder_intermediate);
         printf("words         %s, scaled %s\n",
                info->separate_words || info->untied & (QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER)
@@ -159,9 +160,14 @@ static void print_words(const qkv_model *model) {
     printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
            info->n_types, info->n_types == 1 ? "" : "s",
            info->rope[0].type != QKV_ROPE_NONE ? "rotary"
+           : info->max_distance > 0            ? "no"
            : info->sinusoidal_positions        ? "sinusoidal"
                                                : "learned");
     if (info->rope[0].type != QKV_ROPE_NONE) print_rotary(info);
+    if (info->max_distance > 0)
+        printf("distances     a bias of scores, %" PRId64 " numbers a head up to %" PRId64
+               " tokens apart\n",
+               info->distance_buckets, info->max_distance);
     print_sentences(model);
     print_chat(model);
 }

@@ -104,6 +104,14 @@ static void add_rotary(json_t *object, const qkv_model_info *info) {
     json_object_set_new(object, "logit_cap", json_real(info->logit_cap));
 }
 
+/* Of T5. */
+static void add_distances(json_t *object, const qkv_model_info *info) {
+    json_object_set_new(object, "distance_buckets", json_integer(info->distance_buckets));
+    json_object_set_new(object, "max_distance", json_integer(info->max_distance));
+    json_object_set_new(object, "gated", json_boolean(info->gated));
+    json_object_set_new(object, "scales_logits", json_boolean(info->scales_logits));
+}
+
 /* An entry of a label: its name, or null. */
 static json_t *labels_json(const qkv_model *model) {
     json_t *const list = json_array();
@@ -151,6 +159,7 @@ json_t *info_model_json(const qkv_model *model) {
         JSON_INT(info, sentence_dim));
     if (object) add_prompts(object, model);
     if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
+    if (object && info->max_distance > 0) add_distances(object, info);
     if (object && info->has_lm) add_decoder(object, info);
     const char *const chat = qkv_tokenizer_chat(qkv_model_tokenizer(model, QKV_SOURCE));
     if (object && chat) json_object_set_new(object, "chat_template", json_string(chat));

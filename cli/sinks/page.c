@@ -96,6 +96,9 @@ qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_pa
                              .scale = view.desc->scale != scale ? view.desc->scale : 0,
                              .numbers = seen_numbers(seen, index),
                              .label = seen->labels[index],
+                             .distance_bias = view.desc->distance_bias,
+                             .distance_before = view.desc->distance_before,
+                             .distance_after = view.desc->distance_after,
                              .has_window = seen->own_windows && view.desc->flags & QKV_SET_WINDOW,
                              .window_left = view.desc->window_left,
                              .window_right = view.desc->window_right };

@@ -228,6 +228,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  *     gate = normed Wg   up = normed Wu   gelu = act(gate) up   down = gelu Wd
  *     q = turn(norm(q_projected))    k = turn(norm(k_projected))         norm: where there are such
  *     scores_j = c tanh(scale products_j / c)                            with softcap c
+ *     scores_j = scale products_j + biases_j                             of T5
  *     added = x_i + norm(projected)   added2 = added + norm(down)        with attended and fed
  *
  * With `parallel` (GPT-NeoX) normed = norm(x_i), and added2 = added + down all the same.
@@ -298,6 +299,8 @@ typedef struct qkv_steps {
     double softcap;
     /* 1: normed is a norm of x, not of added, to which the feed-forward is added all the same. */
     int parallel;
+    /* [n]: what is added to the score of each key (T5's bias by distance); NULL: nothing is. */
+    const double *biases;
 } qkv_steps;
 
 /**

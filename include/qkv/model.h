@@ -190,7 +190,7 @@ typedef struct qkv_model_info {
     const char *activation;
     /** 1: vectors of words are multiplied by the root of hidden, as word_scale rounds it. */
     int scales_words;
-    /** 1: scores are not divided by the root of head_dim (GPT-2). */
+    /** 1: scores are not divided by the root of head_dim (GPT-2, T5). */
     int unscaled;
     /** 1: scores of layer l = 0, 1, … are divided by l + 1 (GPT-2). */
     int scales_by_layer;
@@ -273,8 +273,15 @@ typedef struct qkv_model_info {
     double match_scale, match_bias;
     /** 1: logits of classes are the mean of two classifiers, of [CLS] and of [DIST] (DeiT). */
     int distilled;
-    /** 1: the feed-forward is gated, in a family where it may be (DINOv2). */
+    /** 1: the feed-forward is gated, in a family that has both (DINOv2, T5). */
     int gated;
+    /**
+     * Of a bias by distance (T5), in place of positions: numbers of each head, and the distance
+     * from which on all keys have the last of them; 0: there is none.
+     */
+    int64_t distance_buckets, max_distance;
+    /** 1: logits of the next token are divided by the root of hidden (T5). */
+    int scales_logits;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -503,6 +510,12 @@ typedef struct qkv_capture {
     int64_t window_left, window_right;
     /** A score s becomes softcap tanh(s / softcap); 0: it stays. */
     float softcap;
+    /**
+     * NULL, or rows of heads whose element for j - i is added to the score: the fields of
+     * qkv_attention_desc.
+     */
+    const float *distance_bias;
+    int64_t distance_bias_stride, distance_before, distance_after;
 } qkv_capture;
 QKV_DEFINE_INIT(qkv_capture)
 
@@ -529,8 +542,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_unturned(const qkv_run *run, qkv_attent
                                                   qkv_error *error);
 
 /**
- * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) - lse). Rows are queries
- * and sum to 1. Keys that are not seen have 0.
+ * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) + bias - lse). Rows are
+ * queries and sum to 1. Keys that are not seen have 0.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_attention_kind which,
                                                  int64_t b, int64_t layer, int64_t head,

@@ -75,6 +75,12 @@ typedef struct qkv_page_head {
      * known.
      */
     double effect;
+    /*
+     * NULL, or [distance_before + 1 + distance_after]: adds element distance_before + n to a score,
+     * n = j - i - q_offset, or the first or last element beyond them. Both are 0 to 2^20.
+     */
+    const float *distance_bias;
+    int64_t distance_before, distance_after;
 } qkv_page_head;
 
 /**
@@ -138,7 +144,8 @@ typedef struct qkv_page_table {
 /**
  * The page holds q, k and lse of heads. Its script computes any weight from them, and shows it:
  *
- *     s_ij = softcap(scale q_i . k_j) + alibi (j - i - q_offset)        softcap(x) = c tanh(x / c)
+ *     s_ij = softcap(scale q_i . k_j) + alibi (j - i - q_offset) + distance_bias
+ *            with softcap(x) = c tanh(x / c)
  *     p_ij = exp(s_ij - lse_i)    for the keys that query i may see, which are those that `rules`
  *            let it see, not dropped, and with a bit in the head's mask; all others have 0
  *
@@ -154,8 +161,8 @@ typedef struct qkv_page_table {
  *     is always in the file, and is shown first.
  * Special values: a row with lse = -INFINITY sees no key, and its weights are 0. NaN stays NaN and
  *     is drawn as NaN.
- * Unsupported: additive masks other than ALiBi. Segments and block masks must be given as bits of
- *     a mask.
+ * Unsupported: additive masks other than ALiBi and a bias by distance. Segments and block masks
+ *     must be given as bits of a mask.
  * Time: 2 n x n x head_dim multiplications a head, 1,024 x n x head_dim above 2,048 tokens.
  * Memory: the file, up to twice while it grows, and 8 n head_dim bytes for each thread.
  */

@@ -64,6 +64,18 @@ const qkv_heads_info *qkv_heads_get_info(const qkv_heads *heads) {
     return heads ? &heads->info : NULL;
 }
 
+/* Of a run: all layers have the same. */
+static void describe_distances(const qkv_heads *heads, int64_t index, qkv_attention_desc *desc) {
+    const qkv_attention_desc *const from = &heads->distances;
+    if (!from->distance_bias) return;
+    const int64_t head = index % heads->info.n_heads;
+    desc->flags |= QKV_SET_DISTANCE_BIAS;
+    desc->distance_bias = from->distance_bias + head * from->distance_bias_stride;
+    desc->distance_bias_stride = from->distance_bias_stride;
+    desc->distance_before = from->distance_before;
+    desc->distance_after = from->distance_after;
+}
+
 /* Of arrays, whose heads are described one by one. */
 static void describe_scores(const qkv_heads *heads, int64_t index, qkv_attention_desc *desc) {
     const qkvi_head_source *const source = &heads->sources[index];
@@ -106,6 +118,7 @@ void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
         desc->window_right = rules->right < QKVI_NO_WINDOW ? rules->right : -1;
     }
     describe_scores(heads, first, desc);
+    describe_distances(heads, first, desc);
     if (!heads->seen) return;
     desc->flags |= QKV_SET_MASK; /* the same keys for every query */
     desc->mask = heads->seen;

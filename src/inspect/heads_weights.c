@@ -190,6 +190,10 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     p->desc.scale = v->desc->scale;
     p->desc.softcap = v->desc->softcap;
     p->desc.sinks = v->desc->sinks;
+    p->desc.distance_bias = v->desc->distance_bias;
+    p->desc.distance_bias_stride = v->desc->distance_bias_stride;
+    p->desc.distance_before = v->desc->distance_before;
+    p->desc.distance_after = v->desc->distance_after;
     p->desc.q_offset = v->desc->q_offset;
     p->desc.window_left = v->desc->window_left;
     p->desc.window_right = v->desc->window_right;

@@ -140,6 +140,11 @@ static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
     desc->window_right = capture->window_right;
     if (capture->softcap > 0) desc->flags |= QKV_SET_SOFTCAP;
     desc->softcap = capture->softcap;
+    if (capture->distance_bias) desc->flags |= QKV_SET_DISTANCE_BIAS;
+    desc->distance_bias = capture->distance_bias;
+    desc->distance_bias_stride = capture->distance_bias_stride;
+    desc->distance_before = capture->distance_before;
+    desc->distance_after = capture->distance_after;
     if (!capture->seen) return;
     desc->flags |= QKV_SET_MASK; /* the same keys for every query */
     desc->mask = capture->seen;

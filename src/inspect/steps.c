@@ -30,8 +30,8 @@ static void lay_out(qkvi_steps_work *w, int64_t n, qkvi_steps_arrays *a) {
                               &a->y,         &w->row,     &a->attended, &a->fed };
     const qkvi_mha *const mha = &w->block->mha;
     const int64_t width = qkvi_mha_width(mha), kv_width = qkvi_mha_kv_width(mha);
-    double **const keys[] = { &a->products, &a->scores, &a->shifted, &a->exponentials,
-                              &a->weights };
+    double **const keys[] = { &a->products, &a->biases,       &a->scores,
+                              &a->shifted,  &a->exponentials, &a->weights };
     w->used = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) *rows[i] = cut(w, p->hidden);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = cut(w, n);
@@ -51,6 +51,15 @@ static void lay_out(qkvi_steps_work *w, int64_t n, qkvi_steps_arrays *a) {
     w->all_k = cut(w, n * kv_width);
     w->all_v = cut(w, n * kv_width);
     w->raw = cut(w, n * kv_width);
+}
+
+/* The bias of each key's score. */
+static void bias_keys(const qkvi_distance_bias *d, const qkv_steps *s, double *biases) {
+    const int64_t n = qkvi_distance_bias_size(d), zero = d->most;
+    for (int64_t j = 0; j < s->n; j++) {
+        const int64_t at = zero + j - s->query;
+        biases[j] = (double)d->bias[s->head * n + (at < 0 ? 0 : at >= n ? n - 1 : at)];
+    }
 }
 
 /* ---- Against the run ------------------------------------------------------------------------- */
@@ -169,6 +178,10 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     describe(p, w.block, &model->info, s);
     publish(&a, s);
     publish_parts(w.block, &a, s);
+    if (w.block->mha.distances) {
+        bias_keys(w.block->mha.distances, s, a.biases);
+        s->biases = a.biases;
+    }
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_steps_embed(&w, qkv_run_hidden(run, QKV_SELF, b, 0), &a, s);
     qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, QKV_SELF, b, layer), a.x);

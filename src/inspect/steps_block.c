@@ -39,9 +39,9 @@ void qkvi_steps_find_keys(qkv_steps *s) {
     s->end_key = keys.end;
 }
 
-static double score_of(const qkv_steps *s, double product) {
-    const double score = s->scale * product;
-    return s->softcap > 0 ? s->softcap * tanh(score / s->softcap) : score;
+static double score_of(const qkv_steps *s, int64_t j, double product) {
+    const double score = s->scale * product, bias = s->biases ? s->biases[j] : 0;
+    return (s->softcap > 0 ? s->softcap * tanh(score / s->softcap) : score) + bias;
 }
 
 /* o of one head, from q; keys and values are rows of `stride` doubles. */
@@ -54,7 +54,7 @@ static void attend(qkv_steps *s, int64_t stride, const double *q, const double *
         double product = 0;
         for (int64_t c = 0; c < head_dim; c++) product += q[c] * k[j * stride + c];
         a->products[j] = product;
-        a->scores[j] = j >= s->first_key && j < s->end_key ? score_of(s, product) : -INFINITY;
+        a->scores[j] = j >= s->first_key && j < s->end_key ? score_of(s, j, product) : -INFINITY;
         if (!(a->scores[j] <= s->largest)) s->largest = a->scores[j];
     }
     for (int64_t j = 0; j < n; j++) {

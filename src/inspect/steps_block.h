@@ -23,8 +23,8 @@ typedef struct qkvi_steps_work {
 /* The arrays of qkv_steps, whose pointers there are const. */
 typedef struct qkvi_steps_arrays {
     double *word, *segment, *position, *embedding, *embedded, *x, *read, *q, *k, *v, *products,
-        *scores, *shifted, *exponentials, *weights, *o, *concat, *projected, *added, *normed, *up,
-        *gelu, *down, *added2, *y, *q_projected, *k_projected, *gate, *attended, *fed;
+        *biases, *scores, *shifted, *exponentials, *weights, *o, *concat, *projected, *added,
+        *normed, *up, *gelu, *down, *added2, *y, *q_projected, *k_projected, *gate, *attended, *fed;
 } qkvi_steps_arrays;
 
 /*

@@ -103,6 +103,7 @@ static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run
             .softcap = mha->softcap,
             .window_left = mha->windowed ? mha->window_left : -1,
             .window_right = mha->windowed ? mha->window_right : -1,
+            .distances = mha->distances,
         };
         if (mha->rope > 0) {
             part->layers[l].turns = qkvi_stack_turns(queries, l);
@@ -179,6 +180,14 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t
                           .window_left = scores->window_left,
                           .window_right = scores->window_right,
                           .softcap = scores->softcap };
+    if (scores->distances) {
+        qkv_attention_desc of = { .flags = 0 };
+        qkvi_distance_bias_describe(scores->distances, &of);
+        made.distance_bias = of.distance_bias;
+        made.distance_bias_stride = of.distance_bias_stride;
+        made.distance_before = of.distance_before;
+        made.distance_after = of.distance_after;
+    }
     qkvi_options_write(capture, &made, sizeof made);
     return QKV_OK;
 }
@@ -221,14 +230,24 @@ static void hide(const qkv_capture *c, int64_t i, float *weights) {
         if (!c->seen[j]) weights[j] = 0;
 }
 
-/* Products become weights. */
-static void weigh(const qkvi_kernels *kernels, const qkv_capture *c, float lse, float *row) {
-    if (c->softcap == 0) {
+/* The bias of query i's scores. */
+static void bias(const qkv_capture *c, int64_t head, int64_t i, float *row) {
+    const float *const of = c->distance_bias + head * c->distance_bias_stride + c->distance_before;
+    for (int64_t j = 0; j < c->n_keys; j++)
+        row[j] += of[qkvi_max_i64(qkvi_min_i64(j - i, c->distance_after), -c->distance_before)];
+}
+
+/* Products of query i become weights. */
+static void weigh(const qkvi_kernels *kernels, const qkv_capture *c, int64_t head, int64_t i,
+                  float *row) {
+    const float lse = c->lse[head * c->n + i];
+    if (c->softcap == 0 && !c->distance_bias) {
         kernels->layer.weights(c->n_keys, c->scale, lse, row);
         return;
     }
     for (int64_t j = 0; j < c->n_keys; j++) row[j] *= c->scale;
-    kernels->layer.soft_cap(c->n_keys, c->softcap, row);
+    if (c->softcap > 0) kernels->layer.soft_cap(c->n_keys, c->softcap, row);
+    if (c->distance_bias) bias(c, head, i, row);
     kernels->layer.weights(c->n_keys, 1, lse, row);
 }
 
@@ -249,7 +268,7 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, in
               c.n_keys, NULL, false);
     for (int64_t i = 0; i < n_rows; i++) {
         float *const row = weights + i * c.n_keys;
-        weigh(run->kernels, &c, c.lse[head * c.n + first + i], row);
+        weigh(run->kernels, &c, head, first + i, row);
         hide(&c, first + i, row);
     }
     qkvi_fpstate_leave(saved);

@@ -7,10 +7,11 @@
 /* How a layer makes scores, and which keys its queries see. */
 typedef struct qkvi_run_layer {
     float scale, softcap;
-    int64_t window_left, window_right; /* -1: no bound */
-    const float *turns;                /* [n_rows][turned] of the pass; NULL: none */
-    int64_t turned;                    /* channels of a head */
-    float length;                      /* of a turn's cosine and sine: their factor */
+    int64_t window_left, window_right;   /* -1: no bound */
+    const float *turns;                  /* [n_rows][turned] of the pass; NULL: none */
+    int64_t turned;                      /* channels of a head */
+    float length;                        /* of a turn's cosine and sine: their factor */
+    const qkvi_distance_bias *distances; /* that bias scores; NULL */
 } qkvi_run_layer;
 
 /* One attention of all layers; n_layers 0: the run has none of that kind. */

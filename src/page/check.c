@@ -56,6 +56,26 @@ static qkv_status check_window(const qkv_page *page, int64_t i, qkv_error *error
     return QKV_OK;
 }
 
+static qkv_status check_distances(const qkv_page_head *head, int64_t i, qkv_error *error) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = { { "distance_before", head->distance_before },
+                  { "distance_after", head->distance_after } };
+    for (int n = 0; head->distance_bias && n < 2; n++)
+        if (sizes[n].value < 0 || sizes[n].value > 1 << 20)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].%s = %lld is not in [0, 1048576]", (long long)i,
+                                  sizes[n].name, (long long)sizes[n].value);
+    const int64_t n = head->distance_before + 1 + head->distance_after;
+    for (int64_t e = 0; head->distance_bias && e < n; e++)
+        if (!isfinite(head->distance_bias[e]))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].distance_bias[%lld] is not finite", (long long)i,
+                                  (long long)e);
+    return QKV_OK;
+}
+
 static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
     for (int64_t i = 0; i < page->n_heads; i++) {
         const qkv_page_head *const head = &page->heads[i];
@@ -80,6 +100,7 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
         if (head->sink && !(*head->sink < INFINITY))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld].sink is neither finite nor -INFINITY", (long long)i);
+        QKV_TRY(check_distances(head, i, error));
         QKV_TRY(check_window(page, i, error));
         QKV_TRY(check_map(page, i, error));
     }

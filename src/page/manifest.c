@@ -227,6 +227,13 @@ static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
 static void add_scores(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
     if (head->scale != 0) add_real(file, "scale", (double)head->scale);
     if (head->alibi != 0) add_real(file, "alibi", head->alibi);
+    if (head->distance_bias) {
+        const int64_t n = head->distance_before + 1 + head->distance_after;
+        add_int(file, "before", head->distance_before);
+        qkvi_bytes_text(file, "\"distances\":\"");
+        qkvi_base85_add(file, head->distance_bias, (size_t)n * sizeof(float));
+        qkvi_bytes_text(file, "\",");
+    }
     if (head->sink) add_real(file, "sink", (double)*head->sink);
     if (head->has_window) {
         qkvi_bytes_text(file, "\"window\":[");

@@ -57,13 +57,21 @@ static inline float qkvi_page_scale(const qkv_page *page, const qkv_page_head *h
     return head->scale != 0 ? head->scale : page->scale;
 }
 
-/** The score of dot = q_i . k_j: scaled, capped, with ALiBi. */
+/** The element of a head's bias for that distance. */
+static inline double qkvi_page_bias(const qkv_page_head *head, int64_t distance) {
+    const int64_t before = head->distance_before, after = head->distance_after;
+    const int64_t n = distance < -before ? -before : distance > after ? after : distance;
+    return (double)head->distance_bias[before + n];
+}
+
+/** The score of dot = q_i . k_j: scaled, capped, with ALiBi, with the bias by distance. */
 static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                      int64_t j, double dot) {
     const double scaled = dot * (double)qkvi_page_scale(page, head),
                  capped = page->softcap > 0 ? page->softcap * tanh(scaled / page->softcap) : scaled;
-    return head->alibi != 0 ? capped + head->alibi * (double)(j - i - qkvi_page_offset(page))
-                            : capped;
+    const int64_t distance = j - i - qkvi_page_offset(page);
+    const double score = head->alibi != 0 ? capped + head->alibi * (double)distance : capped;
+    return head->distance_bias ? score + qkvi_page_bias(head, distance) : score;
 }
 
 /** The text of queries: their own, or that of keys. */

@@ -105,7 +105,7 @@ static void weigh(const struct rows *rows, const qkv_page *page, const qkv_page_
     const float lse = head->lse[i];
     if (!(lse > -INFINITY))
         memset(row + first, 0, (size_t)(end - first) * sizeof *row);
-    else if (page->softcap == 0 && head->alibi == 0)
+    else if (page->softcap == 0 && head->alibi == 0 && !head->distance_bias)
         rows->kernels->layer.weights(end - first, qkvi_page_scale(page, head), lse, row + first);
     else
         for (int64_t j = first; j < end; j++)

@@ -1,5 +1,5 @@
 /*
- * GPT-2, BART and Marian, Llama and its kin against transformers in float64
+ * GPT-2, BART, Marian and T5, Llama and its kin against transformers in float64
  * (tools/decoder_cases.py, tools/llama_cases.py): tiny random models, a batch of sequences, or of
  * pairs, of several lengths. Hidden states of every layer of each stack, weights of every head
  * (self, decoder, cross), logits of every token, the loss with and without label smoothing, every
@@ -301,6 +301,7 @@ int main(void) {
     char names[][24] = { "decoder/gpt2_1/mild",   "decoder/gpt2_2/mild",   "decoder/gpt2_3/mild",
                          "decoder/bart_1/mild",   "decoder/bart_2/mild",   "decoder/bart_3/mild",
                          "decoder/marian_1/mild", "decoder/marian_2/mild", "decoder/marian_3/mild",
+                         "decoder/t5_1/mild",     "decoder/t5_2/mild",     "decoder/mt5_1/mild",
                          "llama/llama_1",         "llama/llama_2",         "llama/llama_3",
                          "llama/llama_4",         "llama/llama_5",         "llama/mistral_1",
                          "llama/qwen2_1",         "llama/qwen3_1",         "llama/gemma_1",
@@ -309,7 +310,7 @@ int main(void) {
                          "llama/gpt_neox_2",      "llama/gpt_neox_3",      "llama/opt_1",
                          "llama/opt_2",           "llama/opt_3",           "llama/opt_4" };
     enum { N = sizeof names / sizeof *names };
-    enum { FIRST_PAIR = 3, FIRST_LLAMA = 9 };
+    enum { FIRST_PAIR = 3, FIRST_LLAMA = 12 };
     struct CMUnitTest tests[5 * N];
     int n_tests = 3 * N;
     for (int m = 0; m < N; m++) {

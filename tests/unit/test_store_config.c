@@ -209,12 +209,12 @@ static void test_general_names_of_sizes(void **state) {
 
 static void test_unknown_types(void **state) {
     (void)state;
-#define LOADS                                                                                      \
-    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "         \
-    "\"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", \"llama\", \"mistral\", "               \
-    "\"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "                                                \
-    "\"gemma3_text\", \"smollm3\", \"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", "   \
-    "\"deit\", \"dinov2\", \"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", "                \
+#define LOADS                                                                                         \
+    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "            \
+    "\"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", \"t5\", \"mt5\", \"llama\", \"mistral\", " \
+    "\"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "                                                   \
+    "\"gemma3_text\", \"smollm3\", \"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", "      \
+    "\"deit\", \"dinov2\", \"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", "                   \
     "\"siglip_vision_model\", \"clip\", \"clip_text_model\" and \"clip_vision_model\""
     expect_refusal("{\"model_type\":\"mbart\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'mbart' " LOADS "; the nearest is \"bart\"");
@@ -222,7 +222,8 @@ static void test_unknown_types(void **state) {
                    "c: model_type 'xlm-roberta-xl' " LOADS "; the nearest is \"xlm-roberta\"");
     expect_refusal("{\"model_type\":\"mpnet\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'mpnet' " LOADS);
-    expect_refusal("{\"model_type\":\"t5\"}", QKV_ERR_UNSUPPORTED, "c: model_type 't5' " LOADS);
+    expect_refusal("{\"model_type\":\"umt5\"}", QKV_ERR_UNSUPPORTED,
+                   "c: model_type 'umt5' " LOADS "; the nearest is \"mt5\"");
     expect_refusal("{\"model_type\":\"gemma3\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'gemma3' " LOADS "; the nearest is \"gemma\"");
     expect_refusal("{\"model_type\":\"gpt_oss\"}", QKV_ERR_UNSUPPORTED,

@@ -161,6 +161,42 @@ static void test_marian(void **state) {
     assert_int_equal(info.start_id, 36);
 }
 
+static void test_t5(void **state) {
+    (void)state;
+    qkv_model_info info = read_config("{\"model_type\":\"t5\"}");
+    assert_true(info.kind == QKV_MODEL_PAIR && info.has_lm && info.untied == 0 && !info.gated);
+    assert_true(info.vocab_size == 32128 && info.hidden == 512 && info.intermediate == 2048);
+    assert_true(info.n_layers == 6 && info.n_heads == 8 && info.head_dim == 64);
+    assert_true(info.n_decoder_layers == 6 && info.n_decoder_heads == 8);
+    assert_true(info.decoder_intermediate == 2048 && info.max_len == 16384);
+    assert_true(info.eos_id == 1 && info.pad_id == 0 && info.start_id == 0 && info.bos_id == -1);
+    assert_true(info.rms_norm && info.biases == 0 && info.unscaled && info.scales_logits);
+    assert_true(info.distance_buckets == 32 && info.max_distance == 128);
+    assert_true(info.layer_norm_eps == 1e-6 && !info.sinusoidal_positions);
+    assert_string_equal(info.activation, "relu");
+    info = read_config("{\"model_type\":\"t5\",\"d_kv\":5,\"num_heads\":3,\"d_model\":8,"
+                       "\"num_layers\":2,\"feed_forward_proj\":\"gated-gelu\","
+                       "\"tie_word_embeddings\":false,\"relative_attention_num_buckets\":8,"
+                       "\"relative_attention_max_distance\":20}");
+    assert_true(info.head_dim == 5 && info.n_decoder_layers == 2 && info.untied == 0);
+    assert_true(info.gated && !info.scales_logits && info.distance_buckets == 8);
+    assert_string_equal(info.activation, "gelu_tanh");
+    info = read_config("{\"model_type\":\"t5\",\"tie_word_embeddings\":true,"
+                       "\"scale_decoder_outputs\":false,\"feed_forward_proj\":\"relu\","
+                       "\"dense_act_fn\":\"silu\",\"is_gated_act\":true,"
+                       "\"num_decoder_layers\":null,\"head_dim\":7}");
+    assert_true(!info.scales_logits && info.gated && info.n_decoder_layers == 6);
+    assert_int_equal(info.head_dim, 7);
+    assert_string_equal(info.activation, "silu");
+    info = read_config("{\"model_type\":\"mt5\",\"scale_decoder_outputs\":true,"
+                       "\"num_decoder_layers\":3}");
+    assert_true(info.vocab_size == 250112 && info.intermediate == 1024 && info.n_heads == 6);
+    assert_true(info.n_layers == 8 && info.n_decoder_layers == 3 && !info.scales_logits);
+    assert_true(info.gated);
+    assert_string_equal(info.activation, "gelu_tanh");
+}
+
+#define T5(more)   "{\"model_type\":\"t5\",\"vocab_size\":40," more "}"
 #define OPT(more)  "{\"model_type\":\"opt\",\"vocab_size\":40," more "}"
 #define GPT2(more) "{\"model_type\":\"gpt2\",\"vocab_size\":40," more "}"
 #define BART(more) "{\"model_type\":\"bart\",\"vocab_size\":40," more "}"
@@ -194,6 +230,22 @@ static void test_refused_configs(void **state) {
           "c: scale_attn_weights is an integer, must be true or false" },
         { GPT2("\"reorder_and_upcast_attn\":\"no\""), QKV_ERR_FORMAT,
           "c: reorder_and_upcast_attn is a string, must be true or false" },
+        { T5("\"feed_forward_proj\":\"gated-gelu-new\""), QKV_ERR_UNSUPPORTED,
+          "c: feed_forward_proj 'gated-gelu-new' is neither 'ACTIVATION' nor 'gated-ACTIVATION'" },
+        { T5("\"dense_act_fn\":\"mish\""), QKV_ERR_UNSUPPORTED,
+          "c: dense_act_fn 'mish' is not supported" },
+        { T5("\"relative_attention_num_buckets\":30"), QKV_ERR_UNSUPPORTED,
+          "c: relative_attention_num_buckets = 30 is no multiple of 4" },
+        { T5("\"relative_attention_max_distance\":16"), QKV_ERR_UNSUPPORTED,
+          "c: relative_attention_max_distance = 16 is not above 16, half of "
+          "relative_attention_num_buckets" },
+        { T5("\"relative_attention_max_distance\":16385"), QKV_ERR_LIMIT,
+          "c: relative_attention_max_distance = 16385 is above the limit 16384" },
+        { T5("\"d_kv\":0"), QKV_ERR_SHAPE, "c: d_kv = 0 is less than 1" },
+        { T5("\"scale_decoder_outputs\":1"), QKV_ERR_FORMAT,
+          "c: scale_decoder_outputs is an integer, must be true or false" },
+        { T5("\"is_encoder_decoder\":false"), QKV_ERR_UNSUPPORTED,
+          "c: is_encoder_decoder 'false' is not supported" },
         { OPT("\"layer_norm_elementwise_affine\":false"), QKV_ERR_UNSUPPORTED,
           "c: layer_norm_elementwise_affine 'false' is not supported" },
         { OPT("\"enable_bias\":0"), QKV_ERR_FORMAT,
@@ -563,6 +615,7 @@ int main(void) {
         cmocka_unit_test(test_bart),
         cmocka_unit_test(test_marian),
         cmocka_unit_test(test_opt),
+        cmocka_unit_test(test_t5),
         cmocka_unit_test(test_refused_configs),
         cmocka_unit_test(test_generation_defaults),
         cmocka_unit_test(test_generation_fields),
@@ -578,6 +631,9 @@ int main(void) {
         cmocka_unit_test_prestate(test_parameters, "marian_1"),
         cmocka_unit_test_prestate(test_parameters, "marian_2"),
         cmocka_unit_test_prestate(test_parameters, "marian_3"),
+        cmocka_unit_test_prestate(test_parameters, "t5_1"),
+        cmocka_unit_test_prestate(test_parameters, "t5_2"),
+        cmocka_unit_test_prestate(test_parameters, "mt5_1"),
         cmocka_unit_test(test_bias_of_logits),
         cmocka_unit_test(test_switches),
     };

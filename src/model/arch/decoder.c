@@ -147,7 +147,8 @@ static qkv_status make_caches(qkv_ctx *ctx, qkvi_decoder *d, qkv_error *error) {
 
 /* Keys and values of the source, of all layers. */
 static qkv_status make_cross(qkv_ctx *ctx, qkvi_decoder *d, const float *source, qkv_error *error) {
-    const int64_t n = d->n_source, elems = n * d->stack->hidden;
+    const int64_t n = d->n_source;
+    const int64_t elems = n * qkvi_mha_kv_width(&d->stack->blocks[0].cross);
     int64_t all;
     if (n == 0) return QKV_OK;
     if (!qkvi_mul_i64(2 * d->stack->n_layers, elems, &all)) return no_memory(error);

@@ -105,7 +105,7 @@ static qkv_status step(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
     qkv_attention_desc desc = describe(mha, n, 1, d->max_len);
     desc.flags |= QKV_SET_KV_LEN;
     desc.kv_len = len;
-    if (mha->windowed) { /* the query of a slot is its last token */
+    if (mha->windowed || mha->distances) { /* the query of a slot is its last token */
         for (int64_t i = 0; i < n; i++) d->last[i] = len[i] - 1;
         desc.flags |= QKV_SET_Q_OFFSET;
         desc.q_offsets = d->last;
@@ -129,14 +129,15 @@ static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mh
 
 static qkv_status attend_cross(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
                                int64_t layer, const float *x, const qkvi_mha_acts *acts) {
-    const int64_t n = d->pass.rows.n_rows, elems = d->n_source * mha->hidden;
+    const int64_t n = d->pass.rows.n_rows, width = qkvi_mha_kv_width(mha);
+    const int64_t elems = d->n_source * width;
     qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
     const qkv_attention_desc desc = describe(mha, 1, n, d->n_source);
     qkv_kv_view view;
     qkv_kv_view_contiguous(&view, &desc, QKV_F32);
     view.k = d->cross + 2 * layer * elems;
     view.v = d->cross + (2 * layer + 1) * elems;
-    const int64_t stride[3] = { elems, mha->head_dim, mha->hidden };
+    const int64_t stride[3] = { elems, mha->head_dim, width };
     for (int i = 0; i < 3; i++) view.k_stride[i] = view.v_stride[i] = stride[i];
     return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
 }

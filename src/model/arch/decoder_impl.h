@@ -14,7 +14,7 @@ struct qkvi_decoder {
     int64_t n_slots, max_len, n_source;
     int64_t bank;          /* first sequence of the slots in the caches: 0 or n_slots */
     qkv_kv_cache **caches; /* [n_layers] */
-    float *cross;          /* [n_layers][2][n_source][hidden] keys and values of the source */
+    float *cross;          /* [n_layers][2][n_source][width] keys and values of the source */
     qkv_allocator allocator;
     qkvi_arena arena;
     qkvi_block_acts *acts; /* [n_layers] */

@@ -138,6 +138,8 @@ const qkvi_model_family qkvi_families[] = {
       .head = "lm_head",
       .shared_words = "model.shared",
       .lm_bias = "final_logits_bias" },
+    T5("t5", .scales_logits = true, T5_CONFIG(32128, 6, 8, 2048, false)),
+    T5("mt5", T5_CONFIG(250112, 8, 6, 1024, true)),
     LLAMA("llama", QKVI_RMS_NORM, QKVI_NORM_INPUT, BIASES_ASKED, .mlp_bias = true,
           .stacks = { { LLAMA_BLOCK } },
           LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(32000, 4096, 11008, 32, 32), MAX_LEN(2048),
@@ -304,7 +306,7 @@ const qkvi_model_family qkvi_families[] = {
 
 const char qkvi_family_types[] =
     "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", "
-    "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
+    "\"t5\", \"mt5\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
     "\"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", \"deit\", \"dinov2\", "
     "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", \"siglip_vision_model\", \"clip\", "
     "\"clip_text_model\" and \"clip_vision_model\"";
@@ -336,6 +338,14 @@ int qkvi_family_biases(const qkv_model_info *info) {
     const qkvi_model_family *const family = qkvi_family_of(info->architecture);
     return family->biases == QKVI_BIASES ? QKV_BIAS_QKV | QKV_BIAS_OUTPUT | QKV_BIAS_MLP
                                          : info->biases;
+}
+
+const char *qkvi_gate_name(const qkv_model_info *info, const qkvi_stack_names *names) {
+    return names->up_alone && !info->gated ? NULL : names->gate;
+}
+
+const char *qkvi_up_name(const qkv_model_info *info, const qkvi_stack_names *names) {
+    return names->up_alone && !info->gated ? names->up_alone : names->up;
 }
 
 double qkvi_family_scale(const qkv_model_info *info, int64_t head_dim, int64_t layer) {

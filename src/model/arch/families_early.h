@@ -97,6 +97,60 @@
         }                                                                                          \
     }
 
+/* T5 and mT5. */
+#define T5_STACK(layers, of_layers, of_heads, wide)                                                \
+    {                                                                                              \
+        { layers, of_layers }, { "num_heads", of_heads }, { "d_ff", wide }                         \
+    }
+
+#define T5_CONFIG(n_words, layers, heads, wide, gated)                                             \
+    .config = { .hidden = { "d_model", 512 },                                                      \
+                .vocab_size = { "vocab_size", n_words },                                           \
+                .head_dim = { "d_kv", 64 },                                                        \
+                .stacks = { T5_STACK("num_layers", layers, heads, wide),                           \
+                            T5_STACK("num_decoder_layers", layers, heads, wide) },                 \
+                .activation = "feed_forward_proj",                                                 \
+                .activation_absent = gated ? "gated-gelu" : "relu",                                \
+                .eps = "layer_norm_epsilon",                                                       \
+                .eps_absent = 1e-6,                                                                \
+                .bos = -1,                                                                         \
+                .eos = 1,                                                                          \
+                .pad = 0,                                                                          \
+                .start = 0,                                                                        \
+                .switches = { NO_OTHER_ATTENTION, { "is_encoder_decoder", 1, 0 } } }
+
+#define T5_BLOCK(feed)                                                                             \
+    .query = "layer.0.SelfAttention.q", .key = "layer.0.SelfAttention.k",                          \
+    .value = "layer.0.SelfAttention.v", .output = "layer.0.SelfAttention.o",                       \
+    .norm1 = "layer.0.layer_norm", .gate = feed ".DenseReluDense.wi_0",                            \
+    .up = feed ".DenseReluDense.wi_1", .up_alone = feed ".DenseReluDense.wi",                      \
+    .down = feed ".DenseReluDense.wo", .norm2 = feed ".layer_norm"
+
+#define T5_NAMES(side)                                                                             \
+    .word = side ".embed_tokens", .layer = side ".block.",                                         \
+    .distances = side ".block.0.layer.0.SelfAttention.relative_attention_bias",                    \
+    .last_norm = side ".final_layer_norm"
+
+#define T5(name, ...)                                                                              \
+    {                                                                                              \
+        .type = name, .kind = QKV_MODEL_PAIR, .norm = QKVI_RMS_NORM, .place = QKVI_NORM_INPUT,     \
+        .positions = QKVI_DISTANCES, .biases = QKVI_BIASES_NONE, .padding_learns = true,           \
+        .always_tied = true,                                                                       \
+        .spelling = { .prefix = "transformer.",                                                    \
+                      .ties = { { "shared.weight",                                                 \
+                                  { "encoder.embed_tokens.weight", "decoder.embed_tokens.weight",  \
+                                    "lm_head.weight" } } },                                        \
+                      .ignored = { ".EncDecAttention.relative_attention_bias.weight" } },          \
+        .stacks = { { T5_NAMES("encoder"), T5_BLOCK("layer.1") },                                  \
+                    { T5_NAMES("decoder"), T5_BLOCK("layer.2"),                                    \
+                      .cross_query = "layer.1.EncDecAttention.q",                                  \
+                      .cross_key = "layer.1.EncDecAttention.k",                                    \
+                      .cross_value = "layer.1.EncDecAttention.v",                                  \
+                      .cross_output = "layer.1.EncDecAttention.o",                                 \
+                      .norm_cross = "layer.1.layer_norm" } },                                      \
+        .head = "lm_head", .shared_words = "shared", __VA_ARGS__                                   \
+    }
+
 /* OPT. */
 #define OPT_CONFIG                                                                                 \
     .config = { .hidden = { "hidden_size", 768 },                                                  \

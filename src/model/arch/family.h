@@ -16,6 +16,8 @@
  *   marian      as bart, with sinusoids and no norm of the embeddings, words perhaps of their own
  *               for each side                                (Junczys-Dowmunt et al. 2018)
  *
+ *   t5, mt5     encoder and decoder; word, a bias by distance, pre-norm, RMSNorm, LM head
+ *                                                                        (Raffel et al. 2020)
  *   llama …     word; rotary, causal, RMSNorm, gated, LM head              (Touvron et al. 2023)
  *               and families of its graph: mistral, qwen2, qwen3, gemma, gemma2, gemma3_text,
  *               smollm3, olmo2, phi3
@@ -52,9 +54,10 @@ typedef enum qkvi_norm_place {
 
 typedef enum qkvi_positions {
     QKVI_LEARNED,
-    QKVI_SINUSOIDS,   /* sines before cosines; those of qkv's own BERT (config.json) alternate */
-    QKVI_ROTARY,      /* of queries and keys, in all layers that are not QKV_LAYER_UNROTATED */
-    QKVI_ROTARY_PLANE /* the same of patches, by their row and column (layer/patches.h) */
+    QKVI_SINUSOIDS,    /* sines before cosines; those of qkv's own BERT (config.json) alternate */
+    QKVI_ROTARY,       /* of queries and keys, in all layers that are not QKV_LAYER_UNROTATED */
+    QKVI_ROTARY_PLANE, /* the same of patches, by their row and column (layer/patches.h) */
+    QKVI_DISTANCES     /* none: scores have a bias by distance, one for all layers of a stack */
 } qkvi_positions;
 
 /* Norms of queries and keys, before they are turned. */
@@ -134,6 +137,8 @@ typedef struct qkvi_stack_names {
     const char *query_norm, *key_norm;
     const char *cross_query, *cross_key, *cross_value, *cross_output, *norm_cross;
     const char *up, *down, *norm2, *gate;
+    const char *up_alone;        /* up of a model that is not gated, in a family that has both */
+    const char *distances;       /* [buckets][heads] of the bias by distance */
     const char *out1, *out2;     /* norms of what the parts add */
     const char *scale1, *scale2; /* or factors of it, tensors of that name (LayerScale) */
     const char *last_norm;
@@ -183,6 +188,8 @@ typedef struct qkvi_model_family {
     bool padding_learns;    /* padding's word learns as an embedding (no padding_idx in torch) */
     bool positions_last;    /* added to what is projected; projections have no bias */
     bool head_is_gelu;      /* of masked words, whatever the blocks have */
+    bool always_tied;       /* whatever tie_word_embeddings says */
+    bool scales_logits;     /* scale_decoder_outputs, else tie_word_embeddings, says so */
     bool headless;          /* a decoder that tells no words */
     qkvi_image_family image;
 
@@ -228,6 +235,10 @@ static inline int qkvi_family_stacks(const qkvi_model_family *family) {
 
 /** Of the blocks, by its name in *info. */
 qkvi_act qkvi_family_act(const qkv_model_info *info);
+
+/** What the feed-forward part's layers are called. gate NULL: it is not gated. */
+const char *qkvi_gate_name(const qkv_model_info *info, const qkvi_stack_names *names);
+const char *qkvi_up_name(const qkv_model_info *info, const qkvi_stack_names *names);
 
 /** The factor on q·k in a block; 0: 1 / √head_dim. */
 double qkvi_family_scale(const qkv_model_info *info, int64_t head_dim, int64_t layer);

@@ -197,13 +197,21 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
  *
  *     logits = x Eᵀ + b       E: the stack's words, where they are tied; b: mostly none
  *     logits = (x Pᵀ) Eᵀ      where words are narrower than blocks (OPT)
+ *     logits = logits / √hidden                       where a model scales them (T5)
  *     logits = c tanh(logits / c)                     where a model caps them (Gemma 2)
  */
+
+/* logits *= scale, or their gradients, which are alike. */
+static void scale_logits(const qkvi_net *net, int64_t n_rows, float *logits) {
+    const float scale = net->logit_scale;
+    for (int64_t i = 0; scale != 0 && i < n_rows * net->lm.n_out; i++) logits[i] *= scale;
+}
 
 void qkvi_lm_logits(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
                     float *narrow, float *logits) {
     if (net->project_out.n_out > 0) qkvi_linear_forward(ctx, &net->project_out, n_rows, x, narrow);
     qkvi_linear_forward(ctx, &net->lm, n_rows, net->project_out.n_out > 0 ? narrow : x, logits);
+    scale_logits(net, n_rows, logits);
     if (net->logit_cap > 0)
         qkvi_soft_cap_forward(ctx, net->logit_cap, n_rows, net->lm.n_out, logits);
 }
@@ -253,6 +261,7 @@ void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
     if (net->logit_cap > 0)
         qkvi_soft_cap_backward(ctx, net->logit_cap, n, net->lm.n_out, pass->lm.capped,
                                pass->lm.logits);
+    scale_logits(net, n, pass->lm.logits);
     qkvi_pack_rows(ctx, &net->lm, n, read, pass->lm.packed);
     qkvi_linear_backward_params(ctx, &net->lm, &grads->lm, n, pass->lm.logits, pass->lm.packed,
                                 pass->lm.sums);

@@ -59,6 +59,7 @@ typedef struct qkvi_net {
     qkvi_probe probe;
     qkvi_linear joint; /* of what is pooled to the space of texts and images; n_out 0: none */
     float logit_cap;   /* c of c tanh(logit / c), of lm; 0: none */
+    float logit_scale; /* of logits of lm; 0: none */
     float *packed;     /* owned; of a net that is trained */
 } qkvi_net;
 

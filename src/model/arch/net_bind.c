@@ -76,14 +76,16 @@ static void bind_block(const qkvi_binder *b, const qkvi_stack *s, const qkvi_sta
     block->norm1 = bind_part_norm(b, names, l, names->norm1, h);
     if (names->cross_query) {
         block->cross = none;
-        block->cross.query = bind_part(b, names, l, names->cross_query, h, h);
-        block->cross.key = bind_part(b, names, l, names->cross_key, h, h);
-        block->cross.value = bind_part(b, names, l, names->cross_value, h, h);
-        block->cross.output = bind_part(b, names, l, names->cross_output, h, h);
+        const int64_t width = qkvi_mha_width(&none);
+        block->cross.query = bind_part(b, names, l, names->cross_query, width, h);
+        block->cross.key = bind_part(b, names, l, names->cross_key, width, h);
+        block->cross.value = bind_part(b, names, l, names->cross_value, width, h);
+        block->cross.output = bind_part(b, names, l, names->cross_output, h, width);
         block->norm_cross = bind_part_norm(b, names, l, names->norm_cross, h);
     }
-    if (names->gate) block->gate = bind_part(b, names, l, names->gate, wide, h);
-    block->up = bind_part(b, names, l, names->up, wide, h);
+    const char *const gate = qkvi_gate_name(b->info, names);
+    if (gate) block->gate = bind_part(b, names, l, gate, wide, h);
+    block->up = bind_part(b, names, l, qkvi_up_name(b->info, names), wide, h);
     block->down = bind_part(b, names, l, names->down, h, wide);
     block->norm2 = bind_part_norm(b, names, l, names->norm2, h);
 }
@@ -137,6 +139,7 @@ static void bind_heads(const qkvi_binder *b, qkvi_net *net) {
         net->project_out = qkvi_bind_weight(b, f->stacks[0].project_out, last->embedding_size, h);
     net->lm = qkvi_bind_weight(b, head, last->vocab_size, last->embedding_size);
     net->logit_cap = (float)b->info->logit_cap;
+    net->logit_scale = b->info->scales_logits ? 1 / sqrtf((float)h) : 0;
 }
 
 /* ---- Whole structs --------------------------------------------------------------------------- */
@@ -174,6 +177,15 @@ static qkv_status make_ropes(const qkvi_binder *b, qkvi_stack *s, qkv_error *err
     return QKV_OK;
 }
 
+/* What every block's scores are biased with, made of the stack's table. */
+static qkv_status make_distances(qkvi_stack *s, qkv_error *error) {
+    qkvi_distance_bias *const d = &s->distances;
+    d->bias = qkvi_calloc_array((size_t)(s->n_heads * qkvi_distance_bias_size(d)), sizeof(float));
+    if (!d->bias) return qkvi_no_memory(error, "distances");
+    qkvi_distance_bias_fill(d);
+    return QKV_OK;
+}
+
 static qkv_status bind_stack(const qkvi_binder *b, int stack, bool runs, qkvi_stack *s,
                              qkv_error *error) {
     *s = qkvi_stack_sizes(b->info, stack);
@@ -187,6 +199,14 @@ static qkv_status bind_stack(const qkvi_binder *b, int stack, bool runs, qkvi_st
         bind_embeddings(b, stack, s);
     if (b->info->sinusoidal_positions && runs)
         QKV_TRY(make_sinusoids(s, b->family->positions == QKVI_SINUSOIDS, error));
+    s->distances = (qkvi_distance_bias){ .n_heads = s->n_heads,
+                                         .n_buckets = b->info->distance_buckets,
+                                         .most = b->info->max_distance,
+                                         .causal = s->causal };
+    s->distances.table = qkvi_bind_at(b, qkvi_family_names(b->info, stack)->distances, ".weight");
+    for (int64_t l = 0; s->distances.table && l < s->n_layers; l++)
+        s->blocks[l].mha.distances = &s->distances;
+    if (runs && s->distances.table) QKV_TRY(make_distances(s, error));
     if (runs) QKV_TRY(make_ropes(b, s, error));
     if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
     return QKV_OK;
@@ -233,6 +253,7 @@ void qkvi_net_free(qkvi_net *net) {
         free(net->stacks[s].blocks);
         qkvi_aligned_free(net->stacks[s].sinusoids);
         free(net->stacks[s].no_segment);
+        free(net->stacks[s].distances.bias);
         for (int r = 0; r < 2; r++) qkvi_rope_free(&net->stacks[s].ropes[r]);
     }
     qkvi_aligned_free(net->packed);

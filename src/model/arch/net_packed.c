@@ -128,4 +128,6 @@ static void pack_linear(void *argument, qkvi_linear *layer) { qkvi_linear_pack(a
 void qkvi_net_pack(qkv_ctx *ctx, const qkvi_net *net) {
     qkvi_net same = *net; /* the visitor changes nothing here, but may elsewhere */
     each_linear(&same, pack_linear, ctx);
+    for (int s = 0; s < net->n_stacks; s++)
+        if (net->stacks[s].distances.bias) qkvi_distance_bias_fill(&net->stacks[s].distances);
 }

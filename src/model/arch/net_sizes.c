@@ -11,7 +11,9 @@ qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
                          .n_heads = n_heads,
                          .n_kv_heads = !over && info->n_kv_heads > 0 ? info->n_kv_heads : n_heads,
                          .hidden = info->hidden,
-                         .head_dim = over ? info->hidden / n_heads : info->head_dim,
+                         .head_dim = over && family->positions != QKVI_DISTANCES
+                                         ? info->hidden / n_heads
+                                         : info->head_dim,
                          .intermediate = over ? info->decoder_intermediate : info->intermediate,
                          .vocab_size = over ? info->target_vocab_size : info->vocab_size,
                          .max_len = info->max_len,
@@ -55,13 +57,14 @@ qkv_status qkvi_net_check_sizes(const qkv_model_info *info, const qkvi_model_fam
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
             return qkvi_error_set(error, QKV_ERR_LIMIT, "%s = %lld is not between 1 and %d",
                                   sizes[i].name, (long long)sizes[i].value, MAX_SIZE);
-    if (family->positions != QKVI_ROTARY && info->n_heads * info->head_dim != info->hidden)
+    const bool divides = family->positions != QKVI_ROTARY && family->positions != QKVI_DISTANCES;
+    if (divides && info->n_heads * info->head_dim != info->hidden)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n_heads = %lld times head_dim = %lld is not "
                               "hidden = %lld",
                               (long long)info->n_heads, (long long)info->head_dim,
                               (long long)info->hidden);
-    if (pair && info->hidden % info->n_decoder_heads != 0)
+    if (pair && divides && info->hidden % info->n_decoder_heads != 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "hidden = %lld is not a multiple of n_decoder_heads = %lld",
                               (long long)info->hidden, (long long)info->n_decoder_heads);

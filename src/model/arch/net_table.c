@@ -126,40 +126,46 @@ static qkv_status add_attention(qkvi_param_table *table, const qkvi_stack *sizes
     return add_block_norm(table, f, names, l, names->out1, sizes->hidden, e);
 }
 
-static qkv_status add_cross(qkvi_param_table *table, const qkvi_model_family *f,
-                            const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
-    const char *const parts[] = { names->cross_query, names->cross_key, names->cross_value,
-                                  names->cross_output };
+static qkv_status add_cross(qkvi_param_table *table, const qkvi_stack *sizes, int biases,
+                            const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
+                            qkv_error *e) {
+    const int64_t h = sizes->hidden, width = sizes->n_heads * sizes->head_dim;
+    const char *const parts[] = { names->cross_query, names->cross_key, names->cross_value };
     char name[96];
-    for (int p = 0; p < 4; p++)
-        QKV_TRY(add_part(table, f, true, qkvi_block_name(name, names, l, parts[p]), h, h, e));
+    for (int p = 0; p < 3; p++)
+        QKV_TRY(add_part(table, f, biases & QKV_BIAS_QKV, qkvi_block_name(name, names, l, parts[p]),
+                         width, h, e));
+    QKV_TRY(add_part(table, f, biases & QKV_BIAS_OUTPUT,
+                     qkvi_block_name(name, names, l, names->cross_output), h, width, e));
     return qkvi_add_norm(table, f, qkvi_block_name(name, names, l, names->norm_cross), h, e);
 }
 
 /* What the feed-forward part multiplies with first. */
-static qkv_status add_up(qkvi_param_table *table, const qkvi_stack *sizes, bool has_bias,
-                         const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
-                         qkv_error *e) {
+static qkv_status add_up(qkvi_param_table *table, const qkv_model_info *info,
+                         const qkvi_stack *sizes, bool has_bias, const qkvi_model_family *f,
+                         const qkvi_stack_names *names, int64_t l, qkv_error *e) {
     const int64_t h = sizes->hidden, wide = sizes->intermediate;
-    const stored_part parts[] = { { names->gate, wide }, { names->up, wide } };
+    const stored_part parts[] = { { qkvi_gate_name(info, names), wide },
+                                  { qkvi_up_name(info, names), wide } };
     char name[96];
-    if (f->fused_up && names->gate)
+    if (f->fused_up && parts[0].name)
         return add_rows(table, names, l, f->fused_up, 2, parts, h, has_bias, 0, e);
-    for (int p = names->gate ? 0 : 1; p < 2; p++)
+    for (int p = parts[0].name ? 0 : 1; p < 2; p++)
         QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name), wide,
                          h, e));
     return QKV_OK;
 }
 
-static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes, int biases,
-                            const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
-                            qkv_error *e) {
+static qkv_status add_block(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_stack *sizes, const qkvi_model_family *f,
+                            const qkvi_stack_names *names, int64_t l, qkv_error *e) {
     char name[96];
     const int64_t h = sizes->hidden, wide = sizes->intermediate;
+    const int biases = qkvi_family_biases(info);
     const bool has_bias = biases & QKV_BIAS_MLP;
     QKV_TRY(add_attention(table, sizes, biases, f, names, l, e));
-    if (names->cross_query) QKV_TRY(add_cross(table, f, names, l, h, e));
-    QKV_TRY(add_up(table, sizes, has_bias, f, names, l, e));
+    if (names->cross_query) QKV_TRY(add_cross(table, sizes, biases, f, names, l, e));
+    QKV_TRY(add_up(table, info, sizes, has_bias, f, names, l, e));
     QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, names->down), h, wide, e));
     QKV_TRY(add_block_norm(table, f, names, l, names->norm2, h, e));
     QKV_TRY(add_scale(table, names, l, names->scale2, h, e));
@@ -217,9 +223,11 @@ static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
     const qkvi_stack sizes = qkvi_stack_sizes(info, stack);
     QKV_TRY(qkvi_family_sees(f) ? qkvi_images_table(info, f, table, e)
                                 : add_embeddings(table, info, &sizes, f, stack, e));
-    const int biases = qkvi_family_biases(info);
+    if (names->distances)
+        QKV_TRY(qkvi_params_add(table, 2, info->distance_buckets, sizes.n_heads, e, "%s.weight",
+                                names->distances));
     for (int64_t l = 0; l < sizes.n_layers; l++)
-        QKV_TRY(add_block(table, &sizes, biases, f, names, l, e));
+        QKV_TRY(add_block(table, info, &sizes, f, names, l, e));
     return names->last_norm && !info->no_last_norm
                ? qkvi_add_norm(table, f, names->last_norm, sizes.hidden, e)
                : QKV_OK;

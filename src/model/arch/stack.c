@@ -162,6 +162,8 @@ qkv_status qkvi_stack_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi
         qkvi_layernorm_backward(ctx, &stack->last_norm, &grads->last_norm,
                                 qkvi_stack_last_rows(pass), input_of(pass, stack->n_layers),
                                 pass->y_stats, d_y, d_y, pass->embed_sums);
+    const qkvi_distance_bias *const d = &grads->distances;
+    if (d->table) memset(d->table, 0, (size_t)(d->n_buckets * d->n_heads) * sizeof *d->table);
     for (int64_t l = stack->n_layers - 1; l >= 0; l--) {
         const qkvi_block_rows rows = rows_of(pass, l);
         QKV_TRY(qkvi_block_backward(ctx, &stack->blocks[l], &grads->blocks[l], &rows,

@@ -43,6 +43,7 @@ typedef struct qkvi_stack {
     qkvi_rope ropes[2];            /* of layers that do not slide, and that do; w NULL: none */
     qkvi_patches patches;          /* of a stack that reads images, instead of embed */
     qkvi_reads reads;              /* what its classifier reads */
+    qkvi_distance_bias distances;  /* of every block's scores; table NULL: none */
 } qkvi_stack;
 
 static inline bool qkvi_stack_sees(const qkvi_stack *stack) { return stack->patches.height > 0; }

@@ -7,6 +7,7 @@
 
 #include "files/base.h"
 #include "model/arch/family.h"
+#include "model/config/config_distance.h"
 #include "model/config/config_images.h"
 #include "model/config/config_rotary.h"
 
@@ -71,7 +72,8 @@ static qkv_status read_stack(const qkvi_json_reader *reader, const qkvi_config_f
 static qkv_status read_stacks(const qkvi_json_reader *reader, const qkvi_model_family *family,
                               qkv_model_info *info) {
     int64_t sizes[2][3] = { { 0 } };
-    const bool divides = family->positions != QKVI_ROTARY; /* others have a head_dim */
+    /* others have a head_dim */
+    const bool divides = family->positions != QKVI_ROTARY && family->positions != QKVI_DISTANCES;
     for (int s = 0; s < qkvi_family_stacks(family); s++) {
         QKV_TRY(read_stack(reader, &family->config, s, info, sizes[s]));
         if (divides)
@@ -141,6 +143,7 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_fa
     QKV_TRY(check_equal(reader, f->kv_heads, QKV_ERR_SHAPE, heads, info->n_heads));
     QKV_TRY(check_equal(reader, f->first_position, QKV_ERR_UNSUPPORTED, "", info->first_position));
     if (family->positions == QKVI_ROTARY) QKV_TRY(qkvi_config_rotary(reader, family, info));
+    if (family->positions == QKVI_DISTANCES) QKV_TRY(qkvi_config_distances(reader, family, info));
     info->pooled_dim = family->positions_last ? info->embedding_size : info->hidden;
     info->pooling = QKV_POOLING_MEAN; /* unless a modules.json says otherwise */
     info->sentence_len = info->max_len;
@@ -216,6 +219,7 @@ static qkv_status read_enabled(const qkvi_json_reader *reader, qkv_model_info *i
 static qkv_status read_ties(const qkvi_json_reader *reader, const qkvi_model_family *family,
                             qkv_model_info *info) {
     const bool sides = family->shared_words && !info->separate_words;
+    if (family->always_tied) return QKV_OK;
     return qkvi_config_ties(reader, !family->config.untied,
                             QKV_UNTIED_HEAD | (sides ? QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER : 0),
                             info);
@@ -226,6 +230,7 @@ static qkv_status read_activation(const qkvi_json_reader *reader, const qkvi_mod
                                   qkv_model_info *info) {
     const qkvi_config_fields *const f = &family->config;
     const char *const field = family->gemma > 1 ? "hidden_activation" : f->activation;
+    if (family->positions == QKVI_DISTANCES) return qkvi_config_feed_forward(reader, family, info);
     QKV_TRY(qkvi_config_activation(reader, field, f->activation_absent, info));
     if (family->gemma == 1 && strcmp(info->activation, "gelu") == 0) info->activation = "gelu_tanh";
     return QKV_OK;
@@ -259,8 +264,10 @@ static qkv_status rename_sizes(const qkvi_json_reader *reader, json_t *root,
     const char *const names[][2] = { { "hidden_size", f->hidden.field },
                                      { "num_attention_heads", f->stacks[0].n_heads.field },
                                      { "num_hidden_layers", f->stacks[0].n_layers.field },
+                                     { "head_dim", f->head_dim.field },
                                      { "max_position_embeddings", f->max_len.field } };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        if (!names[n][1]) continue;
         json_t *const value = json_object_get(root, names[n][0]);
         if (!value || json_is_null(value) || strcmp(names[n][0], names[n][1]) == 0) continue;
         if (json_object_set(root, names[n][1], value) != 0)

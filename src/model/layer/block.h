@@ -24,6 +24,7 @@
 #include "layer/dropout.h"
 #include "layer/layernorm.h"
 #include "layer/linear.h"
+#include "model/layer/distances.h"
 #include "model/layer/rope.h"
 
 /*
@@ -31,7 +32,7 @@
  *
  *     q = x Wqᵀ + bq      k, v = m Wkᵀ + bk, m Wvᵀ + bv      head h of a row: channels h head_dim …
  *     q, k = turn(norm(q)), turn(norm(k))                    where a model has such norms and turns
- *     o = softmax(softcap(scale q kᵀ)) v                     for each sequence and head
+ *     o = softmax(softcap(scale q kᵀ) + bias) v              for each sequence and head
  *
  * Norms of q and k are of each head, or of whole rows; turn is that of rotary positions (rope.h).
  * Query heads share n_kv_heads key/value heads in groups (Ainslie et al. 2023).
@@ -75,11 +76,12 @@ typedef struct qkvi_mha {
     double scale;                                  /* 0: 1 / √head_dim */
     float softcap;                                 /* 0: none */
     bool windowed;
-    int64_t window_left, window_right; /* of a windowed layer; -1: no bound */
-    int rope;                          /* 1 + which of the stack's; 0: none */
-    int64_t turned;                    /* channels of a head that it turns */
-    qkvi_layernorm q_norm, k_norm;     /* gamma NULL: none; n: head_dim, or the whole row */
-    float eps;                         /* of both */
+    int64_t window_left, window_right;   /* of a windowed layer; -1: no bound */
+    int rope;                            /* 1 + which of the stack's; 0: none */
+    int64_t turned;                      /* channels of a head that it turns */
+    const qkvi_distance_bias *distances; /* that bias scores; NULL: none do */
+    qkvi_layernorm q_norm, k_norm;       /* gamma NULL: none; n: head_dim, or the whole row */
+    float eps;                           /* of both */
     qkvi_linear query, key, value, output;
 } qkvi_mha;
 
@@ -107,6 +109,7 @@ typedef struct qkvi_mha_scratch {
     float *packed;    /* qkvi_rows_packed_elems(the more of n_rows and n_keys, hidden) */
     float *sums;      /* of columns of d_q, d_k, d_v; two of rows of their norms */
     float *product;   /* [the more of n_rows and n_keys][hidden] of layers in bf16 */
+    float *d_bias;    /* of all distances, where a bias by distance has a gradient */
 } qkvi_mha_scratch;
 
 /* Whether such a layer attends in bf16. */
@@ -117,8 +120,8 @@ static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
 /* The factor on q·k: the layer's, or what the change makes of it. */
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
 /*
- * How a layer makes scores and which keys they are of: causal, window, soft cap, and a scale that
- * is not the usual one. That one is left to attention, so that its bits stay.
+ * How a layer makes scores and which keys they are of: causal, window, soft cap, bias by distance,
+ * and a scale that is not the usual one. That one is left to attention, so that its bits stay.
  */
 void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
                               qkv_attention_desc *desc);

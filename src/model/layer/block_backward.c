@@ -81,6 +81,9 @@ void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_k
         *arrays[i].rows = qkvi_cut(cutter, n_most * arrays[i].width, sizeof(float));
     scratch->mha.packed = qkvi_cut(cutter, qkvi_rows_packed_elems(n_most, widest), sizeof(float));
     scratch->mha.product = qkvi_cut(cutter, layer->up.half ? n_most * hidden : 0, sizeof(float));
+    const qkvi_distance_bias *const d = layer->mha.distances;
+    scratch->mha.d_bias =
+        qkvi_cut(cutter, d ? d->n_heads * qkvi_distance_bias_size(d) : 0, sizeof(float));
     int64_t sums = 2 * qkvi_colsum_elems(n_most, hidden);
     sums = qkvi_max_i64(sums, qkvi_colsum_elems(n_most, widest));
     sums = qkvi_max_i64(sums, norm_sums(&layer->mha.q_norm, n_most, width));

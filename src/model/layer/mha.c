@@ -24,6 +24,7 @@ void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *chan
         desc->flags |= QKV_SET_SOFTCAP;
         desc->softcap = layer->softcap;
     }
+    if (layer->distances) qkvi_distance_bias_describe(layer->distances, desc);
     if (layer->scale == 0 && !change->no_scale && !divided) return;
     desc->flags |= QKV_SET_SCALE;
     desc->scale = (float)qkvi_mha_scale(layer, change);
@@ -140,9 +141,9 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
     return QKV_OK;
 }
 
-static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
-                                     int64_t g, const qkvi_mha_acts *acts,
-                                     const qkvi_mha_scratch *d) {
+static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha *d_layer,
+                                     const qkvi_groups *groups, int64_t g,
+                                     const qkvi_mha_acts *acts, const qkvi_mha_scratch *d) {
     const qkvi_sequence_group *group = &groups->list[g];
     const qkv_attention_desc desc = describe(layer, groups, group);
     const int64_t at = group->first_row * qkvi_mha_width(layer),
@@ -157,9 +158,13 @@ static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const 
     grads.d_q = d->d_q + at;
     grads.d_k = d->d_k + from;
     grads.d_v = d->d_v + from;
-    return qkv_attention_backward(ctx, &desc, acts->q + at, acts->k + from, acts->v + from,
-                                  acts->o + at, acts->lse + group->first_row * layer->n_heads,
-                                  &grads, NULL);
+    if (layer->distances) grads.d_distance_bias = d->d_bias;
+    QKV_TRY(qkv_attention_backward(ctx, &desc, acts->q + at, acts->k + from, acts->v + from,
+                                   acts->o + at, acts->lse + group->first_row * layer->n_heads,
+                                   &grads, NULL));
+    if (layer->distances)
+        qkvi_distance_bias_backward(layer->distances, d->d_bias, d_layer->distances->table);
+    return QKV_OK;
 }
 
 qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha *d,
@@ -171,7 +176,7 @@ qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha
 
     /* o = softmax(scale q kᵀ) v */
     for (int64_t g = 0; g < groups->n_groups; g++) {
-        const qkv_status status = attention_backward(ctx, layer, groups, g, acts, scratch);
+        const qkv_status status = attention_backward(ctx, layer, d, groups, g, acts, scratch);
         if (status != QKV_OK) return status;
     }
 

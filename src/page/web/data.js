@@ -55,7 +55,8 @@ function headData(index) {
     const element = document.getElementById("qkv-head-" + index);
     if (!element) return null;
     const bytes = bytesOf(element.textContent),
-          {type, alibi = 0, sink, mask, window} = HEADS[index], half = type === "f16";
+          {type, alibi = 0, distances, before, sink, mask, window} = HEADS[index],
+          half = type === "f16";
     const numbers = (at, n) => half ? floatsOfHalves(new Uint16Array(bytes.buffer, at, n)) :
                                       new Float32Array(bytes.buffer, at, n);
     const size = D * (half ? 2 : 4);
@@ -64,6 +65,8 @@ function headData(index) {
         k: numbers(M * size, N * D),
         lse: new Float32Array(bytes.slice((M + N) * size).buffer, 0, M),
         alibi,
+        distances: distances && new Float32Array(bytesOf(distances).buffer),
+        before,
         scale: scaleOf(HEADS[index]),
         sink: sink ?? -Infinity,
         window,

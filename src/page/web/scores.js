@@ -1,5 +1,5 @@
 /*
- * Weights: p_ij = exp(s_ij - lse_i), with the lse of the model and s_ij = softcap(scale q_i . k_j) + ALiBi. Where
+ * Weights: p_ij = exp(s_ij - lse_i), with the lse of the model and s_ij = softcap(scale q_i . k_j) + bias. Where
  * a question of What if changes scores or keys, softmax is computed anew: p_ij = exp(z_ij - max z) / sum, of which
  * a sink is a part. Sums are doubles.
  */
@@ -83,9 +83,15 @@ function hiding(data, [a, b], plain) {
         return true;
     };
 }
-function scoreOf({q, k, alibi, scale}, i, j, factor = scale) {
-    const s = dot(q, i * D, k, j * D) * factor;
-    return (CAP ? CAP * tanh(s / CAP) : s) + alibi * (j - placeOf(i));
+/* What is added to a score: ALiBi, a bias by distance. */
+function biasOf({alibi, distances, before}, i, j) {
+    const distance = j - placeOf(i), added = alibi * distance;
+    return distances ? added + distances[min(max(before + distance, 0), distances.length - 1)] :
+                       added;
+}
+function scoreOf(data, i, j, factor = data.scale) {
+    const s = dot(data.q, i * D, data.k, j * D) * factor;
+    return (CAP ? CAP * tanh(s / CAP) : s) + biasOf(data, i, j);
 }
 /* What softmax gets under What if. */
 const logitOf = (data, i, j) =>

@@ -132,10 +132,11 @@ const windowText = ({window_left, window_right}) => {
 
 /* What a figure says below itself, on the screen and in files: of one head, or of `compared`. */
 function caption(compared) {
-    const {layer, head, alibi, sink, mask, type} = thisHead();
+    const {layer, head, alibi, distances, sink, mask, type} = thisHead();
     const scaled = whatIf.scaled ? fixed(scaleOf(thisHead()), 4) + " q·k" : "q·k";
     const score = (CAP ? `${CAP} tanh(${scaled} / ${CAP})` : scaled) +
-        (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "");
+        (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "") +
+        (distances ? " + bias(j − i)" : "");
     const logit = whatIf.temperature === 1 ? score : `(${score}) / ${temperatureText()}`;
     const parts = [
         manifest.caption,

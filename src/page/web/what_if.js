@@ -105,18 +105,19 @@ drawn.push(function drawAsked() {
 const unasked = (text, name = "p") => isAsked() ? el(name, {class: "badge"}, text) : "";
 
 /* How the score of a pair comes about: [what is done, the value after it, what that is]. */
-function scoreSteps({q, k, alibi, scale}, i, j) {
+function scoreSteps(data, i, j) {
+    const {q, k, alibi, distances, scale} = data, added = biasOf(data, i, j),
+                                   biased = alibi ? "before ALiBi" :
+        distances                                 ? "before the bias by distance" :
+                                                    "";
     let value = dot(q, i * D, k, j * D);
-    const steps = [["", value, "q·k"]], added = alibi * (j - placeOf(i));
+    const steps = [["", value, "q·k"]];
     const step = (done, next, name) => steps.push([done, value = next, name]);
     step(
         whatIf.scaled ? `× ${fixed(scale, 4)}` : "without the scale",
-        whatIf.scaled ? value * scale : value,
-        CAP       ? "before softcap" :
-            alibi ? "before ALiBi" :
-                    "score");
-    if (CAP) step(`softcap ${CAP}`, CAP * tanh(value / CAP), alibi ? "before ALiBi" : "score");
-    if (alibi) step(signed(added), value + added, "score");
+        whatIf.scaled ? value * scale : value, CAP ? "before softcap" : biased || "score");
+    if (CAP) step(`softcap ${CAP}`, CAP * tanh(value / CAP), biased || "score");
+    if (biased) step(signed(added), value + added, "score");
     if (whatIf.temperature !== 1)
         step(`÷ ${temperatureText()}`, value / whatIf.temperature, "score / temperature");
     return steps;

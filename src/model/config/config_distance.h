@@ -1,0 +1,20 @@
+/** Fields of config.json of models with a bias by distance: T5 and mT5. */
+#ifndef QKVI_CONFIG_CONFIG_DISTANCE_H
+#define QKVI_CONFIG_CONFIG_DISTANCE_H
+
+#include "files/base.h"
+#include "model/arch/family.h"
+#include "model/config/config.h"
+
+/** The activation, and whether it is gated. */
+qkv_status qkvi_config_feed_forward(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                                    qkv_model_info *info);
+
+/**
+ * Heads, layers of the decoder, buckets of distances and the scale of logits of *info, whose other
+ * sizes have been read. FORMAT, SHAPE, LIMIT; UNSUPPORTED.
+ */
+qkv_status qkvi_config_distances(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                                 qkv_model_info *info);
+
+#endif
