@@ -188,6 +188,8 @@ static void test_t5(void **state) {
     assert_true(!info.scales_logits && info.gated && info.n_decoder_layers == 6);
     assert_int_equal(info.head_dim, 7);
     assert_string_equal(info.activation, "silu");
+    info = read_config("{\"model_type\":\"t5\",\"num_layers\":3,\"num_hidden_layers\":2}");
+    assert_true(info.n_layers == 2 && info.n_decoder_layers == 3); /* as in transformers */
     info = read_config("{\"model_type\":\"mt5\",\"scale_decoder_outputs\":true,"
                        "\"num_decoder_layers\":3}");
     assert_true(info.vocab_size == 250112 && info.intermediate == 1024 && info.n_heads == 6);

@@ -281,6 +281,8 @@ static qkv_status read_row(const qkvi_json_reader *reader, json_t *object,
     info->architecture = family->type;
     QKV_TRY(qkvi_config_refuse_others(reader, family->kind != QKV_MODEL_ENCODER,
                                       family->slides != QKVI_SLIDES_NEVER));
+    if (family->positions == QKVI_DISTANCES)
+        QKV_TRY(qkvi_config_own_layers(reader, family, object));
     QKV_TRY(rename_sizes(reader, object, &family->config));
     QKV_TRY(read_switches(reader, family, info));
     QKV_TRY(read_sizes(reader, family, info));

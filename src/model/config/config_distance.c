@@ -36,12 +36,14 @@ qkv_status qkvi_config_feed_forward(const qkvi_json_reader *reader, const qkvi_m
     return qkvi_config_activation(reader, "dense_act_fn", act, info);
 }
 
-/* The decoder has as many layers as the encoder unless the file says otherwise. */
-static qkv_status read_layers(const qkvi_json_reader *reader, const qkvi_model_family *family,
-                              qkv_model_info *info) {
-    info->n_decoder_layers = info->n_layers;
-    return qkvi_config_take_size(reader, family->config.stacks[1].n_layers.field, QKVI_MAX_LAYERS,
-                                 &info->n_decoder_layers);
+qkv_status qkvi_config_own_layers(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                                  json_t *root) {
+    const char *const decoder = family->config.stacks[1].n_layers.field;
+    json_t *const own = json_object_get(root, family->config.stacks[0].n_layers.field);
+    const json_t *const given = json_object_get(root, decoder);
+    if ((given && !json_is_null(given)) || !own) return QKV_OK;
+    if (json_object_set(root, decoder, own) == 0) return QKV_OK;
+    return QKVI_JSON_FAIL(reader, QKV_ERR_MEMORY, "no memory for a field");
 }
 
 /* Half of the buckets, of an encoder a quarter, are of one distance each. */
@@ -79,7 +81,6 @@ qkv_status qkvi_config_distances(const qkvi_json_reader *reader, const qkvi_mode
     info->max_len = NO_END;
     info->head_dim = d->absent;
     QKV_TRY(qkvi_config_take_size(reader, d->field, QKVI_MAX_HIDDEN, &info->head_dim));
-    QKV_TRY(read_layers(reader, family, info));
     QKV_TRY(read_buckets(reader, info));
     return read_scale(reader, family, info);
 }

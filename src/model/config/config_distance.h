@@ -11,7 +11,14 @@ qkv_status qkvi_config_feed_forward(const qkvi_json_reader *reader, const qkvi_m
                                     qkv_model_info *info);
 
 /**
- * Heads, layers of the decoder, buckets of distances and the scale of logits of *info, whose other
+ * The decoder has as many layers as the encoder unless the file says otherwise: as many as the
+ * model's own name of them says, before the general name that goes before it.
+ */
+qkv_status qkvi_config_own_layers(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                                  json_t *root);
+
+/**
+ * Heads, buckets of distances and the scale of logits of *info, whose other
  * sizes have been read. FORMAT, SHAPE, LIMIT; UNSUPPORTED.
  */
 qkv_status qkvi_config_distances(const qkvi_json_reader *reader, const qkvi_model_family *family,
