@@ -140,9 +140,13 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
                   const struct cli_common *common) {
     int code = session_open(&job->session, command, common);
     if (code) return code;
-    code = session_pair(&job->session, job->which == QKV_SELF    ? NULL
-                                       : job->which == QKV_CROSS ? "--cross"
-                                                                 : "--decoder");
+    if (!job->session.tokenizer)
+        code = cli_fail("%s: a %s reads images: give one with --image F", job->session.info->source,
+                        job->session.info->architecture);
+    if (!code)
+        code = session_pair(&job->session, job->which == QKV_SELF    ? NULL
+                                           : job->which == QKV_CROSS ? "--cross"
+                                                                     : "--decoder");
     if (!code) code = session_head(&job->session, job->which, &job->given, &job->layer, &job->head);
     if (code) session_close(&job->session);
     return code;

@@ -125,6 +125,24 @@ void term_weight_fg(struct term *term, double t) {
     if (term->depth != TERM_PLAIN) set_color(term, 30, &term->fg, code_of(term, t));
 }
 
+/* Of sixteen colours those that have their channels above a half, and the bright ones of three. */
+static int32_t code_of_rgb(const struct term *term, const uint8_t rgb[3]) {
+    const int most = rgb[0] > rgb[1] ? rgb[0] : rgb[1], bright = most > rgb[2] ? most : rgb[2];
+    if (term->depth == TERM_16)
+        return (rgb[0] > bright / 2) | (rgb[1] > bright / 2) << 1 | (rgb[2] > bright / 2) << 2 |
+               (bright > 191) << 3;
+    if (term->depth == TERM_256) return nearest_256(rgb);
+    return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
+}
+
+void term_rgb_bg(struct term *term, const uint8_t rgb[3]) {
+    if (term->depth != TERM_PLAIN) set_color(term, 40, &term->bg, code_of_rgb(term, rgb));
+}
+
+void term_rgb_fg(struct term *term, const uint8_t rgb[3]) {
+    if (term->depth != TERM_PLAIN) set_color(term, 30, &term->fg, code_of_rgb(term, rgb));
+}
+
 void term_readable_on(struct term *term, double t) {
     uint8_t rgb[3];
     qkv_picture_color(t, term->theme, rgb);

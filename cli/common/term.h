@@ -36,6 +36,9 @@ void term_newline(struct term *term);
 /* Background or foreground of a weight in [0, 1]; nothing on a plain terminal. */
 void term_weight_bg(struct term *term, double t);
 void term_weight_fg(struct term *term, double t);
+/* The same of any colour. */
+void term_rgb_bg(struct term *term, const uint8_t rgb[3]);
+void term_rgb_fg(struct term *term, const uint8_t rgb[3]);
 /* Sets the foreground to black or white, whichever is readable on the background of weight t. */
 void term_readable_on(struct term *term, double t);
 

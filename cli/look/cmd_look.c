@@ -16,7 +16,14 @@ static const struct option_conflict inputs[] = {
     { .these = "--tokens|--q-tokens|--causal|--window|--scale|--pool",
       .without = "--q",
       .message = "%s goes with --q and --k, not with a text" },
-    { .without = "--q|a text|--jsonl|--file|--serve", .message = "TEXT is missing" },
+    { .without = "--q|a text|--jsonl|--file|--serve|--image", .message = "TEXT is missing" },
+    { .these = "--image",
+      .with = "a text|--pair|" DECODER "|--target|--what-if|--slide|--jsonl|--truncate|--q|--file|"
+              "--serve|--lens|--effect|--against|--plot|--pool|--map|--heads|--values" },
+    { .these = "--query|--rollout|--smooth|--opacity",
+      .without = "--image",
+      .message = "%s goes with --image" },
+    { .these = "--rollout", .with = "--head|--layer" },
     { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
     { .these = "--file", .with = "a text|--jsonl|--q" },
     { .these =
@@ -105,10 +112,25 @@ static int check_out(const struct cli_command *command, const struct look_option
     return EXIT_OK;
 }
 
+/* A rollout is of no head, and has no weights from one token to another. */
+static int check_image_out(const struct cli_command *command, const struct look_options *o) {
+    const int ending = path_ending(o->out, PICTURES);
+    if (o->rollout && ending < 0 && path_ending(o->out, ".json") < 0)
+        return cli_usage(command,
+                         "-o: '%s' ends in none of " PICTURES " .json, which --rollout "
+                         "writes",
+                         o->out);
+    if ((o->smooth || o->opacity.set) && ending < 0)
+        return cli_usage(command, "%s is of a picture: -o FILE.png, .svg or .pdf",
+                         o->smooth ? "--smooth" : "--opacity");
+    return EXIT_OK;
+}
+
 static int check(const struct cli_command *command, const struct look_options *o, int n_words) {
     int code = conflicts_check(command, o, n_words, inputs, CLI_COUNT(inputs));
     if (code == EXIT_OK && o->align && o->out && path_ending(o->out, PICTURES " .json") < 0)
         code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
+    if (code == EXIT_OK && o->image && o->out) code = check_image_out(command, o);
     if (code == EXIT_OK) code = conflicts_check(command, o, n_words, charts, CLI_COUNT(charts));
     if (code == EXIT_OK)
         code = picture_check(command, o, &o->sink.picture, o->out,
@@ -127,6 +149,7 @@ static int look(const struct cli_command *command, const void *data, int n_words
     if (code) return code;
     if (o->out || o->q || o->windows || o->serve) cli_catch_interrupts();
     if (o->serve) return look_serve(command, o, n_words > 0 ? words[0] : NULL);
+    if (o->image) return look_image(command, o);
     return o->q ? look_arrays(command, o) : look_texts(command, o, n_words, words);
 }
 
@@ -151,6 +174,11 @@ static const struct cli_option look_table[] = {
     OPTION_CHOICE("--pool", "peak|mass", sink.pool),
     OPTION_CHOICE("--plot", "queries|received|offsets", sink.plot),
     OPTION_CHOICE("--map", "cosine|inner", sink.map),
+    OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
+    OPTION_TEXT("--query", "R,C|CLS|all", query),
+    OPTION_FLAG("--rollout", rollout),
+    OPTION_REAL("--opacity", "X", opacity),
+    OPTION_FLAG("--smooth", smooth),
     OPTION_FLAG("--lens", lens),
     OPTION_FLAG("--effect", effect),
     OPTION_TEXTS("--group", "layers|labels|all|L.H,L.*...", groups),
@@ -167,7 +195,7 @@ const struct cli_command cmd_look = {
     .summary = "where each token looks: predictions, all heads, one heat map",
     .words = "TEXT",
     .max_words = 1,
-    .takes = TAKES_TEXTS | TAKES_HEAD,
+    .takes = TAKES_TEXTS | TAKES_HEAD | TAKES_IMAGES,
     COMMAND_OPTIONS(look_table),
     .run = look,
 };

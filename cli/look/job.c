@@ -11,6 +11,7 @@
 #include "common/named.h"
 #include "look/against.h"
 #include "look/arrays.h"
+#include "look/image.h"
 #include "look/windows.h"
 #include "serve/text_site.h"
 #include "sinks/sinks.h"
@@ -236,6 +237,35 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
         qkv_ctx_destroy(ctx);
     }
     free(arrays);
+    return code;
+}
+
+/* ---- Images ---------------------------------------------------------------------------------- */
+
+static qkv_status answer_image(struct image_seen *t, qkv_error *error) {
+    const struct look_options *const options = t->options;
+    json_t *json = NULL;
+    qkv_status status = image_look(t, error);
+    if (status == QKV_OK && options->out && cli_cancelled)
+        status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    if (status == QKV_OK)
+        status = show(&t->seen, options, options->common.json ? &json : NULL, error);
+    if (status != QKV_OK || !json) return status;
+    return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
+}
+
+int look_image(const struct cli_command *command, const struct look_options *options) {
+    struct session session;
+    qkv_error error;
+    int code = session_open(&session, command, &options->common);
+    if (code) return code;
+    struct image_seen *const t = calloc(1, sizeof *t);
+    code = t ? image_begin(t, &session, options) : cli_fail("out of memory");
+    if (!code && options->out) code = cli_status(qkv_file_writable(options->out, &error), &error);
+    if (!code) code = cli_status(answer_image(t, &error), &error);
+    if (t) image_free(t);
+    free(t);
+    session_close(&session);
     return code;
 }
 

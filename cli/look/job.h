@@ -10,6 +10,7 @@
 int look_texts(const struct cli_command *command, const struct look_options *options, int n_words,
                char **words);
 int look_arrays(const struct cli_command *command, const struct look_options *options);
+int look_image(const struct cli_command *command, const struct look_options *options);
 /*
  * --serve: a server on this computer, whose page has a field for a text. Each text gives the page
  * of `qkv look TEXT -o FILE.html` with the same options; an error is shown in its place. first: the

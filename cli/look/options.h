@@ -24,6 +24,10 @@ struct look_options {
     bool serve;              /* job.c, cli/serve */
     bool mpi;                /* of arrays */
     struct arg_int port;
+    /* --image (image.c) */
+    const char *image, *query;
+    bool rollout, smooth;
+    struct arg_real opacity;
     struct sink_options sink;
 };
 
