@@ -1,4 +1,4 @@
-/* The model that is part of the binary: the files of models/default, placed there by embedded.S. */
+/* The embedded model: the files of models/default, which embedded.S puts into the binary. */
 #include "common/session.h"
 
 #ifdef QKV_EMBEDDED_MODEL

@@ -1,6 +1,6 @@
 /*
- * What the readers of `qkv attend` do with any array: read it and judge its type, say its shape,
- * and lay it over [B,H,rows,columns]. Arrays are aligned on the right, as in numpy.
+ * What `qkv attend` does with any array: reads it, checks its type, and broadcasts it to
+ * [B,H,rows,columns]. Dimensions are aligned on the right, as in numpy.
  */
 #include <inttypes.h>
 #include <string.h>

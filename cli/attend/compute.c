@@ -1,4 +1,4 @@
-/* The calls of `qkv attend`, forward and, with --grad-out, backward, and where their results go. */
+/* The calls of `qkv attend`, forward and, with --grad-out, backward, and their results. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3
- * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1.
+ * Reads the arrays of `qkv attend` and makes the descriptor of the problem. Arrays of rank 4, 3 and
+ * 2 are [B,H,L,D], [H,L,D] and [L,D]; dimensions that are missing on the left are 1.
  */
 #include <stdlib.h>
 #include <string.h>

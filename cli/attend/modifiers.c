@@ -1,6 +1,6 @@
 /*
- * What modifies the scores of `qkv attend` beside the mask: segments, packed bits, ALiBi slopes,
- * sinks, and the gradient of lse. Reads their arrays and hangs them into the descriptor.
+ * Reads what `qkv attend` takes besides q, k, v and the mask into the descriptor: segments, packed
+ * bits of a mask, ALiBi slopes, sinks, and the gradient of lse.
  */
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
- * Small results of `qkv attend` on standard output, where -o names no file: the weights and the
- * output of each head, as tables or as JSON. What is larger belongs into a file. With --x the
- * scores are there, too, and with --explain each table says what it is made of.
+ * Small results of `qkv attend` on standard output, without -o: weights and output of each head, as
+ * tables or as JSON. Larger ones are refused. With --x there are scores, too, and with --explain
+ * each table says how it is computed.
  */
 #include <inttypes.h>
 #include <math.h>

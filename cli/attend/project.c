@@ -3,8 +3,8 @@
  *
  *     q = x W_Q + b_Q     k = x' W_K + b_K     v = x' W_V + b_V     x' = x, or that of --x-kv
  *
- * and split into heads, of which each has the columns next to each other. Behind attention the
- * heads lie side by side again, and W_O may project them. The products are the library's, in f32.
+ * and split into heads, each of which has consecutive columns. After attention the heads are joined
+ * again, and W_O may project them. The library computes the products, in f32.
  */
 #include <inttypes.h>
 #include <stdlib.h>

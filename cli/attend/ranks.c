@@ -1,6 +1,6 @@
 /*
- * `qkv attend --mpi`: each rank reads its rows of q, k and v, has its piece of the whole problem
- * computed, and gives its rows of the results to the first rank, which writes all files.
+ * `qkv attend --mpi`: each rank reads its rows of q, k and v, computes its piece of the problem,
+ * and sends its rows of the results to the first rank, which writes all files.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * The options of `qkv attend` that are numbers or words: all mistakes here are usage errors. Those
- * of visibility are read in common/rules.c.
+ * Parses the options of `qkv attend` that are numbers or words, in which every mistake is a usage
+ * error. common/rules.c parses rules of visibility.
  */
 #include <stdlib.h>
 #include <string.h>

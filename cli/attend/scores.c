@@ -1,8 +1,8 @@
 /*
- * The scores of `qkv attend --x`, as softmax takes them: scaled, capped, with masks and slopes
- * added. The library lists the greatest scores of each row, and here a list holds every key. Where
- * a score is a scaled product alone, lists have the product with the sign of the scale
- * (qkv/stats.h).
+ * The scores of `qkv attend --x` before softmax: scaled, capped, with masks and slopes added. They
+ * come from the library's lists of the largest scores of each row (qkv/stats.h), here so long that
+ * they have all keys. If a score is only a scaled product, lists have the product with the sign of
+ * the scale, which is scaled here.
  */
 #include <math.h>
 #include <stdlib.h>

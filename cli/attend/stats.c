@@ -1,6 +1,6 @@
 /*
- * `qkv attend --stats F`: what is asked of the weights of each head, seen from queries
- * (qkv/stats.h) and from keys (qkv/columns.h), and the arrays for it; stats_json.c writes them.
+ * `qkv attend --stats F`: requests the statistics of each head, of queries (qkv/stats.h) and of
+ * keys (qkv/columns.h), and allocates their arrays; stats_json.c writes them.
  */
 #include <stdlib.h>
 #include <string.h>

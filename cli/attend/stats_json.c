@@ -1,6 +1,6 @@
 /*
- * `qkv attend --stats F`: the statistics of each head as JSON. Written line by line, so that a long
- * head needs no tree of numbers in memory.
+ * `qkv attend --stats F`: the statistics of each head as JSON, written directly as text, so that a
+ * long head needs no tree of JSON values in memory.
  */
 #include <inttypes.h>
 #include <math.h>

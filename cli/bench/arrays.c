@@ -1,6 +1,6 @@
 /*
- * The arrays of a case of `qkv bench`, in one piece of memory, all of it touched: what a call adds
- * to the process is its workspace.
+ * The arrays of a case of `qkv bench`, in one block of memory, all pages of which are written: so a
+ * call adds only its workspace to the memory of the process.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * The cases of `qkv bench`: a line each. The first word of a name is its suite. Names are what
- * --compare and bench/peers.py know a case by, so they stay.
+ * The cases of `qkv bench`: a line each. The first word of a name is its suite. --compare and
+ * bench/peers.py find cases by their names, which therefore must not change.
  */
 #include <string.h>
 

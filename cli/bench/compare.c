@@ -1,7 +1,6 @@
 /*
- * Two runs of `qkv bench` side by side. What is compared is the share of the peak: clocks of
- * processors drift between runs, and two processors differ. Where a peak is unknown, it is the
- * speed.
+ * Compares two runs of `qkv bench` by their shares of the peak, since clocks of processors drift
+ * between runs, and processors differ; if a peak is unknown, by speed.
  */
 #include <inttypes.h>
 #include <math.h>

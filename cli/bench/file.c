@@ -1,6 +1,6 @@
 /*
- * Results of `qkv bench --json`, read back. The file may hold anything: what is taken from it is
- * checked here, what it holds besides is left alone.
+ * Reads results of `qkv bench --json`. The file is not trusted: fields that are used are checked,
+ * others are ignored.
  */
 #include <errno.h>
 #include <math.h>

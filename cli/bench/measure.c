@@ -1,6 +1,6 @@
 /*
- * The rounds of `qkv bench`. Each has the peak measured beside it, by the same clock, and a few
- * come before the first round, so that one that is not disturbed is among them.
+ * The rounds of `qkv bench`. The peak is measured beside each round, by the same clock, and a few
+ * times before the first one, to have one measurement that other work did not disturb.
  */
 #include "bench/bench.h"
 

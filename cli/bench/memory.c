@@ -1,6 +1,6 @@
 /*
- * Resident memory of this process, as Linux counts it: VmHWM, the most since it was last set back
- * to what is there now. Memory that was freed is given back first, or a case would seem to need
+ * Resident memory of this process on Linux: VmHWM, the maximum since it was last reset. Before a
+ * reset, freed memory is returned to the system; otherwise a case that reuses it would seem to need
  * none.
  */
 #include <fcntl.h>

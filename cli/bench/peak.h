@@ -1,4 +1,4 @@
-/* Ceilings of this machine, measured: multiply-adds and bytes per second. */
+/* Measuring the peaks of this machine: multiply-adds, and bytes read, per second. */
 #ifndef QKV_CLI_BENCH_PEAK_H
 #define QKV_CLI_BENCH_PEAK_H
 
@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 enum peak_kind {
-    PEAK_FMA,  /* f32 multiply-adds in registers, the widest vectors here; GFLOP/s */
+    PEAK_FMA,  /* f32 multiply-adds in registers, with the widest vectors; GFLOP/s */
     PEAK_DP,   /* pairs of bf16 products added in f32: VDPBF16PS; GFLOP/s */
-    PEAK_AMX,  /* tiles of bf16 products added in f32: TDPBF16PS, once a context exists; GFLOP/s */
+    PEAK_AMX,  /* tiles of bf16 products added in f32: TDPBF16PS, after qkv_ctx_create; GFLOP/s */
     PEAK_READ, /* reading an array from end to end, again and again; GB/s */
     PEAK_KINDS
 };
 
-/* A loop (peak_loops.c): operations of a round, and what runs `rounds` of them. name NULL: none. */
+/* A loop (peak_loops.c); operations: of one round. name NULL: there is none. */
 struct peak_loop {
     const char *name;
     double operations;
@@ -25,12 +25,12 @@ struct peak_loop peak_loop(enum peak_kind kind);
 struct peak {
     enum peak_kind kind;
     int n_threads;
-    size_t bytes; /* PEAK_READ: of the array, which all threads share out */
+    size_t bytes; /* PEAK_READ: of the array, of which each thread reads a part */
     char *memory;
     struct peak_loop loop;
 };
 
-/* "FMA avx512", "read"; NULL if this build or this processor has none. */
+/* The name of a peak, "FMA avx512" or "read"; NULL if this build or processor has none. */
 const char *peak_name(enum peak_kind kind);
 
 /* bytes: for PEAK_READ. False: no memory. */
@@ -38,15 +38,15 @@ bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t byt
 void peak_close(struct peak *peak);
 
 /*
- * Seconds by the clock that counts: of one thread its own processor time, so that what else runs on
- * the machine does not; of several, the wall.
+ * The clock of measurements: with one thread its processor time, which other work on the machine
+ * does not change; with several threads the wall clock.
  */
 double peak_seconds(int n_threads);
 
 /*
- * 1e9 operations or bytes a second, of all threads together, running for about `seconds`. The best
- * window of each thread counts, because a ceiling is not lowered by what else runs; of threads that
- * read, the average. 0: unknown.
+ * Measures for about `seconds`, and returns 1e9 operations or bytes a second of all threads
+ * together; 0: unknown. For operations the best window of each thread counts, since other work can
+ * only lower it; for reading the average.
  */
 double peak_measure(const struct peak *peak, double seconds);
 

@@ -1,10 +1,10 @@
 /*
- * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and
- * VDPBF16PS: independent chains in registers, enough of them to hide the latency (2 a cycle x 4
- * cycles, with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON registers). Compiled for its
- * instruction set by attribute, chosen by what the processor has, so that the tool itself stays
- * portable. Reading: four loads of a cache line at a time into as many sums, with a prefetch ahead
- * of the hardware's own.
+ * The loops that measure peaks. TDPBF16PS: 2 x 2 tiles of sums, as in a matrix product. FMA and
+ * VDPBF16PS: independent chains in registers, more than are needed to hide the latency (2 a cycle x
+ * 4 cycles): 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON registers. Each loop is compiled for its
+ * instruction set by an attribute, and chosen by the features of the processor, so that the tool is
+ * portable. Reading: four loads of a cache line at a time into as many sums, with a prefetch
+ * farther ahead than that of the hardware.
  */
 #include "bench/peak.h"
 

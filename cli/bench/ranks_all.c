@@ -1,12 +1,12 @@
 /*
- * The clock of `qkv bench --mpi`. A time is that of the slowest rank; what counts is the median of
+ * The measurements of `qkv bench --mpi`. A time is that of the slowest rank; results are medians of
  * the rounds, each of which times all parts, one after the other.
  *
  *     overlap = 1 - waiting / transfer
  *
  * waiting: seconds of the call in which a rank only waits for messages. transfer: seconds in which
- * it waits for them or moves them in the same call with nothing to compute. A difference of whole
- * times would be lost in their noise.
+ * it waits for or moves messages in the same call without computing. (The difference of whole times
+ * would be smaller than their noise.)
  */
 #include <inttypes.h>
 #include <sched.h>

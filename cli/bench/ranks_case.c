@@ -1,4 +1,4 @@
-/* See ranks_case.h. */
+/* Cases over ranks: see ranks_case.h. */
 #include "bench/ranks_case.h"
 
 #include <inttypes.h>

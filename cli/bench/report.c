@@ -1,4 +1,4 @@
-/* What `qkv bench` measured: lines of a table, or one JSON object. */
+/* The results of `qkv bench`: lines of a table, or a JSON object. */
 #include <stdio.h>
 
 #include "bench/bench.h"

@@ -1,5 +1,5 @@
 /*
- * What hides keys from queries in the cases of `qkv bench`. Masks hide one key in ten, at random.
+ * Rules and masks of the cases of `qkv bench`. Masks hide one key in ten, at random.
  */
 #include <math.h>
 #include <stdlib.h>

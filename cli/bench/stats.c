@@ -1,7 +1,7 @@
 /*
- * What is asked of rows and of columns in the cases of `qkv bench`: statistics of the forward pass
- * (qkv/stats.h), beside the forward case of the same sizes, and the pass over columns
- * (qkv/columns.h). Classes are at random, which costs most; bins of offsets are powers of two.
+ * Statistics of the cases of `qkv bench`: of rows, in a forward pass (qkv/stats.h), and of columns,
+ * in a pass over columns (qkv/columns.h). Sizes are those of a forward case without statistics.
+ * Classes of keys are random, which costs most; bins of offsets are powers of two.
  */
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /*
- * What rounds come to, without a clock or a machine: figures of a case, the peak of a suite, and
- * whether other work was in the way.
+ * The summary of rounds, without measuring anything: the numbers of a case, the peak of a suite,
+ * and whether other work disturbed it.
  *
- * Other work can only lower a peak. So the peak of a suite is the best of all rounds of all its
- * cases, and one that was disturbed divides nothing.
+ * Other work can only lower a peak. So the peak of a suite is the best of all rounds of its cases,
+ * and no share is divided by a disturbed one.
  */
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /*
- * Vectors of texts, a piece of several texts at a time, which ranks share (share.h). A piece is
+ * Vectors of texts. Ranks share the work (share.h) in pieces of several texts. A piece is
  *
  *     [first text, number of texts: int64][bytes of each text: int64][texts]
  *
- * The first rank has the texts and their encodings. Others encode what they get, and the answer is
- * [text][dim] floats.
+ * The first rank has the texts and their encodings; others encode the texts of a piece. An answer
+ * is [text][dim] floats.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What `qkv embed` made: who is near whom, or the vectors themselves. */
+/* The result of `qkv embed`: which texts are near each other, or the vectors. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * `qkv embed TEXT... --tokens`: the hidden states of tokens, not pooled. --word W keeps the places
- * of one token, over all texts, and compares them layer by layer: the vector of a word is the same
- * wherever it stands, and its context makes the difference.
+ * `qkv embed TEXT... --tokens`: the hidden states of tokens, not pooled. --word W selects the
+ * places of one token in all texts, and compares their states layer by layer: the embedding is the
+ * same at all places, and differences come from the context.
  */
 #include "embed/embed.h"
 

@@ -3,8 +3,8 @@
  *
  *     q . k_j    / sqrt(d)    mask    minus the largest    exp    / sum    sum of w_j v_j
  *
- * Keys are those with the largest weights, in the order of the text; the others are summed up in
- * one row.
+ * A table has the keys with the largest weights, in the order of the text, and one row with the sum
+ * of all others.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* A report that is made goes to the terminal, or to a file. */
+/* Makes a report, and shows it on the terminal or writes it to a file. */
 #include "explain/explain.h"
 
 static qkv_status deliver(struct report *report, struct term *term, const char *out,

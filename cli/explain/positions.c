@@ -1,6 +1,6 @@
 /*
- * `qkv explain --positions`: sinusoidal positions as a heat map, and why they were chosen: what two
- * of them have in common depends on their distance alone.
+ * `qkv explain --positions`: sinusoidal positions as a heat map, and why they were chosen: the dot
+ * product of two of them depends only on their distance.
  */
 #include <inttypes.h>
 #include <math.h>

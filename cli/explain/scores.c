@@ -1,7 +1,7 @@
 /*
- * `qkv explain --scores 4,-1,2.1`: softmax alone, of scores that are given. They are the products
- * of a query of one channel, which is 1, or 1 / T at temperature T, with keys of one channel; the
- * values are the rows of the identity, so that the output is the weights.
+ * `qkv explain --scores 4,-1,2.1`: softmax of given scores. They become attention: a query of one
+ * channel, 1 (1 / T at temperature T), keys of one channel, the scores, and the rows of the
+ * identity as values, so that the output is the weights.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* `qkv explain TEXT`: which head and query of a text; with --shuffle the order of its words. */
+/* `qkv explain TEXT`: chooses head and query of a text, or with --shuffle only a head. */
 #include "common/number.h"
 #include "explain/explain.h"
 

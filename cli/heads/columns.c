@@ -1,4 +1,6 @@
-/* Columns of the table of heads: numbers in their table's order, and the distance of --like. */
+/*
+ * Columns of the table of heads: numbers in the order of the library, and the distance of --like.
+ */
 #include <math.h>
 #include <string.h>
 

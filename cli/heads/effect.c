@@ -1,4 +1,4 @@
-/* `qkv heads --effect`: one text, from what is asked to where it goes. See effect.h. */
+/* `qkv heads --effect` for one text: options, computation, output. See effect.h. */
 #include "heads/effect.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * What --effect asks of the library: which words, which sets of heads, and what ablated ones give.
+ * The request of --effect to the library: words, sets of heads, and the output of ablated heads.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The effects of heads in words: what was looked at, the table, and what its numbers are. */
+/* The effects of heads on a terminal: predictions, the table, and what its numbers mean. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The texts of a file on which a head fires most: of each text the largest weight of a query on
- * another token, special tokens aside. Only the best of them are kept, so memory does not depend on
- * the file.
+ * The texts of a file on which a head fires most: for each text the largest weight of a query on
+ * another token, without special tokens. Only the best texts are kept, so memory does not depend on
+ * the size of the file.
  */
 #include "heads/fires.h"
 

@@ -4,9 +4,9 @@
 
 #include "heads/heads.h"
 
-/* EXIT_USAGE, having said so, if --fires names no head. */
+/* Refuses --fires without a head of the model. Returns an exit code. */
 int fires_check(const struct session *session, const struct heads_options *options);
-/* Reads the file, and shows what was found. Returns an exit code. */
+/* Reads the file, and shows the texts. Returns an exit code. */
 int fires_answer(const struct heads_job *job);
 
 #endif

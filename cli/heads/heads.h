@@ -1,4 +1,4 @@
-/* The table of heads: its columns, its rows, and the ways to write them. */
+/* `qkv heads`: the table of heads, its columns and rows, and the ways to write it. */
 #ifndef QKV_CLI_HEADS_H
 #define QKV_CLI_HEADS_H
 
@@ -9,12 +9,12 @@
 
 /* ---- Columns --------------------------------------------------------------------------------- */
 
-/* Numbers of heads (qkv/heads.h), and behind them the distance of --like. */
+/* Columns are the numbers of heads (qkv/heads.h), and after them the distance of --like. */
 enum { MAX_COLUMNS = 48, NEEDS_LIKE = 1 << 16 };
 
 /*
- * The index-th column, NULL past the end; by name, or as its heading is printed, -1 if there is
- * none that is shown.
+ * The index-th column, NULL past the end; the index of a column by its name or its heading, -1 if
+ * there is none.
  */
 const qkv_head_number *head_column_at(int index);
 int head_column_find(const char *name, size_t n_bytes);
@@ -26,12 +26,12 @@ const qkv_head_number *head_column_of(const qkv_head_rule *rule);
 struct head_row {
     int64_t layer, head;
     const double *numbers, *spread; /* spread: standard deviations over texts; NULL for one text */
-    const char *label;              /* with probes, if they were made */
-    double label_share;             /* of the texts: those that give this label; NaN for one text */
+    const char *label;              /* uses probes, if they were made */
+    double label_share;             /* the share of texts with this label; NaN for one text */
     double distance;                /* of --like */
-    const char *word;               /* what it is sorted by (order.c): a label, or NULL and … */
-    double key;                     /* … a number */
-    bool falls;                     /* from the largest to the smallest */
+    const char *word;               /* the sort key (order.c), if it is a label; else NULL, */
+    double key;                     /* and this number is the sort key */
+    bool falls;                     /* in descending order */
 };
 
 /* The number in the index-th column. */
@@ -54,26 +54,26 @@ struct heads_options {
     struct picture_options picture;
 };
 
-/* What was found out, by rows in the order in which they are shown. */
+/* The result; rows are in the order in which they are shown. */
 struct heads {
     const struct heads_options *options;
-    struct attended text; /* of many texts without input, its heads are the means */
+    struct attended text; /* of many texts: without input, its heads are means */
     qkv_attention_kind which;
     int64_t n_targets; /* tokens of targets */
     int64_t n_texts, n_cut, n_queries, n_tokens;
-    const qkv_probe_report *probes; /* NULL without */
+    const qkv_probe_report *probes; /* NULL: none were made */
     const struct what_if *what_if;
     const char *probe_note; /* why a rule about probes does not apply; "" */
     struct head_row *rows;
     int64_t n_rows, n_all, n_layers, n_heads;
 };
 
-/* Does a column say something about these heads? */
+/* Does a column apply to heads of this kind of attention? */
 static inline bool heads_have(qkv_attention_kind which, const qkv_head_number *column) {
     return which != QKV_CROSS || !(column->needs & QKV_NEEDS_ONE_TEXT);
 }
 
-/* Is there such a column in a file? And has it a spread? */
+/* Does a file have this column; and has the column a spread? */
 bool heads_write(const struct heads *heads, const qkv_head_number *column);
 bool heads_spread(const struct heads *heads, const qkv_head_number *column);
 
@@ -84,37 +84,39 @@ static inline uint64_t heads_seed(const struct heads_options *options) {
     return options->seed.set ? (uint64_t)options->seed.value : 1;
 }
 
-/* Names in the options that are none: EXIT_USAGE, having said so (order.c). */
+/* Refuses unknown names in options (order.c). Returns an exit code. */
 int heads_check_options(const struct cli_command *command, const struct heads_options *options);
-/* The index of the head of --like, -1 without. Returns an exit code. */
+/* Finds the index of the head of --like, -1 without. Returns an exit code. */
 int heads_like(const struct session *session, const struct heads_options *options, int64_t *index);
-/* Keeps the rows that are asked for, in the order that is; like: the index of a head, or -1. */
+/* Selects and sorts rows by the options; like: the index of a head, or -1. */
 qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error);
 
-/* As an object, and as a file with commas or tabs (write.c). */
+/* The table as JSON, and as a CSV or TSV file (write.c). */
 qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *error);
 qkv_status heads_table(const struct heads *heads, const char *path, char separator,
                        qkv_error *error);
 /* On standard output (text.c). */
 void heads_print(const struct heads *heads);
 
-/* What is shown, in the order of the columns. */
+/* The columns that are shown, by their index. */
 struct layout {
     bool shown[MAX_COLUMNS];
-    double largest[MAX_COLUMNS]; /* of the rows: what has the full colour */
+    double largest[MAX_COLUMNS]; /* the largest number, which has the full colour */
     bool empty[MAX_COLUMNS];     /* no row has a number */
     int label_width, n_hidden;
 };
-/* What the columns are, the rules of the labels that occur, and what probes were run (legend.c). */
+/*
+ * Prints what columns mean, the rules of labels that occur, and which probes were run (legend.c).
+ */
 void heads_legend(struct term *term, const struct heads *heads, const struct layout *layout);
 
 /* ---- Running (run.c) ------------------------------------------------------------------------- */
 
-/* What answering needs beside the text. */
+/* A job over texts, and what is the same for all texts. */
 struct heads_job {
     struct text_job texts;
-    int64_t like;           /* index of a head, -1 without */
-    struct what_if what_if; /* all but tokens to drop */
+    int64_t like;           /* index of the head of --like, -1 without */
+    struct what_if what_if; /* without tokens to drop */
     qkv_head_probes *probes;
     qkv_probe_report report;
     const char *probe_note;
@@ -123,7 +125,7 @@ struct heads_job {
 #define HEADS_ENDINGS ".csv .tsv .json"
 /* Makes the probes of --probes, once for all texts; the caller frees them. */
 qkv_status heads_probe(struct heads_job *job, qkv_error *error);
-/* One text, as text_job wants it; and those of --file, with an exit code. */
+/* Answers one text, as text_job wants it; those of --file, returning an exit code. */
 qkv_status heads_answer(struct text_job *texts, const qkv_encoding *input, json_t **json,
                         qkv_error *error);
 int heads_answer_file(const struct heads_job *job);

@@ -1,4 +1,4 @@
-/* Below the table of heads: what its columns are, and the rules of the labels that occur. */
+/* The legend below the table of heads: what columns mean, and the rules of labels that occur. */
 #include <inttypes.h>
 #include <string.h>
 

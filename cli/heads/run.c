@@ -1,5 +1,5 @@
 /*
- * What `qkv heads` computes: probes, the heads of one text, and those of many; and where it goes.
+ * Runs `qkv heads`: probes, the heads of one text or of many texts, and their output.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * The table of heads on a terminal: shares on the background of their colour, as many columns as
- * have room. In a file or a pipe it has all columns and no colour.
+ * The table of heads on a terminal: numbers from 0 to 1 have a background colour, and columns that
+ * do not fit are left out. In a file or a pipe it has all columns and no colour.
  */
 #include <inttypes.h>
 #include <math.h>

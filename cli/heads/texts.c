@@ -1,4 +1,4 @@
-/* See texts.h. */
+/* Runs the model on the texts of a file: see texts.h. */
 #include "heads/texts.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Completion for bash: what fills completion.bash, from the table of commands. */
+/* Completion for bash: fills completion.bash from the table of commands. */
 #include <stdio.h>
 
 #include "help/formats.h"

@@ -1,4 +1,4 @@
-/* `qkv help`: everything it says comes from the table of commands. */
+/* `qkv help`: made from the table of commands and the texts beside this file. */
 #include <stdio.h>
 #include <string.h>
 

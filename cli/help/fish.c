@@ -1,4 +1,4 @@
-/* Completion for fish: what fills completion.fish, a `complete` per command and option. */
+/* Completion for fish: fills completion.fish with a `complete` for each command and option. */
 #include <stdio.h>
 
 #include "help/formats.h"

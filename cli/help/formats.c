@@ -1,4 +1,4 @@
-/* What the formats of `qkv help --format` share: the short text of an option, and its values. */
+/* What the formats of `qkv help --format` share: short texts of options, suggestions, templates. */
 #include "help/formats.h"
 #include "common/text.h"
 

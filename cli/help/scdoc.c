@@ -1,6 +1,6 @@
 /*
- * Manual pages: what the table of commands decides of each, in the language of scdoc(5). The prose
- * around it is written by hand in cli/man; a test compares.
+ * Manual pages: the sections that follow from the table of commands, in the language of scdoc(5).
+ * All other sections are written by hand in cli/man; a test compares both.
  */
 #include <stdio.h>
 #include <string.h>

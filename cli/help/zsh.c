@@ -1,4 +1,4 @@
-/* Completion for zsh: what fills completion.zsh, a specification for _arguments per option. */
+/* Completion for zsh: fills completion.zsh with a specification for _arguments for each option. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* `qkv learn`: the tutorial, step by step, its commands run as they are read. */
+/* `qkv learn`: shows the tutorial step by step, and runs its commands. */
 #include "learn/learn.h"
 
 #include "common/conflicts.h"

@@ -1,10 +1,10 @@
 /*
- * `qkv learn`: the steps of docs/tutorial.md, which is embedded in the tool as it is.
+ * `qkv learn`: the steps of docs/tutorial.md, which is embedded unchanged.
  *
  *     ## 3. TITLE        a step; a heading without a number ends it
- *     words              a paragraph, of Markdown: its marks are taken off
+ *     words              a paragraph of Markdown, whose marks are removed
  *         qkv ...        a command that is shown and run; with -o FILE it makes the step's picture
- *         ...            below a command, what it printed when the page was written: not shown
+ *         ...            below a command: its output when the page was written, not shown
  *     **Question.** ...  paragraphs of the question, the answer and the picture
  */
 #ifndef QKV_CLI_LEARN_H
@@ -23,17 +23,14 @@ struct learn_part {
     char text[2000];
 };
 
-/*
- * Where a step begins in the page, behind its heading; title is a copy. NULL: there is no such
- * step.
- */
+/* The text of a step after its heading, which is copied to title. NULL: there is no such step. */
 const char *learn_step(int step, char title[100]);
-/* The next part at *at; false: the step ends. */
+/* Reads the next part at *at, and moves *at; false at the end of the step. */
 bool learn_next(const char **at, struct learn_part *part);
 
 /*
- * Runs a command of the tool, "qkv explain ...", with this program, which inherits standard output.
- * folder: where the file of -o goes; NULL: as it is written. An exit code (run.c).
+ * Runs a command line of the tool, "qkv explain ...", in a new process of this program. folder: of
+ * the file of -o; NULL: the path is used as it is. Returns an exit code (run.c).
  */
 int learn_run(const struct cli_common *common, const char *line, const char *folder);
 

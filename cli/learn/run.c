@@ -1,5 +1,6 @@
 /*
- * Commands of steps: split as a shell does with words and double quotes, and run by this program.
+ * Runs the commands of steps: split into words as by a shell, with double quotes, and run by this
+ * program.
  */
 #include "learn/learn.h"
 

@@ -1,8 +1,7 @@
 /*
- * A lookup is attention: queries that are compared with keys, weights that sum to 1, values that
- * are mixed. One call of the library answers all queries; values have a size of their own, and the
- * keys with the largest weights come from its statistics, so nothing is as large as queries times
- * keys.
+ * A lookup is attention: queries are compared with keys, and values are averaged by weights. One
+ * call of the library answers all queries. head_dim_v is the size of the values, and the keys with
+ * the largest weights are statistics of the call, so no array has queries x keys.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -18,10 +18,10 @@ struct lookup_options {
 
 enum { LOOKUP_COSINE, LOOKUP_DOT };
 
-/* How a text became tokens. */
+/* Into how many pieces a text was tokenized. */
 struct lookup_pieces {
     int64_t n;
-    bool split, unknown; /* a word is several pieces; is not in the vocabulary */
+    bool split, unknown; /* some word is several pieces; some piece is not in the vocabulary */
 };
 
 /* One lookup: every query with every key. Vectors are [n][dim]. */
@@ -29,43 +29,46 @@ struct lookup {
     const struct session *session;
     const struct lookup_options *options;
     const qkv_table *table;
-    const qkv_table *own; /* of --vectors; NULL: those of the model */
-    double *lengths;      /* [keys, then queries]: of the vectors, before they have length 1 */
+    const qkv_table *own; /* the vectors of --vectors; NULL: vectors of the model */
+    double *lengths;      /* [keys, then queries]: norms of the vectors before normalization */
     int64_t n_queries, dim;
     char **queries;   /* as on the command line */
-    float *q, *k;     /* vectors; with cosine of length 1 */
+    float *q, *k;     /* vectors; of norm 1 with LOOKUP_COSINE */
     uint8_t *unknown; /* [n_queries]: 1 if a query has a piece that is not in the vocabulary */
     double temperature;
-    int64_t n_top;     /* of keys that are shown for a query */
+    int64_t n_top;     /* keys that are shown for each query */
     float *values;     /* [n_queries][n_values] */
     float *entropy;    /* [n_queries] */
     int64_t *top_keys; /* [n_queries][n_top], the nearest first */
     float *top_weights;
 };
 
-/* A word of a query, which may be a sum "king - man + woman". */
+/* A term of a query, which may be a sum "king - man + woman". */
 struct lookup_term {
-    const char *begin, *text; /* of the query, and of the word */
-    size_t n;
+    const char *begin, *text; /* the whole query; the word of this term */
+    size_t n;                 /* bytes of the word */
     int sign;
 };
-/* The next word at *at, the query at first; false: there is no more. term->begin is set. */
+/*
+ * Reads the next term at *at, and moves *at, which is the query at first; false: there is no more.
+ * The caller sets term->begin to the query.
+ */
 bool lookup_next_term(const char **at, struct lookup_term *term);
 bool lookup_is_sum(const char *text);
-/* Vectors of one's own (own.c). */
+/* Reads the vectors of --vectors (own.c). */
 qkv_status lookup_own(struct lookup *lookup, qkv_error *error);
 
-/* Vectors of queries and keys: of words, or of sentences (vectors.c). */
+/* Makes vectors of queries and keys by the model, of words or of sentences (vectors.c). */
 qkv_status lookup_vectors(struct lookup *lookup, qkv_error *error);
 
-/* Weights and values by one call of attention (compute.c). */
+/* Computes weights and values by one call of attention (compute.c). */
 qkv_status lookup_compute(struct lookup *lookup, qkv_error *error);
-/* Similarity of a query and a key: cosine, or the product. */
+/* The similarity of a query and a key: cosine, or dot product. */
 double lookup_similarity(const struct lookup *lookup, int64_t query, int64_t key);
-/* The row whose key is the query, byte for byte, or -1. */
+/* The row whose key has the bytes of the query, or -1. */
 int64_t lookup_equal(const struct lookup *lookup, int64_t query);
 
-/* "Word vectors of the model embedded.", "Vectors of words.csv." */
+/* Appends "Word vectors of the model embedded." or "Vectors of words.csv." */
 void lookup_source(const struct lookup *lookup, struct caption *caption);
 /* The picture of -o (plane.c). */
 qkv_status lookup_plane(const struct lookup *lookup, qkv_error *error);

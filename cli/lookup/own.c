@@ -1,6 +1,5 @@
 /*
- * Vectors of one's own: a table of word,x1,x2,... in place of a model's vectors; and the sums and
- * differences that a query may ask for.
+ * --vectors: a table of word,x1,x2,... in place of a model's vectors; a query may be a sum:
  *
  *     king - man + woman     the vector of king, minus that of man, plus that of woman
  */

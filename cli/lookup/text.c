@@ -1,5 +1,5 @@
 /*
- * What `qkv lookup` found: for each query the nearest keys, their weights, and the value they make.
+ * The result of `qkv lookup`: for each query the nearest keys, their weights, and the mean value.
  */
 #include <inttypes.h>
 #include <math.h>

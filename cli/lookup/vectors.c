@@ -4,8 +4,8 @@
  *     word      mean over its pieces of the model's word vectors, minus the mean of the vocabulary
  *     sentence  mean over its tokens of the last hidden states of the model
  *
- * All word vectors of a model share a large part that says nothing about meaning; without it, words
- * that have nothing in common are at right angles (Mu and Viswanath 2018, "All-but-the-top").
+ * All word vectors of a model have a large common part that says nothing about meaning; without it,
+ * unrelated words are nearly orthogonal (Mu and Viswanath 2018, "All-but-the-top").
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The map of `qkv map`: computed, with lines from one query, then shown or written. */
+/* Computes the map of `qkv map`, finds the lines from one query, and shows or writes it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

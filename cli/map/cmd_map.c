@@ -1,7 +1,6 @@
 /*
- * `qkv map`: queries and keys of one head on one map. Here are its options and what they may not
- * be; source.c says which queries and keys, answer.c computes the map, and the other files show
- * what came of it.
+ * `qkv map`: queries and keys of one head on one map. Here are its options and their checks;
+ * source.c finds queries and keys, answer.c computes the map, and the other files show it.
  */
 #include "common/conflicts.h"
 #include "common/number.h"

@@ -1,4 +1,4 @@
-/* What `qkv map` knows, as a JSON object and as CSV, a line for each point. */
+/* The result of `qkv map` as a JSON object, and as CSV with a line for each point. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * A map as characters: a field of cells, twice as high as wide, with a mark for each point and, as
- * long as there is room, its label beside it. The points of the lines come first, and keys give way
- * to queries.
+ * A map as characters, which are twice as high as wide: a mark for each point and, where there is
+ * room, its label beside it. Points of the lines are placed first; where a query and a key share a
+ * cell, it shows the query.
  */
 #include <math.h>
 #include <stdlib.h>

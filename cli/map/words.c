@@ -1,4 +1,4 @@
-/* What is said about a map, and its picture. */
+/* Title and caption of a map, and its picture. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* `qkv generate`: what a model writes after a text. */
+/* `qkv generate`: the continuation of a text by a model. */
 #include "common/ranks.h"
 #include "model/model.h"
 

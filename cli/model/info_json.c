@@ -1,4 +1,4 @@
-/* `qkv info --json` of a model, and names that the text shares. */
+/* `qkv info --json` of a model, and names that its text has, too. */
 #include "model/model.h"
 #include <qkv/vision.h>
 

@@ -1,4 +1,4 @@
-/* `qkv info --strict F.safetensors`: what a strict reader minds about a file, a line each. */
+/* `qkv info --strict F.safetensors`: the findings of an audit, a line each. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,4 @@
-/*
- * What commands about one model share. `qkv generate` and `qkv translate`: options, one text
- * through the model, answers.
- */
+/* What `qkv generate` and `qkv translate` share, and the parts of `qkv info`. */
 #ifndef QKV_CLI_MODEL_H
 #define QKV_CLI_MODEL_H
 
@@ -11,40 +8,41 @@
 
 struct writing_options {
     struct cli_common common;
-    const char *file;    /* an answer for each of its lines */
-    const char *journal; /* where they are kept, to go on from */
+    const char *file;    /* --file: an answer for each of its lines */
+    const char *journal; /* keeps the answers to lines (common/journal.h) */
     struct arg_int max_new, min_new, beams, sequences, top_k, no_repeat, seed;
     struct arg_real temperature, top_p, min_p, repetition_penalty, length_penalty;
     struct arg_int early_stopping;
     struct arg_texts stop;
-    struct arg_int template; /* of --chat-template */
+    struct arg_int template; /* --chat-template */
     bool sample, plain, chat, show_prompt, align;
 };
 
-/* A session that writes. Its job is first: answers get the job. */
+/* A job that generates. The text_job is the first member, since its functions get that. */
 struct writing {
     struct text_job job;
     const struct writing_options *options;
-    qkv_generate_options generate; /* of the model's files, with what the command line says */
+    qkv_generate_options generate; /* of the model's files, and of the command line */
     struct term term;
     double seconds; /* of the last text */
 };
 
 /*
- * Opens the model and makes options of its files and of the command line. wants_source: a command
- * for encoder-decoders only. Returns an exit code, having said what is wrong and closed the
- * session, which its job closes otherwise.
+ * Opens the model, and makes the options from its files and the command line. wants_source: refuses
+ * a model that is no encoder-decoder. Returns an exit code; after a failure the message is said and
+ * the session closed, otherwise the job closes it.
  */
 int writing_open(struct writing *w, const struct cli_command *command,
                  const struct writing_options *options, bool wants_source);
 
-/* One text through the model. With stream, the text is printed while it is made. */
+/* Generates from one input. stream: prints the text while it is generated. */
 qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream,
                        qkv_generation **made, qkv_error *error);
 
 /*
- * --file (writing_file.c): is it possible with what else is given, and are ranks there? Then an
- * answer for each line, "12 lines" and then `told`; closes the session. Exit codes.
+ * --file (writing_file.c). writing_begin_file checks that other options allow it, and begins MPI.
+ * writing_run_file answers each line, with progress "12 lines" and then `told`, and closes the
+ * session. Return exit codes.
  */
 int writing_begin_file(const struct cli_command *command, const struct writing_options *options,
                        int n_words);
@@ -53,23 +51,23 @@ int writing_run_file(struct writing *w, const char *told);
 /* {"sequences": …, "steps", "seconds"} */
 json_t *writing_json(const struct writing *w, const qkv_generation *made);
 
-/* Text of a model: on a terminal without what could steer it. */
+/* Prints text of a model; on a terminal, control characters are escaped. */
 qkv_status writing_print(struct writing *w, const char *bytes, size_t n, qkv_error *error);
-/* All sequences, with a line before each if there are several. */
+/* Prints all sequences, with a line before each if there are several. */
 qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_error *error);
 
-/* What a translation was made from, printed, or as "align" of an object. */
+/* Prints which source tokens a translation looks at, or adds them as "align" to json. */
 qkv_status translate_align(struct writing *w, const qkv_encoding *source, const qkv_sequence *made,
                            json_t *json, qkv_error *error);
 
-/* What `qkv info --json` says of a model. */
+/* The object of `qkv info --json` for a model. */
 json_t *info_model_json(const qkv_model *model);
-/* How weights are kept: by --weights, not as the file has them. */
+/* The name of the form of weights in memory, by --weights. */
 const char *info_weights(const qkv_model_info *info);
 const char *info_rope(qkv_rope_type type);
 bool info_has_prompts(const qkv_model *model);
 
-/* `qkv info` of an array, of a file of tensors, and of a GGUF file. Return an exit code. */
+/* `qkv info` of an array, of a file of tensors, and of a GGUF file. Return exit codes. */
 int info_array(const char *name, const struct cli_common *common);
 int info_tensors(const char *path, const struct cli_common *common);
 int info_gguf(const char *name, const struct cli_common *common);

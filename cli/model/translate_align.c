@@ -1,7 +1,7 @@
 /*
- * Which source token each token of a translation looks at most: the weights of cross-attention,
- * mean over all heads of all layers. Row i of the decoder is the one that predicts token i. Special
- * tokens are left out: they draw attention whenever there is nothing to look at.
+ * The source token that each token of a translation looks at most: weights of cross-attention, the
+ * mean over all heads of all layers. Row i of the decoder predicts token i. Special tokens are left
+ * out, since heads without anything to look at look at them.
  */
 #include "model/model.h"
 

@@ -1,4 +1,4 @@
-/* Texts that a model writes: see model.h. */
+/* Generating texts: see model.h. */
 #include "model/model.h"
 
 #include <inttypes.h>

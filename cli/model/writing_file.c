@@ -1,6 +1,6 @@
 /*
- * `qkv generate --file` and `qkv translate --file`: an answer for each line, in their order, which
- * ranks share (share.h). The first line that fails ends it.
+ * `qkv generate --file` and `qkv translate --file`: an answer for each line, in order; ranks share
+ * the lines (share.h). Ends at the first line that fails.
  */
 #include "common/ranks.h"
 #include "common/share.h"

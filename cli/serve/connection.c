@@ -1,6 +1,7 @@
 /*
- * One connection: reads a request, writes an answer, and waits a little for the other side to end,
- * so that what it still sends does not take the answer away. Each step has a time limit.
+ * One connection: reads a request, writes an answer, and waits a little for the client to close it;
+ * otherwise bytes that the client still sends would reset the connection before it has read the
+ * answer. Each phase has a time limit.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * Requests: see http.h. Lines end with CR LF and are not folded; a field that must not be there
- * twice is refused, and so is whatever could make another reader see another request.
+ * Requests: see http.h. Lines end with CR LF and are not folded. A field that must not be there
+ * twice is refused, and so is anything that another parser could read as another request.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file,
- * or on the pairs of them. Ranks share the lines. Sums are added up in the order of lines.
+ * `qkv eval --text` of a causal language model, or of an encoder-decoder: its perplexity on the
+ * lines of a file, or on pairs. Ranks share the lines. Sums are made in the order of lines.
  */
 #include "common/ranks.h"
 #include "common/share.h"

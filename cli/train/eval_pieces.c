@@ -1,6 +1,6 @@
 /*
- * `qkv eval --text` of a model that fills blanks: pieces of the text, which ranks share. The first
- * rank reads the text and adds up in the order of pieces.
+ * `qkv eval --text` of a model with an MLM head: ranks share pieces of the text. The first rank
+ * reads the text, and adds up in the order of pieces.
  */
 #include "common/ranks.h"
 #include "common/share.h"

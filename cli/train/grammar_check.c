@@ -1,4 +1,4 @@
-/* How much of a text a grammar says, and what it does not, as lines or as a JSON object. */
+/* How much of a text a grammar can generate, and which parts not, as lines or as JSON. */
 #include "train/train.h"
 
 #include <inttypes.h>
