@@ -1,8 +1,7 @@
 /*
- * An allocator that counts, and fails when it is told to. Give its address as the user of
- * counting_allocator_of; at the end n_alive and bytes_alive must be 0: a size that is released and
- * is not the one that was allocated shows in bytes_alive. For the caller's thread only, like every
- * allocator of a context.
+ * An allocator that counts blocks and bytes, and fails on request. At the end of a test n_alive and
+ * bytes_alive must be 0; bytes_alive also shows a release with another size than that of the
+ * allocation. For the caller's thread only, like every allocator of a context.
  */
 #ifndef QKV_TESTS_COUNTING_ALLOCATOR_H
 #define QKV_TESTS_COUNTING_ALLOCATOR_H
@@ -21,7 +20,7 @@ typedef struct counting_allocator {
 static inline void *counting_alloc(void *user, size_t bytes, size_t alignment) {
     counting_allocator *counter = user;
     if (++counter->n_calls == counter->fail_at) return NULL;
-    if (alignment == 0 || alignment & (alignment - 1)) abort(); /* promised: a power of two */
+    if (alignment == 0 || alignment & (alignment - 1)) abort(); /* must be a power of two */
     counter->n_alive++;
     counter->bytes_alive += bytes;
     return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -29,7 +28,7 @@ static inline void *counting_alloc(void *user, size_t bytes, size_t alignment) {
 
 static inline void counting_release(void *user, void *pointer, size_t bytes) {
     counting_allocator *counter = user;
-    if (!pointer) abort(); /* a release of nothing is never passed on */
+    if (!pointer) abort(); /* the library must not release NULL */
     counter->n_alive--;
     counter->bytes_alive -= bytes;
     free(pointer);

@@ -1,7 +1,7 @@
 /*
- * Floating-point modes that a caller may be in: rounding n mod 4 (the processor's order), from 4 on
- * (mod 8) with flush-to-zero (and denormals-are-zero), from 8 on with exceptions that trap, where
- * the processor can. Odd modes that do not trap have all exception flags raised: with traps they
+ * Floating-point modes n = 0 … 15 that a caller may have set. Bits 0 and 1: rounding, in the
+ * processor's order. Bit 2: flush-to-zero (and denormals-are-zero). Bit 3: exceptions trap, where
+ * the processor can. Odd modes without traps have all exception flags raised; with traps these
  * would trap at once.
  */
 #ifndef QKV_TESTS_FPMODES_H
@@ -38,7 +38,7 @@ static inline qkvi_fpstate fpmode(int n) {
     return mode | FPMODES_NO_TRAPS | (n & 1 ? FPMODES_FLAGS : 0);
 }
 
-/* Sets a mode; returns it as the processor took it, which may lack traps. */
+/* Sets a mode; returns the mode that the processor has then, which may lack traps. */
 static inline qkvi_fpstate fpmode_set(int n) {
     qkvi_fpstate_set(fpmode(n));
     return qkvi_fpstate_get();

@@ -1,6 +1,6 @@
 /*
- * A model that is a hash function of all tokens so far, as in tools/generate_cases.py, behind the
- * interface of the searches. A slot that is wrongly filled or reordered gives other logits at once.
+ * A model whose logits are a hash of all tokens so far, as in tools/generate_cases.py, with the
+ * interface that searches use. If a search fills or reorders slots wrongly, logits differ at once.
  */
 #ifndef QKV_TESTS_GENERATE_TABLE_H
 #define QKV_TESTS_GENERATE_TABLE_H
@@ -18,7 +18,7 @@ typedef struct table_lm {
     uint32_t seed;
     int64_t vocab;
     int sharp;
-    int64_t n_slots; /* that are filled */
+    int64_t n_slots; /* filled slots */
     uint32_t state[TABLE_SLOTS];
     int64_t n_steps, n_reorders;
 } table_lm;

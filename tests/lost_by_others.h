@@ -1,9 +1,9 @@
 /*
- * What LeakSanitizer is not told of in tests that draw. fontconfig keeps what it parsed until the
- * process ends. Each font map has a thread of pango's, which ends after the picture, when it likes:
- * glib gives it memory once more while it ends, and who holds that at the end of the process is not
- * always seen. What else glib gives lies in slabs, of which LeakSanitizer sees the whole only:
- * objects of pango's that we lose are found by tests/oom, which counts blocks.
+ * Leaks of other libraries that LeakSanitizer must not report in tests that draw. fontconfig keeps
+ * what it has parsed until the process ends. Each font map of pango has a thread, which ends some
+ * time after the picture; glib allocates memory while it ends, to which LeakSanitizer does not
+ * always find a pointer. Other memory of glib is in slabs, which LeakSanitizer sees only as a
+ * whole: tests/oom, which counts blocks, finds objects of pango that we do not free.
  */
 #ifndef QKV_TESTS_LOST_BY_OTHERS_H
 #define QKV_TESTS_LOST_BY_OTHERS_H

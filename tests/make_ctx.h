@@ -1,6 +1,6 @@
 /*
- * A context of an instruction set (NULL: the best) and a number of threads, for tests that include
- * this after cmocka: there is one, or the test has failed.
+ * Makes a context for an instruction set (NULL: the best) and a number of threads, or fails the
+ * test. To be included after cmocka.
  */
 #ifndef MAKE_CTX_H
 #define MAKE_CTX_H

@@ -1,4 +1,4 @@
-/* The values of a model's parameters as floats, in whatever form it keeps them. */
+/* The values of a model's parameter as floats, in whatever form the model has them. */
 #ifndef TESTS_PARAM_VALUES_H
 #define TESTS_PARAM_VALUES_H
 

@@ -1,6 +1,5 @@
 /*
- * What this build of a test is instrumented with: 1 or 0. Only what a sanitizer cannot do may be
- * left out for it.
+ * Which sanitizers this build has: 1 or 0. A test may leave out only what a sanitizer cannot do.
  */
 #ifndef QKV_TESTS_SANITIZERS_H
 #define QKV_TESTS_SANITIZERS_H
@@ -17,14 +16,14 @@
 #define UNDER_ASAN 0
 #endif
 
-/* It has a thread of its own, and loses count of threads after a fork. */
+/* ThreadSanitizer has a thread of its own, and counts threads wrongly after a fork. */
 #if defined(__SANITIZE_THREAD__) || SANITIZERS_HAS(thread_sanitizer)
 #define UNDER_TSAN 1
 #else
 #define UNDER_TSAN 0
 #endif
 
-/* clang's alone; gcc does not tell */
+/* Only with clang: gcc has no macro for it. */
 #if SANITIZERS_HAS(undefined_behavior_sanitizer)
 #define UNDER_UBSAN 1
 #else

@@ -17,8 +17,8 @@
 #include "sanitizers.h"
 
 /*
- * Whether this instruction set takes that turn of a test. Each takes all, and has the same bits;
- * under sanitizers one takes a turn and another the next, in an order that no option repeats with.
+ * Does this instruction set run iteration `turn` of a test? Every set runs all of them; under
+ * sanitizers, sets alternate, in an order that is not in step with any option of the test.
  */
 static inline bool takes_turn(int isa_at, int turn) {
     int n = 0;

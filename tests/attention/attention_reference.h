@@ -4,7 +4,7 @@
  *     w = keep p / (1 - dropout)   o = sum_j w v   d_v = sum_i w d_o   d_mask = ds
  *     ds = w <d_o, v> - p delta    delta = sum_j w <d_o, v> - d_lse
  *
- * Which keys are seen and which weights are kept is the oracle's knowledge.
+ * The oracle decides which keys are seen and which weights are kept.
  */
 #ifndef QKV_TESTS_ATTENTION_REFERENCE_H
 #define QKV_TESTS_ATTENTION_REFERENCE_H
@@ -15,7 +15,9 @@
 #include "attention/attention_problem.h"
 #include "check/philox.h"
 
-/* Dense; d_mask [b][h][i][j] before any sum. o_bound: per row, how far o may be (numerics.md). */
+/*
+ * Dense; d_mask [b][h][i][j] is not summed. o_bound: per row, the largest error of o (numerics.md).
+ */
 typedef struct reference {
     double *o, *lse, *o_bound, *d_q, *d_k, *d_v, *d_mask;
 } reference;

@@ -1,6 +1,6 @@
 /*
- * All arrays of a pass over columns (qkv/columns.h), between pages without access and full of
- * canaries, and what a call wrote of them.
+ * All arrays of a pass over columns (qkv/columns.h), between pages without access and filled with
+ * canaries, and checks of what a call wrote.
  */
 #ifndef QKV_TESTS_COLUMNS_ARRAYS_H
 #define QKV_TESTS_COLUMNS_ARRAYS_H
@@ -55,7 +55,7 @@ static inline int64_t columns_per_head(const qkv_attention_columns *c, int n) {
     }
 }
 
-/* Random numbers of tiles and diagonals; weights of rows half of the time. */
+/* Random numbers of tiles and diagonals; in half of the cases weights of rows. */
 static inline void columns_choose(const qkv_attention_desc *d, rng *r, columns_arrays *x) {
     qkv_attention_columns *c = &x->c;
     c->stride[2] = rng_between(r, 1, 3);
@@ -114,7 +114,7 @@ static inline void columns_arrays_fit(const qkv_attention_desc *d, columns_array
     columns_connect(x);
 }
 
-/* Everything, chosen by a seed; the same arrays for the same one. */
+/* All arrays, with random numbers of elements; the same for the same seed. */
 static inline columns_arrays columns_arrays_new(const qkv_attention_desc *d, uint64_t seed,
                                                 bool at_end) {
     rng r = { seed };
@@ -134,7 +134,7 @@ static inline void columns_arrays_free(columns_arrays *x) {
     free(x->weights);
 }
 
-/* The place of key j in its arrays. */
+/* The index of key j in arrays of keys. */
 static inline int64_t columns_key(const qkv_attention_desc *d, const columns_arrays *x, int64_t b,
                                   int64_t h, int64_t j) {
     return layout_place(d, 'k', x->c.stride, b, h, j);
@@ -147,7 +147,7 @@ static inline int columns_difference(const columns_arrays *x, const columns_arra
     return -1;
 }
 
-/* Was nothing written between keys, or around the arrays? */
+/* Are gaps between keys, and bytes around the arrays, unwritten? */
 static inline bool columns_intact(const qkv_attention_desc *d, const columns_arrays *x) {
     bool intact = true;
     for (int n = 0; n < COLUMNS_ARRAYS; n++) intact &= guarded_intact(&x->array[n]);

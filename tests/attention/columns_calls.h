@@ -1,6 +1,4 @@
-/*
- * Calls of a property of columns: forward, for lse, and the pass over columns, on a case.
- */
+/* The calls of a property of columns on a case: forward, for lse, and the pass over columns. */
 #ifndef QKV_TESTS_COLUMNS_CALLS_H
 #define QKV_TESTS_COLUMNS_CALLS_H
 

@@ -1,6 +1,6 @@
 /*
- * A decode problem: a few queries, many keys, any pair of rules; K and V dense, and the same in
- * shuffled pages among which nothing may be read. What the tests of qkv_attention_decode share.
+ * A decode problem for tests of qkv_attention_decode: a few queries, many keys, any pair of rules.
+ * K and V are dense, and once more in shuffled pages with gaps that must not be read.
  */
 #ifndef QKV_TESTS_DECODE_CASE_H
 #define QKV_TESTS_DECODE_CASE_H
@@ -67,7 +67,7 @@ static inline qkv_kv_view decode_view(const decode_case *c, bool paged) {
     return view;
 }
 
-/* K and V once more, in pages in random order; what is no token of a sequence is NaN. */
+/* Copies K and V into pages in random order; elements that are no token of a sequence are NaN. */
 static inline void decode_case_page(decode_case *c, rng *r) {
     const qkv_attention_desc *d = &c->p.d;
     c->page_len = 16 * rng_between(r, 1, 5);
@@ -184,7 +184,7 @@ static inline void decode_case_rule(decode_case *c, rng *r, int rule) {
     }
 }
 
-/* Rules a and b, or one twice; len_k at most `most`. */
+/* A case with rules a and b, which may be the same; len_k is at most `most`. */
 static inline decode_case decode_case_new(rng *r, int a, int b, int64_t most) {
     decode_case c = { 0 };
     const int64_t n_kv = rng_between(r, 1, 2), len_k = rng_between(r, 1, most);
@@ -202,7 +202,7 @@ static inline decode_case decode_case_new(rng *r, int a, int b, int64_t most) {
     return c;
 }
 
-/* After the case has its place: the descriptor points into it. */
+/* To be called when the case does not move any more: the descriptor points into it. */
 static inline void decode_case_rules(decode_case *c, rng *r, int a, int b) {
     decode_case_rule(c, r, a);
     if (b != a) decode_case_rule(c, r, b);

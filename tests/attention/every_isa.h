@@ -1,4 +1,4 @@
-/* Properties that hold on every instruction set: each is called once for each of them. */
+/* Runs properties that hold on every instruction set, once on each. */
 #ifndef QKV_TESTS_EVERY_ISA_H
 #define QKV_TESTS_EVERY_ISA_H
 

@@ -1,6 +1,6 @@
 /*
- * Random nodes of ONNX's Attention with their arrays: every type, rank, mask, cache and attribute.
- * Numbers have either sign, and some are large. A node is right, unless it is changed afterwards.
+ * Random valid nodes of ONNX's Attention with their arrays: every type, rank, mask, cache and
+ * attribute. Numbers have either sign, and some are large.
  */
 #ifndef QKV_TESTS_ONNX_NODE_H
 #define QKV_TESTS_ONNX_NODE_H
@@ -25,10 +25,10 @@ static inline void *onnx_block(size_t bytes) {
     return x;
 }
 
-/* What the element becomes by which chance. */
+/* How elements are drawn. */
 typedef struct onnx_fill {
-    double size; /* of numbers */
-    int hidden;  /* per cent: -infinity or false */
+    double size; /* magnitude of numbers */
+    int hidden;  /* per cent that are -infinity or false */
 } onnx_fill;
 
 static inline void onnx_put(qkv_onnx_type type, void *x, int64_t at, double value) {
@@ -140,7 +140,7 @@ static inline void onnx_make_outputs(onnx_node *x) {
     }
 }
 
-/* largest: of lengths; sizes of 0 are among them. */
+/* A random node with lengths from 0 to `largest`. */
 static inline onnx_node onnx_random(rng *r, int64_t largest) {
     onnx_node x = { .node = qkv_onnx_attention_node_init(), .has_out = { true, true, true, true } };
     qkv_onnx_attention_node *n = &x.node;

@@ -1,9 +1,9 @@
 /*
- * ONNX's Attention by its text, in long double, an element at a time: past appended, bias built
- * from mask, causal, window and padding, softmax, product. Nothing of the library is used but the
- * node.
+ * ONNX's Attention by its specification, in long double, one element at a time: past keys joined,
+ * bias from mask, causal, window and padding, softmax, product. Only the struct of the node comes
+ * from the library.
  *
- * Each result comes with the error that the loop in double may have, and Y also with that of
+ * Each result has the largest error that the loop in double may have, and Y also that of
  * qkv_attention_forward (qkv/onnx.h, qkv/qkv.h).
  */
 #ifndef QKV_TESTS_ONNX_REFERENCE_H
@@ -62,7 +62,7 @@ static inline int64_t onnx_count(const qkv_onnx_tensor *t) {
     return n;
 }
 
-/* Sizes of a node that is right. */
+/* The sizes of a valid node. */
 typedef struct onnx_sizes {
     int64_t b, hq, hkv, sq, sk, p, t, d, dv;
 } onnx_sizes;
@@ -246,9 +246,8 @@ static inline bool onnx_by_forward(const qkv_onnx_attention_node *n) {
 }
 
 /*
- * The share of what is allowed: |x - exact| over the bound and half a unit in the last place. Where
- * exact does not fit the type, x is the infinity that rounding gives. NaN beside a number:
- * infinity.
+ * The error |x - exact| as a share of the bound plus half a unit in the last place. If exact is out
+ * of the range of the type, x must be infinity. INFINITY if only one of the two is NaN.
  */
 static inline double onnx_share(qkv_onnx_type type, double x, double exact, double bound) {
     const elem_type elem = onnx_elem(type);

@@ -1,6 +1,6 @@
 /*
  * All arrays of statistics of an attention problem (qkv/stats.h), between pages without access and
- * full of canaries, and what a call wrote of them.
+ * filled with canaries, and checks of what a call wrote.
  */
 #ifndef QKV_TESTS_STATS_ARRAYS_H
 #define QKV_TESTS_STATS_ARRAYS_H
@@ -47,7 +47,7 @@ static inline size_t stats_element(int n) {
     return n < STATS_FLOATS ? sizeof(float) : sizeof(int64_t);
 }
 
-/* Random numbers of classes, offsets and keys, from a seed; the same arrays for the same one. */
+/* Arrays with random numbers of classes, offsets and keys; the same for the same seed. */
 static inline stats_arrays stats_arrays_new(const qkv_attention_desc *d, uint64_t seed,
                                             bool at_end) {
     rng r = { seed };
@@ -147,7 +147,7 @@ static inline float stats_float(const qkv_attention_desc *d, const stats_arrays 
     return *(const float *)stats_at(d, x, n, b, h, i);
 }
 
-/* Are these elements the same bits, but for those of NaN? */
+/* Do elements have the same bits, where any NaN equals any other? */
 static inline bool same_elements(const guarded *x, const guarded *y, elem_type type) {
     for (size_t n = 0; n < x->bytes / element_bytes(type); n++) {
         const double p = element_get(x->data, type, (int64_t)n);
@@ -157,7 +157,7 @@ static inline bool same_elements(const guarded *x, const guarded *y, elem_type t
     return true;
 }
 
-/* Are these the same bits, gaps included, but for those of NaN? -1, or the array that differs. */
+/* Compares the bits of all arrays, with gaps, in the same way: -1, or the array that differs. */
 static inline int stats_difference(const stats_arrays *x, const stats_arrays *y) {
     for (int n = 0; n < STATS_ARRAYS; n++) {
         const size_t bytes = x->array[n].bytes;
@@ -174,7 +174,7 @@ static inline int stats_difference(const stats_arrays *x, const stats_arrays *y)
     return same ? -1 : STATS_ARRAYS;
 }
 
-/* Was nothing written but rows that count? */
+/* Is everything but rows that count unwritten? */
 static inline bool stats_intact(const qkv_attention_desc *d, const stats_arrays *x) {
     int64_t size[4];
     layout_shape(d, 'l', size);

@@ -1,6 +1,6 @@
 /*
- * What statistics of rows (qkv/stats.h) should be: a materialised reference in double, row by row,
- * and how far from it floats may be.
+ * The reference of statistics of rows (qkv/stats.h): in double, from all weights of a row, with the
+ * largest errors that floats may have.
  */
 #ifndef QKV_TESTS_STATS_REFERENCE_H
 #define QKV_TESTS_STATS_REFERENCE_H
@@ -71,7 +71,7 @@ static inline stats_moments stats_moments_of(const qkv_attention_desc *d, const 
     return m;
 }
 
-/* Each listed key is one of those that may stand there, given what scores may be off by. */
+/* Checks that each listed key may be at its place, given the errors that scores may have. */
 static inline void stats_compare_top(const stats_reference *x, int64_t b, int64_t h, int64_t i,
                                      double score_error, double error) {
     const qkv_attention_desc *d = &x->c->d;

@@ -1,6 +1,4 @@
-/*
- * Random numbers of the checks: splitmix64, so that a seed repeats a case on any machine.
- */
+/* Random numbers for tests: splitmix64, so that a seed gives the same case on any machine. */
 #ifndef QKV_TESTS_CHANCE_H
 #define QKV_TESTS_CHANCE_H
 
@@ -16,13 +14,10 @@ int64_t rng_between(rng *r, int64_t low, int64_t high); /* both included */
 bool rng_chance(rng *r, int percent);
 float rng_normal(rng *r); /* sum of uniforms: mean 0, variance 1, within +-6 */
 
-/*
- * Numbers of either sign from 2^low to below 2^(high + 1), no size likelier than another; and
- * zeros.
- */
+/* Numbers of either sign in [2^low, 2^(high + 1)), with uniform exponents; and zeros. */
 typedef struct size_band {
     int low, high;
-    bool zeros; /* one of eight is a zero, of either sign */
+    bool zeros; /* one of eight numbers is a zero, of either sign */
 } size_band;
 
 /* A band of any width within [low, high]. */

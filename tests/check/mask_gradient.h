@@ -7,9 +7,9 @@
 
 #include "check/cases.h"
 
-/* Elements up to the end of the last one, gaps included. */
+/* The elements of the array, with gaps, up to the last one. */
 int64_t mask_gradient_elems(const check_case *c);
-/* d_mask_sum of d_mask, in the layout of the case; in floats, as a textbook would, or not. */
+/* Sums g->d_mask to g->d_mask_sum, in the layout of the case; in f32 or in double. */
 void mask_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats);
 /* The same of the distance bias: rows of the gradient, elements up to the end of the last, sums. */
 int64_t distance_gradient_rows(const check_case *c);

@@ -1,6 +1,6 @@
 /*
- * What a call writes: arrays full of canaries, between pages without access, and afterwards the
- * question whether anything but their rows was written.
+ * The outputs of a call: arrays filled with canaries, between pages without access, and checks that
+ * nothing but their rows was written.
  */
 #ifndef QKV_TESTS_OUTPUTS_H
 #define QKV_TESTS_OUTPUTS_H
@@ -11,7 +11,7 @@
 elem_type output_element(const qkv_attention_desc *d, char which);
 
 guarded output_new(const qkv_attention_desc *d, char which, const int64_t stride[3], bool at_end);
-/* Is everything still a canary that is no element of a row that counts? */
+/* Are all bytes still canaries that are not elements of rows that count? */
 bool output_intact(const qkv_attention_desc *d, char which, const guarded *g,
                    const int64_t stride[3]);
 
@@ -26,11 +26,11 @@ enum { OUTPUTS = 8 };
 
 outputs outputs_new(const check_case *c);
 void outputs_free(outputs *x);
-/* The n-th, in the order of the struct, with its type. */
+/* The n-th array in the order of the struct, and its type. */
 const guarded *outputs_at(const outputs *x, int n);
 elem_type outputs_element(const qkv_attention_desc *d, int n);
 
-/* Bytes of an element of the explicit mask; of 8 packed bits, 1. */
+/* Bytes of an element of the explicit mask; 1 for 8 packed bits. */
 size_t outputs_mask_bytes(const qkv_attention_desc *d);
 
 /* The name of the first array that was written outside of its rows; NULL: none. */

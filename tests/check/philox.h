@@ -11,7 +11,7 @@
 
 void philox4x32_10(const uint32_t counter[4], const uint32_t key[2], uint32_t word[4]);
 
-/* By what dropout multiplies the weight of a visible key: 0, or 1 / (1 - dropout). */
+/* The factor of dropout on the weight of a visible key: 0, or 1 / (1 - dropout). */
 double dropout_factor(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What a case is made of: features, types, shapes. A random recipe has each feature now and then;
- * those of the pairs have exactly two.
+ * The recipe of a case: features, types, shapes. A random recipe has random features; those of
+ * pairs have two.
  */
 #ifndef QKV_TESTS_RECIPE_H
 #define QKV_TESTS_RECIPE_H
@@ -38,7 +38,7 @@ const char *feature_name(feature f);
 /* Does the library have it? */
 bool feature_exists(feature f);
 
-/* An input type with the class that computes it. */
+/* An input type, and the class of arithmetic that computes with it. */
 typedef struct kind_of_type {
     const char *name;
     elem_type type;
@@ -54,7 +54,7 @@ typedef struct recipe {
     uint32_t features; /* bit f: feature f */
     int type;          /* of check_types */
     bool o_f32;
-    bool any_size; /* numbers of any size in every array: case_sizes.c */
+    bool any_size; /* numbers of any magnitude: case_sizes.c */
     int64_t n_batch, n_heads, n_kv_heads, len_q, len_k, head_dim, head_dim_v;
 } recipe;
 

@@ -1,6 +1,6 @@
 /*
- * The rules of a descriptor for one query and one key, from the header alone: who sees whom, and
- * what is added to a score.
+ * The rules of a descriptor for one query and one key, made only from the header: whether the query
+ * sees the key, and what is added to the score.
  */
 #ifndef QKV_TESTS_RULES_H
 #define QKV_TESTS_RULES_H
@@ -12,16 +12,16 @@
 double rule_scale(const qkv_attention_desc *d);
 /* Is there an explicit mask that is added to scores? */
 bool rule_adds(const qkv_attention_desc *d);
-/* Of the explicit mask; -INFINITY hides. */
+/* What the explicit mask adds; -INFINITY hides the key. */
 double rule_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
 /* Element of a head's row of the distance bias that the score of i and j gets; its value, or 0. */
 int64_t rule_distance_element(const qkv_attention_desc *d, int64_t b, int64_t i, int64_t j);
 double rule_distance_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
 /* Of ALiBi. */
 double rule_distance(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
-/* -INFINITY: none. */
+/* The score of the sink of a head; -INFINITY: none. */
 double rule_sink(const qkv_attention_desc *d, int64_t h);
-/* Every rule, one after the other; see oracle_sees. */
+/* oracle_sees. */
 bool rule_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
 
 #endif

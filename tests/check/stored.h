@@ -1,7 +1,7 @@
 /*
- * Keys and values of a case as decode finds them: contiguous, in pages, or in a ring, in any type,
- * with rubbish in every row that no query sees, in every gap, and in entries of page tables that
- * must not be read. What lies there, as doubles, is what the oracle gets.
+ * Keys and values of a decode case in memory: contiguous, in pages, or in a ring, in any type. Rows
+ * that no query sees, gaps, and entries of page tables that must not be read have NaN or invalid
+ * numbers. The oracle gets the same keys and values as doubles.
  */
 #ifndef QKV_TESTS_STORED_H
 #define QKV_TESTS_STORED_H
@@ -18,12 +18,12 @@ typedef struct kv_stored {
 } kv_stored;
 
 /*
- * Random values; a ring or `first` need a case whose queries do not see what is not there:
- * stored_limits makes it so, before the case's arrays are made.
+ * Random values. With a ring, or with `first`, queries must not see keys that are not stored:
+ * stored_limits changes the case so, before its arrays are made.
  */
 void stored_limits(rng *r, check_case *c, int layout, int64_t *ring_len);
 kv_stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len);
-/* The same tokens, contiguous. */
+/* A contiguous copy of the same tokens. */
 kv_stored stored_contiguous(const check_case *c, const kv_stored *like);
 void stored_free(kv_stored *s);
 

@@ -1,6 +1,6 @@
 /*
- * Attention problems for decode: a few queries over keys and values that are stored contiguous, in
- * pages, or in a ring, in any type (stored.h), from a seed alone or from a recipe and a seed.
+ * Attention problems for decode: a few queries, and keys and values as in stored.h, made from a
+ * seed or from a recipe and a seed.
  */
 #ifndef QKV_TESTS_STORED_CASE_H
 #define QKV_TESTS_STORED_CASE_H
@@ -13,7 +13,7 @@ typedef struct stored_case {
     int layout;
 } stored_case;
 
-/* Random: what queries are like, and of which type what is stored. */
+/* A random recipe, and a random type of keys and values. */
 recipe stored_recipe(uint64_t seed, elem_type *stored);
 
 void stored_case_make_of(stored_case *x, const recipe *y, elem_type stored, uint64_t seed);

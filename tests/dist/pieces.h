@@ -14,7 +14,7 @@ typedef struct cuts {
     int64_t q[MOST_RANKS + 1], k[MOST_RANKS + 1];
 } cuts;
 
-/* Whether the n-th of PAIRS x COLUMNS is a case of forward whose sequence may lie in pieces. */
+/* Is the n-th of PAIRS x COLUMNS a forward case whose sequence can be in pieces? */
 static inline bool has_pieces(int n) {
     const pair p = pair_of(n / COLUMNS);
     const int column = n % COLUMNS;
@@ -22,9 +22,9 @@ static inline bool has_pieces(int n) {
            p.b != FEATURE_VARLEN;
 }
 
-/* Uneven, and now and then empty. */
+/* Uneven pieces, some of them empty. */
 cuts cuts_random(rng *r, int size, const qkv_attention_desc *d);
-/* As even as may be. */
+/* Pieces that are as even as possible. */
 cuts cuts_even(int size, const qkv_attention_desc *d);
 
 /* Descriptor and arrays of a rank. */
@@ -35,7 +35,7 @@ typedef struct piece {
 
 piece piece_of(const check_case *c, const outputs *x, const cuts *at, int rank);
 
-/* Rows of o and lse of a rank against the same of one process; 0: the same bits. */
+/* Compares o and lse of a rank with those of one process; 0: the same bits. */
 int piece_differs(const check_case *c, const outputs *x, const outputs *whole, const cuts *at,
                   int rank);
 

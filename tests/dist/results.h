@@ -1,4 +1,4 @@
-/* What one process wrote, o and lse and perhaps statistics, beside which ranks are held. */
+/* Results of one process, o, lse and perhaps statistics, with which those of ranks are compared. */
 #ifndef QKV_TESTS_DIST_RESULTS_H
 #define QKV_TESTS_DIST_RESULTS_H
 
@@ -11,7 +11,7 @@ typedef struct results {
     uint64_t seed; /* of stats */
 } results;
 
-/* Before it wrote: `whole` is the caller's to set, with stats_wanted. */
+/* Makes empty results; the caller then sets `whole`, with stats_wanted for the statistics. */
 static inline results results_new(const qkv_attention_desc *d, bool has_stats, rng *r) {
     results y = { .has_stats = has_stats, .seed = rng_next(r) };
     if (has_stats) y.stats = stats_arrays_new(d, y.seed, false);

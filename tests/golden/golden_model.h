@@ -1,6 +1,6 @@
 /*
- * Models against what transformers made of them in float64: tensors of expected.safetensors, each
- * within the bound of docs/numerics.md:
+ * Compares models with transformers in float64, whose tensors are in expected.safetensors. Each
+ * must be within the bound of docs/numerics.md:
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */
@@ -21,7 +21,7 @@
 
 typedef struct golden {
     const char *name;
-    qkv_model *model, *trained; /* as it runs, and as floats to be trained */
+    qkv_model *model, *trained; /* opened to run; opened to be trained, with weights as floats */
     qkvi_safetensors *expected;
     qkv_ctx *ctx;
     int64_t n_sequences, n_tokens, n_targets;
@@ -29,7 +29,7 @@ typedef struct golden {
     int32_t *types, *labels;                /* of encoders */
     int32_t *decoder_lengths, *decoder_ids; /* of pairs */
     int64_t n_decoder_tokens;
-    float worst; /* largest share of a bound that was used */
+    float worst; /* the largest error, as a share of its bound */
 } golden;
 
 static const qkvi_stored *find(const golden *g, const char *name) {
@@ -61,7 +61,7 @@ static float largest(const float *y, size_t n) {
     return top;
 }
 
-/* x against y; kind: g of the bound */
+/* Compares x with y; kind: g of the bound. */
 static void compare_arrays(golden *g, const char *name, const float *x, const float *y, size_t n,
                            float kind) {
     const float bound = 1e-5f * fmaxf(largest(y, n), 0.01f * kind);
@@ -76,7 +76,7 @@ static void compare_arrays(golden *g, const char *name, const float *x, const fl
                  (double)bound);
 }
 
-/* x against the tensor of that name */
+/* Compares x with the tensor of that name. */
 static inline void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
     float *y = read_floats(g, name, n);
     compare_arrays(g, name, x, y, n, kind);
@@ -125,7 +125,7 @@ static inline int64_t *widened(const int32_t *from, int64_t n) {
     return to;
 }
 
-/* What transformers has for a row, in the row's own layout; NULL: for nothing (sinusoids). */
+/* The gradient by transformers of a parameter, in our layout; NULL: it has none (sinusoids). */
 static inline float *expected_gradient(const golden *g, const qkvi_param *row) {
     char name[128];
     snprintf(name, sizeof name, "grad.%s", qkvi_param_stored_name(row));

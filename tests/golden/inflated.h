@@ -12,7 +12,7 @@
 
 enum { INFLATED_LIMIT = 16 << 20 };
 
-/** A file unpacked, with a NUL after it, to be freed by free(). Any failure fails the test. */
+/** Inflates a file and adds a NUL; to be freed by free(). Any failure fails the test. */
 static inline char *inflated(const char *path, size_t *n_bytes) {
     char *packed = NULL, *bytes = malloc(INFLATED_LIMIT + 1);
     size_t n_packed = 0;

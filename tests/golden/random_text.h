@@ -14,7 +14,7 @@ struct text {
     size_t n;
 };
 
-/** 0 … n − 1: Knuth's MMIX generator. */
+/** A random number in 0 … n − 1, by Knuth's MMIX generator. */
 static inline uint32_t below(uint64_t *state, uint32_t n) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((*state >> 33) % n);
@@ -31,7 +31,7 @@ static inline void put_code(struct text *text, uint32_t code) {
     put(text, bytes, qkvi_utf8_put((int32_t)code, bytes));
 }
 
-/** Any scalar value. */
+/** Appends any scalar value. */
 static inline void put_any(struct text *text, uint64_t *state) {
     const uint32_t code = below(state, 0x110000 - 0x800);
     put_code(text, code < 0xD800 ? code : code + 0x800);

@@ -1,12 +1,13 @@
 /**
- * Hostile files, each read in a cage: a child process that may take 100 MB of address space beyond
- * what it began with, and ten times the CPU of the dearest case (limits/limits.h), and dies if it
- * takes more. A case is a row of a table and becomes a cmocka test named by its id and its words,
- * so that a report says which promise of docs/hostile-inputs.md broke.
+ * Hostile files, each read in a cage: a child process that may use 100 MB of address space more
+ * than at its start, and ten times the CPU time of the slowest case (limits/limits.h), and is
+ * killed if it uses more. Each row of a table becomes a cmocka test whose name has its id, so that
+ * a report says which promise of docs/hostile-inputs.md is broken.
  *
- * Of a refusal are checked: its class, a piece of its text, that the file is named, that nothing in
- * it could move a terminal's cursor, and that no object is left. Under a sanitizer, which needs
- * more memory than any limit and looks for leaks itself, cases run in the test's own process.
+ * A refusal must have the right status, a piece of its message, and the name of the file; its
+ * message must contain nothing that steers a terminal, and no object may be left. Under a
+ * sanitizer, which needs more memory than the limit and finds leaks itself, cases run in the
+ * process of the test.
  */
 #ifndef QKV_TESTS_HOSTILE_CAGE_H
 #define QKV_TESTS_HOSTILE_CAGE_H
@@ -40,7 +41,7 @@ typedef struct hostile_file {
                           "!text": with that text */
 } hostile_file;
 
-/** How the files of a table are read. Returns what the reader returned. */
+/** The files of a table, and the function that reads them, which returns the reader's status. */
 typedef struct hostile_family {
     const char *name, *file_name;
     qkv_status (*read)(const char *path, qkv_error *error);
@@ -50,12 +51,12 @@ typedef struct hostile_family {
 } hostile_family;
 
 /**
- * Makes each file, reads it in a cage, and runs the other tests, whose state is the folder if they
- * bring none. Prints the number of cases and the most that one of them took. @return for main.
+ * Makes each file and reads it in a cage; then runs the other tests, whose state is the folder if
+ * they have none. Prints the number of cases, and the most that one of them used. @return for main.
  */
 int hostile_main(const hostile_family *family, const struct CMUnitTest *others, size_t n_others);
 
-/** What an attempt returns that finds a promise broken by itself: a class that no reader gives. */
+/** Returned by an attempt that itself finds a broken promise: a status that no reader returns. */
 #define HOSTILE_BROKEN QKV_ERR_VERSION
 
 /** A single case, for the other tests: attempt runs in a cage, and its outcome is checked. */
@@ -69,16 +70,16 @@ extern const int hostile_is_forked;
 /** "folder/name" of this run. */
 const char *hostile_path(char path[512], const char *name);
 
-/** Byte number `at` of every file that is made up of data. */
+/** Byte number `at` of generated data. */
 static inline uint8_t hostile_byte(uint64_t at) { return (uint8_t)(at * 7 + 1); }
 
-/** Text as it stands. */
+/** Writes file->text. */
 void hostile_make_text(FILE *out, const hostile_file *file);
-/** The repeat as it stands. */
+/** Writes file->repeat. */
 void hostile_make_repeat(FILE *out, const hostile_file *file);
 
 #define HOSTILE_TEXT(words) .text = (words), .n_text = sizeof(words) - 1
-/* The rows of a table that are of these kinds, behind the words of a refusal. */
+/* The last fields of rows of these kinds. */
 #define HOSTILE_WHOLE(words) hostile_make_text, HOSTILE_TEXT(words)
 #define HOSTILE_REPEATED(...)                                                                      \
     .make = hostile_make_repeat, .repeat = &(const hostile_repeat) { __VA_ARGS__ }

@@ -1,7 +1,7 @@
 /*
- * GGUF files written by a line of words: G is the start, with the numbers of the Ks and Ts that
- * follow, which begin a key and a tensor; s:TEXT is a string, 1:N 2:N 4:N 8:N a number of so many
- * bytes, f:X an f32, a:N zeros up to a multiple of N, z:N so many zeros, x:HH a byte.
+ * GGUF files made from words in a string. G: the beginning of a file, with the numbers of words K
+ * and T, which mark keys and tensors; s:TEXT: a string; 1:N 2:N 4:N 8:N: a number of so many bytes;
+ * f:X: an f32; a:N: zeros up to a multiple of N; z:N: N zeros; x:HH: a byte.
  */
 #ifndef QKV_TESTS_HOSTILE_GGUF_WORDS_H
 #define QKV_TESTS_HOSTILE_GGUF_WORDS_H

@@ -1,6 +1,6 @@
 /*
- * What the files of mpi_ranks share. Every rank makes the same cases, and ends them with the
- * others: one that fails must not leave others waiting.
+ * What the files of mpi_ranks share. Every rank runs the same cases to their end: one that fails
+ * must not leave others waiting.
  */
 #ifndef QKV_TESTS_MPI_CASES_H
 #define QKV_TESTS_MPI_CASES_H
@@ -9,17 +9,17 @@
 #include "mpi/mpi_group.h"
 
 extern int failures, n_ranks, my_rank;
-extern int64_t bytes_sent; /* by this rank as a root of a broadcast, or in messages */
+extern int64_t bytes_sent; /* by this rank, as the root of broadcasts and in messages */
 
-/* Counts a failure, and says what is wrong. */
+/* Counts a failure unless it holds, and prints what is wrong. */
 void expect(bool holds, const char *what);
 /* A context of the defaults. */
 qkv_ctx *new_context(void);
-/* Of a call: it has succeeded, or its message and the case are written. */
+/* Has a call succeeded? If not, prints its message and the case. */
 bool succeeded(const qkvmpi_group *group, qkv_status status, const check_case *c);
 int64_t round_up(int64_t n, int64_t to);
 
-/* Every `every`-th pair of features; chunks are short, or the library's. */
+/* Runs every `every`-th pair of features, with short chunks or those of the library. */
 void run_pairs(qkvmpi_group *group, uint64_t seed, int every);
 void run_decode_pairs(qkvmpi_group *group, uint64_t seed, int every);
 void run_rings(qkvmpi_group *group);

@@ -6,10 +6,10 @@
 
 extern qkv_model *null_bert;
 extern qkv_encoding *null_tokens; /* of null_bert */
-extern qkv_run *null_run,
-    *null_pair_run; /* of null_bert and null_tokens; of an encoder-decoder: 4 tokens */
+extern qkv_run *null_run;         /* of null_bert and null_tokens */
+extern qkv_run *null_pair_run;    /* of an encoder-decoder, 4 tokens */
 
-/** A whole file, for the rest of the process. */
+/** Reads a whole file; its memory is never freed. */
 char *null_load(const char *path, size_t *n_bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * NULL for every pointer of every public function, one at a time: it is allowed where the header
- * says so, and refused elsewhere: QKV_ERR_ARGUMENT with a message, or of a function without a
- * status the value of nothing. Never a crash.
+ * Calls every public function with each pointer NULL in turn. That is allowed where the header says
+ * so, and refused elsewhere: with QKV_ERR_ARGUMENT and a message or, by a function without a
+ * status, with a result such as NULL. It never crashes.
  *
- * A call makes its function with valid arguments, each pointer through P(index, value). Each
+ * make calls its function with valid arguments, with each pointer through P(index, value). Each
  * attempt is a process of its own.
  */
 #ifndef NULL_NULLS_H
@@ -13,7 +13,7 @@
 
 typedef struct null_call {
     const char *function;
-    qkv_status (*make)(void); /* of a function without a status: QKV_ERR_ARGUMENT for nothing */
+    qkv_status (*make)(void); /* without a status: QKV_ERR_ARGUMENT if the result is empty */
     /*
      * For each pointer in the order of the header: 'n' may be NULL, 'r' is refused with a message,
      * '-' is refused without one.
@@ -21,11 +21,11 @@ typedef struct null_call {
     const char *pointers;
 } null_call;
 
-/** value, unless it is this pointer's turn. */
+/** NULL if it is this pointer's turn, else value. */
 void *null_or(int index, void *value);
 #define P(index, value) null_or(index, (void *)(value))
 
-/** What a call tells, and the context that it may use; set before each group. */
+/** The error of a call, and the context that it may use; set before each group. */
 extern qkv_error null_error;
 extern qkv_ctx *null_ctx;
 
@@ -34,7 +34,7 @@ extern const null_call null_core[], null_kv[], null_onnx[], null_layers[], null_
 void null_core_begin(void);
 void null_model_begin(void);
 
-/** Fails with what the last call said. */
+/** Fails with the message of the last call, unless status is QKV_OK. */
 void null_must(qkv_status status);
 
 /** A file of the build folder, made by the tests. */

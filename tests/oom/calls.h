@@ -1,5 +1,7 @@
-/* The groups of calls, one file each. Together they must have every public function that returns a
- * status: complete.sh compares. */
+/*
+ * The groups of calls, one file each. Together they must have every public function that returns a
+ * status, which complete.sh checks.
+ */
 #ifndef OOM_CALLS_H
 #define OOM_CALLS_H
 

@@ -1,6 +1,7 @@
 /*
- * Random networks without names or files: stacks bound to an arena by walking it, for tests of the
- * graph alone. The same walk over an arena of gradients binds those.
+ * Random networks for tests of the graph alone, without names and files: stacks whose parameters
+ * are bound to consecutive parts of an arena. The same code binds gradients to an arena of
+ * gradients.
  */
 #ifndef TESTS_RANDOM_NET_H
 #define TESTS_RANDOM_NET_H
@@ -20,18 +21,18 @@ typedef struct net_kind {
     bool pre_norm, embed_norm, learned_positions, tied, lm_bias;
     qkvi_act act;
     float word_scale;
-    double scale; /* of layer 0's attention; 0: the usual one */
+    double scale; /* of the attention of layer 0; 0: 1 / sqrt(head_dim) */
     int64_t first_position;
     int64_t n_kv_heads;
     qkvi_norm_kind norm;
     bool adds, normed_output, gated, rotates, norms_heads, norms_rows, parallel;
-    int64_t turned; /* channels of a head; 0: all */
-    int64_t narrow; /* of words, which a linear layer widens, and another one narrows; 0: none */
+    int64_t turned; /* channels of a head that RoPE rotates; 0: all */
+    int64_t narrow; /* width of word embeddings that are projected (OPT); 0: not projected */
     int64_t window; /* of layer 1, in keys; 0: none */
     float cap;      /* of scores, and of logits */
 } net_kind;
 
-/* Activations without kinks, for differences: ReLU is in the goldens. */
+/* Smooth activations, for finite differences; ReLU is in tests/golden. */
 static const net_kind net_kinds[] = {
     { "like GPT-2", 1, true, false, true, true, false, QKVI_GELU_TANH, 1, 0, 0, .n_kv_heads = 3,
       .adds = true },
@@ -84,7 +85,7 @@ typedef struct random_net {
     int n_packed;
 } random_net;
 
-/* n floats around centre; of gradients, garbage that must be overwritten. */
+/* n random floats around centre; in gradients they are garbage that must be overwritten. */
 static float *take(random_net *r, int64_t n, float centre, float spread) {
     float *const at = r->arena + r->used;
     r->used += ((size_t)n + 15) / 16 * 16;
@@ -180,7 +181,7 @@ static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, 
     return b;
 }
 
-/* Words of another width, and positions behind what is made of them. */
+/* Word embeddings of another width, and positions of the hidden width. */
 static void make_narrow(random_net *r, const net_kind *kind, qkvi_stack *s) {
     const int64_t n_positions = kind->first_position + NET_MAX_LEN;
     s->embed = (qkvi_embed){ .hidden = kind->narrow,
@@ -246,7 +247,7 @@ static void make_stack(random_net *r, const net_kind *kind, int place, float *wo
         abort();
 }
 
-/* Of gradients: like a net whose weights are elsewhere. */
+/* Makes a net; is_gradient: the gradients of one, in an arena of their own. */
 static random_net *make_net_in(qkv_model_weights compute, const net_kind *kind, uint64_t seed,
                                bool is_gradient) {
     random_net *r = calloc(1, sizeof *r);

@@ -1,6 +1,6 @@
 /*
- * A run made by hand, for tests that include it after cmocka: it defines the functions of model.h
- * that inspection calls, so captures can hold anything.
+ * A run made by hand, with any captures: defines the functions of model.h that src/inspect calls.
+ * To be included after cmocka.
  */
 #ifndef HAND_RUN_H
 #define HAND_RUN_H
@@ -104,7 +104,7 @@ static inline void begin_run(int64_t n) {
     }
 }
 
-/* The row sums to 1: its other weights share the rest evenly. */
+/* Sets one weight of a row; its other weights are equal, and the row sums to 1. */
 static inline void set_weight(int64_t layer, int64_t head, int64_t i, int64_t j, float p) {
     for (int64_t t = 0; t < run.n; t++)
         *log_weight(layer, head, i, t) = logf(t == j ? p : (1 - p) / (float)(run.n - 1));

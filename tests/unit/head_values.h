@@ -1,4 +1,4 @@
-/* The numbers of heads by name, for tests that hold them against sums of their own. */
+/* The numbers of heads by name, for tests that compare them with their own sums. */
 #ifndef HEAD_VALUES_H
 #define HEAD_VALUES_H
 
@@ -44,7 +44,7 @@ static inline head_values head_values_of(const qkv_heads *heads, int64_t index) 
 #undef NUMBER
 }
 
-/* Opens, measures and closes: values is [heads of the attention]. */
+/* Opens heads, measures them, and closes them; values is [heads of the attention]. */
 static inline qkv_status head_values_of_run(qkv_ctx *context, const qkv_run *of,
                                             qkv_attention_kind which, const qkv_token_list *queries,
                                             const qkv_token_list *keys, head_values *values,

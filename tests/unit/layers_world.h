@@ -1,6 +1,6 @@
 /*
- * Every layer of qkv/layers.h on one set of random arrays, with all that it writes: sizes, inputs
- * in floats, and outputs of a context. What is computed of them in double is in the tests.
+ * Every layer of qkv/layers.h on one set of random arrays: sizes, inputs, and the outputs of a
+ * context. The tests have the references in double.
  */
 #ifndef QKV_TESTS_LAYERS_WORLD_H
 #define QKV_TESTS_LAYERS_WORLD_H

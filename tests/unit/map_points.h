@@ -1,4 +1,4 @@
-/* Queries and keys for tests of maps: at random, keys in three bands beside the queries. */
+/* Random queries and keys for tests of maps; keys are in three bands beside the queries. */
 #ifndef QKV_TESTS_MAP_POINTS_H
 #define QKV_TESTS_MAP_POINTS_H
 

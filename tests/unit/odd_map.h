@@ -1,6 +1,6 @@
 /*
- * A heat map that nothing may stumble over, for the tests of pictures: labels of every byte, of
- * 3,000 letters, empty, NULL and of other scripts, weights that are no weights.
+ * An unusual heat map for tests of pictures: labels with every byte, of 3,000 letters, empty, NULL
+ * and of other scripts; weights that are NaN, infinite or out of range.
  */
 #ifndef QKV_TESTS_ODD_MAP_H
 #define QKV_TESTS_ODD_MAP_H

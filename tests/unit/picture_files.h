@@ -1,6 +1,6 @@
 /*
- * What tests of pictures ask of a file: its bytes, words inside, the same bytes as another, pixels
- * of a colour.
+ * Helpers for tests of picture files: bytes, words in them, comparison with another file, pixels of
+ * a colour.
  */
 #ifndef QKV_TESTS_PICTURE_FILES_H
 #define QKV_TESTS_PICTURE_FILES_H
@@ -51,7 +51,7 @@ static inline void assert_same_files(const char *path_a, const char *path_b) {
     free(b);
 }
 
-/* How many pixels of a picture have a colour, of 0 ... 255, each channel within `near`. */
+/* The number of pixels whose channels, 0 ... 255, are within `near` of a colour. */
 static inline int64_t count_pixels(const char *path, const double color[3], double near) {
     cairo_surface_t *surface = cairo_image_surface_create_from_png(path);
     assert_int_equal(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);

@@ -106,7 +106,7 @@ static inline void free_result(const result *r) {
     free(r->log);
 }
 
-/* Without a stop: what runs that are stopped, or computed otherwise, are held against. */
+/* A run without a stop, with which stopped runs, and others, are compared. */
 static inline result whole_run(const qkv_train_options *options) {
     qkv_ctx *const ctx = make_ctx("scalar", 1);
     train(ctx, options);
@@ -123,7 +123,7 @@ static inline void expect_same(result got, const result *expected, const char *w
     free(got.log);
 }
 
-/* Four sentences in which every word follows from the others, each often. */
+/* Four sentences, repeated often, in which each word follows from the others. */
 static inline int make_folder(void **state) {
     *state = mkdtemp(folder);
     if (!*state) return -1;

@@ -1,7 +1,6 @@
 /*
- * The kernels as C without vectors, in both shapes of tiles, which tell announced_line of every
- * line that they announce (kernels/ahead.h). QKVI_ANNOUNCED is announced_line for all that is
- * compiled with this.
+ * The kernels compiled as C without vectors, in both shapes of tiles. With QKVI_ANNOUNCED defined
+ * as announced_line they call it for every cache line that they prefetch (kernels/ahead.h).
  */
 #ifndef QKV_TESTS_ANNOUNCED_H
 #define QKV_TESTS_ANNOUNCED_H

@@ -1,4 +1,4 @@
-/* The answer of a job, for all tests of a file. What hangs is ended by tests/limits/bounded.c. */
+/* The expected results of a job, for all tests of a file. bounded.c ends a test that hangs. */
 #ifndef QKV_TESTS_ATTENTION_ANSWER_H
 #define QKV_TESTS_ATTENTION_ANSWER_H
 

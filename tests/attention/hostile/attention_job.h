@@ -1,7 +1,6 @@
 /*
- * Forward, backward, merge and the pass over columns as one job, large enough for eight threads and
- * three blocks of keys, and the answer that it must have wherever, however and how often it is
- * done.
+ * A job: forward, backward, merge and the pass over columns, large enough for eight threads and
+ * three blocks of keys; and its results, which must be the same wherever and however often it runs.
  */
 #ifndef QKV_TESTS_ATTENTION_JOB_H
 #define QKV_TESTS_ATTENTION_JOB_H
@@ -97,7 +96,7 @@ static inline bool job_same(const job *x, const job *y) {
     return true;
 }
 
-/* The answer: one thread, the scalar build. */
+/* The expected results: by one thread and the scalar build. */
 static inline job job_answer(void) {
     job j = job_new();
     qkv_ctx *ctx = context_on("scalar", 1);
@@ -106,7 +105,7 @@ static inline job job_answer(void) {
     return j;
 }
 
-/* Without assertions, for children and for threads: a job of its own, done and compared. */
+/* Runs a job of its own and compares it, without assertions: for child processes and threads. */
 static inline bool job_right(qkv_ctx *ctx, const job *answer) {
     job j = job_new();
     const bool right = job_do(ctx, &j) == QKV_OK && job_same(&j, answer);

@@ -1,7 +1,7 @@
 /*
- * A small problem whose every pointer, stride and number a test may break, and the five calls that
- * take it. `refuse` runs those that are asked for and insists on status, text and outputs of which
- * no byte has changed; `accept` on success. A test breaks one thing in a fresh world.
+ * A small problem, of which a test makes one pointer, stride or number invalid, and the five calls
+ * that take it. `refuse` runs some of the calls and checks status and message, and that no byte of
+ * the outputs has changed; `accept` checks that they succeed. Each test begins with a new world.
  */
 #ifndef QKV_TESTS_ATTENTION_WORLD_H
 #define QKV_TESTS_ATTENTION_WORLD_H
@@ -27,13 +27,13 @@ enum {
     COMPUTE = FORWARD | BACKWARD,
     QUERIES = FORWARD_BYTES | BACKWARD_BYTES,
     EVERY = COMPUTE | QUERIES | MERGE,
-    DECODE = 32, /* k and v as they lie, and only where a test asks for it */
+    DECODE = 32, /* k and v as a contiguous view; only if a test asks for it */
     DECODE_BYTES = 64,
     WORLD_CALLS = 2 * DECODE_BYTES
 };
 enum { UNTOUCHED = 0xA5 };
 
-/* What calls write. */
+/* The outputs of calls. */
 typedef struct world_outputs {
     float o[B * H * LQ * DV], lse[B * H * LQ];
     float d_q[B * H * LQ * D], d_k[B * G * LK * D], d_v[B * G * LK * DV];
@@ -96,7 +96,7 @@ static inline void world_point(world *w) {
     w->g.d_q = w->out.d_q, w->g.d_k = w->out.d_k, w->g.d_v = w->out.d_v;
 }
 
-/* The one world, made anew. */
+/* Makes the world anew. */
 static world *fresh(void) {
     static world w;
     memset(&w, 0, sizeof w);
@@ -118,7 +118,7 @@ static inline world *fresh_masked(qkv_mask_type type) {
     return w;
 }
 
-/* Every option that has an array: a world in which each call reads all that it can. */
+/* A world with every option that has an array, so that each call reads all that it can. */
 static inline world *fresh_with_options(void) {
     world *w = fresh_masked(QKV_MASK_F32);
     w->d.flags |= QKV_SET_KV_LEN | QKV_SET_Q_LEN | QKV_SET_Q_OFFSET | QKV_SET_CAUSAL |
@@ -137,7 +137,7 @@ static inline world *fresh_with_options(void) {
     return w;
 }
 
-/* A query of the workspace, which qkv_attention_explain answers or refuses in the same words. */
+/* Asks for the workspace; qkv_attention_explain must succeed or fail with the same message. */
 static qkv_status world_bytes(world *w, const qkv_attention_desc *d, qkv_pass pass) {
     qkv_attention_plan plan = qkv_attention_plan_init();
     char says[sizeof(qkv_error)];
@@ -215,7 +215,7 @@ static inline void accept(world *w, int calls) {
     }
 }
 
-/* Breaks one thing in a fresh world. */
+/* Makes one change in a new world, which the calls must refuse, or accept. */
 #define REFUSE(calls, change, status, text)                                                        \
     do {                                                                                           \
         world *w = fresh();                                                                        \

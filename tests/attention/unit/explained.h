@@ -1,7 +1,4 @@
-/*
- * A plan in words, for tests of qkv_attention_explain: of the pass and the context asked for,
- * nothing left unsaid.
- */
+/* Calls qkv_attention_explain for tests, and checks that every text of the plan is there. */
 #ifndef QKV_TESTS_EXPLAINED_H
 #define QKV_TESTS_EXPLAINED_H
 
