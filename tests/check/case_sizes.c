@@ -1,6 +1,6 @@
 /*
- * Numbers of any size, from 1e-45 to 1e38: each array gets a band of its own, where most of what is
- * multiplied under- or overflows somewhere. Scores often come to some units even so, by the scale.
+ * Numbers of any magnitude, from 1e-45 to 1e38: each array gets a band of its own, such that most
+ * products under- or overflow somewhere. The scale often makes scores of some units nevertheless.
  */
 #include <math.h>
 

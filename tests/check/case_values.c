@@ -1,5 +1,5 @@
 /*
- * Values of cases: patterns that are hard in their ways, and rubbish where nothing may be read.
+ * Values of cases: difficult patterns, and NaN and infinities where nothing may be read.
  */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Runs a command on a terminal of its own, and copies what it writes there, errors among it, to
- * standard output at once: on_terminal COMMAND ARGUMENTS... The command reads this standard input,
- * and gets a SIGTERM that comes here. Exits as it does, 125 if there is no terminal.
+ * on_terminal COMMAND ARGUMENTS... runs a command on a new terminal, and copies all that it writes
+ * there, also to standard error, to standard output at once. The command reads the standard input
+ * of this program, and gets its SIGTERM. Exits as the command does, 125 if there is no terminal.
  */
 #include <errno.h>
 #include <fcntl.h>

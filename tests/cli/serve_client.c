@@ -1,8 +1,8 @@
 /*
- * serve_client PORT: sends its standard input to 127.0.0.1:PORT, and prints what comes back until
- * the other side ends. It never ends the connection itself. It connects once it has something to
- * send, or nothing, and says so on standard error. With a second argument, MILLISECONDS, it sends a
- * byte each so many; with "leaves" it goes away instead of reading.
+ * serve_client PORT [MILLISECONDS|leaves]: sends its standard input to 127.0.0.1:PORT, and prints
+ * what comes back until the server closes the connection, which it never does itself. It connects
+ * when it has read some input, or its end, and reports that on standard error. MILLISECONDS: sends
+ * one byte at a time, with this pause; "leaves": ends instead of reading.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

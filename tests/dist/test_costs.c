@@ -1,7 +1,7 @@
 /*
- * The tables of docs/scale.md about ranks that are not at hand are what the library's own model of
- * costs says: qkvi_explain_costs on 8, 64 and 512 ranks, which are threads that only agree.
- * Backward and memory are by the formulas of the same page. `dist_costs --print` prints the tables.
+ * The tables of docs/scale.md about many ranks must be those of the library's model of costs:
+ * qkvi_explain_costs on 8, 64 and 512 ranks, which are threads that only agree. Backward and memory
+ * follow the formulas of the same page. `dist_costs --print` prints the tables.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /*
- * Scheme "ulysses", and "auto" now and then, has the bits of one process: every pair of features,
- * each in every fourth type (a rank computes what one process does, of fewer heads; every type of
- * every pair is dist_ordered's), the sequence in uneven and empty pieces, on as many ranks as share
- * out the key/value heads, as threads and as processes. Each rank has the same number of pairs of a
- * query and a key.
+ * Scheme "ulysses", in some cases "auto", has the bits of one process: every pair of features, each
+ * in every fourth type (a rank computes like one process, with fewer heads; dist_ordered has every
+ * type of every pair), the sequence in uneven and empty pieces, on numbers of ranks that divide the
+ * key/value heads, as threads and as processes. Each rank has the same number of pairs of query and
+ * key.
  */
 #include "dist/turns.h"
 

@@ -1,4 +1,4 @@
-/* See world.h. A request counts the messages that are under way: word[0]. */
+/* See world.h. word[0] of a request counts the messages that are not complete. */
 #include "dist/world.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Ranks as processes: a socket for each pair of ranks. Each message has its length before it, so
- * that two ranks that disagree are found out. See world.h.
+ * Ranks as processes: a socket for each pair of ranks. Each message is preceded by its length, so
+ * that two ranks that disagree fail. See world.h.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * Chat templates: a turn of the user, token by token back to text, is what transformers writes by
+ * Chat templates: a turn of the user, encoded and decoded again, is what transformers writes by
  * the same template (tools/chat_cases.py). Templates that are not known are not taken for one that
  * is. A file of other cases may be named as argument.
  */

@@ -2,7 +2,7 @@
  * Ablated heads and the lens against transformers in float64 with hooks (tools/effect_cases.py):
  * every head alone and groups of heads; zero, mean and patched outputs; BERT, GPT-2, BART and
  * Marian, each attention, Llama, Gemma 2, GPT-NeoX and OPT. Then properties: batches, threads and
- * other sets change no bit, and neither does a patch with the text's own outputs.
+ * other sets change no bit, and neither does patching with the outputs of the text itself.
  */
 #include "golden_model.h"
 #include "qkv/effects.h"

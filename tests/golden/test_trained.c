@@ -1,8 +1,8 @@
 /*
  * Folders that are trained here against transformers (tools/trained_cases.py): a few steps of each
- * architecture, and a few more from what that gave. The bits of a run are the same everywhere, so
- * that expected.safetensors, logits of transformers in float64, says of which model.safetensors it
- * is; the folder's tokenizer and this library then give the same ids and logits, within
+ * architecture, and a few more from the result. The bits of a run are the same everywhere, so
+ * expected.safetensors, logits of transformers in float64, has a hash of the model.safetensors that
+ * it belongs to; the folder's tokenizer and this library then give the same ids, and logits within
  *
  *     max|x - y| <= 1e-5 max|y|
  *

@@ -1,9 +1,9 @@
 /*
  * Hostile checkpoints of GPT-2, BART, Marian and Llama and its kin (ids of docs/hostile-inputs.md):
- * the models of tests/golden/decoder and tests/golden/llama with a tensor that is missing, in
- * excess, of another shape or type, with a config.json that lies, and with a vocabulary that does
- * not match. Each names what is wrong as the file has it, also where ours has it transposed and cut
- * in three.
+ * the models of tests/golden/decoder and tests/golden/llama with a tensor that is missing,
+ * unexpected, of another shape or type, with a wrong config.json, and with a vocabulary that does
+ * not match. Each message has the names and shapes of the file, even where the library stores a
+ * tensor transposed or in three parts.
  */
 #include "hostile/cage.h"
 

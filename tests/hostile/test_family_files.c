@@ -1,7 +1,7 @@
 /*
- * Checkpoints of BERT's family that are almost right: every tensor in turn under another name, as
- * integers, transposed; and a config.json that lies about each size. Changes are made in the header
- * where they stand, so all else of the file stays valid.
+ * Checkpoints of BERT's family that are almost valid: every tensor in turn under another name, as
+ * integers, transposed; and a config.json with each size wrong. Changes are made within the header,
+ * so all else of the file stays valid.
  */
 #include "hostile/cage.h"
 

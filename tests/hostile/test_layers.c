@@ -1,7 +1,7 @@
 /*
- * Arguments of qkv/layers.h that attack: arrays on each other, by a whole array and by one element
- * at either end; sizes, indices, numbers and structs out of their range; panels of another layer.
- * A refusal has its class and words, and no byte of any array has changed. NULL is in tests/null.
+ * Invalid arguments of qkv/layers.h: arrays that overlap, wholly and by one element at either end;
+ * sizes, indices, numbers and structs out of their range; panels of another layer. Each refusal has
+ * its status and message, and no byte of any array has changed. NULL is in tests/null.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * Hostile .npz files (NZ ids of docs/hostile-inputs.md). A row changes bytes of a file with two
- * arrays, q.npy and kk.npy, that is right as it stands: each change is a place after the n-th
- * signature of its kind. Bombs are made by zlib. Files of numpy are in tests/unit.
+ * Hostile .npz files (NZ ids of docs/hostile-inputs.md). A row changes bytes of a valid file with
+ * two arrays, q.npy and kk.npy; the offset of a change counts from the n-th signature of a kind.
+ * zlib makes bombs. Files of numpy are in tests/unit.
  */
 #include "hostile/cage.h"
 

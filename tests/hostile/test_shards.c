@@ -1,8 +1,7 @@
 /*
  * Hostile sets of files (ST40 of docs/hostile-inputs.md): the index of each row, beside shards that
- * are right, wrong, missing, or no files at all. one.safetensors has the tensors a and b,
- * two.safetensors c, again.safetensors a; spare.safetensors has d and e, of which a map may be
- * silent.
+ * are valid, invalid, missing, or no regular files. one.safetensors has the tensors a and b,
+ * two.safetensors c, again.safetensors a; spare.safetensors has d and e, which a map may leave out.
  */
 #include "hostile/cage.h"
 

@@ -1,7 +1,6 @@
 /*
- * Hostile small files (ids of docs/hostile-inputs.md): what stands beside the vocabulary of a
- * tokenizer, and what makes a folder one of sentence-transformers. Each row replaces or adds one
- * file of a folder that opens.
+ * Hostile small files (ids of docs/hostile-inputs.md): those beside the vocabulary of a tokenizer,
+ * and those of sentence-transformers. Each row replaces or adds one file of a valid folder.
  */
 #include "hostile/cage.h"
 

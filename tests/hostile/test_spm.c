@@ -1,7 +1,7 @@
 /*
  * Hostile SentencePiece models (ids SP… of docs/hostile-inputs.md): each is the source.spm of a
- * Marian folder, so that the door is that of users. Messages, pieces and maps are written here byte
- * by byte, for no trainer writes them.
+ * Marian folder, which is opened as by users. Protobuf messages, pieces and maps are written here
+ * byte by byte, since no trainer writes such files.
  */
 #include "hostile/cage.h"
 

@@ -1,16 +1,15 @@
 /*
  * bounded PACE_FILE SECONDS COMMAND [ARGUMENT...]: runs a test, and ends it with all its processes
  *
- * - when together they took more CPU than SECONDS times the pace (limits.h), or
- * - when they hang: for IDLE_SECONDS times the pace they took next to none, and did not wait for a
- *   processor either.
+ * - when together they used more CPU time than SECONDS times the pace (limits.h), or
+ * - when they hang: for IDLE_SECONDS times the pace they used almost no CPU time, and did not wait
+ *   for a processor.
  *
- * Neither happens to a test because the machine is slow, or has other work to do. The command gets
- * the pace in QKV_TEST_PACE. Its exit status is passed on; the last line says what it took.
+ * Neither happens because the machine is slow or busy. The command gets the pace in QKV_TEST_PACE.
+ * Its exit status is passed on; the last line says how much CPU time it used.
  *
- * All processes are descendants of this one, which adopts what their parents leave behind
- * (PR_SET_CHILD_SUBREAPER). A process's CPU comes from /proc/PID/stat, with that of the children
- * that it has waited for.
+ * All processes are descendants of this one, which adopts orphans (PR_SET_CHILD_SUBREAPER). The CPU
+ * time of a process is in /proc/PID/stat, with that of the children that it has waited for.
  */
 #include <ctype.h>
 #include <dirent.h>

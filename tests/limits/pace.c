@@ -1,12 +1,12 @@
 /*
- * pace [FILE]: how slow this processor is at this moment, in this build: the CPU seconds that a
- * known piece of work takes, over those that it takes on the reference processor in the release
- * build. Written into FILE, or printed. Sanitizers slow it down as they slow down the tests.
+ * pace [FILE]: measures how slow this processor is at present, in this build: the CPU seconds of a
+ * known piece of work, divided by those on the reference processor in the release build. Writes it
+ * to FILE, or prints it. Sanitizers slow it down as they slow down the tests.
  *
- * The work is of the kinds that tests and compilers do: branches that nobody can foresee (a heap),
- * loads that miss the first cache (a hash table), chains of arithmetic (a product of matrices in
- * double). The median of some rounds counts. QKV_TEST_LIMITS_DIVISOR in the environment divides the
- * pace, and so every limit of a run: what passes with 4 has room on a machine that is disturbed.
+ * The work is like that of tests and compilers: unpredictable branches (a heap), loads that miss
+ * the first-level cache (a hash table), chains of arithmetic (a matrix product in double). The
+ * result is the median of some rounds. QKV_TEST_LIMITS_DIVISOR in the environment divides the pace,
+ * and so every limit of a run: a suite that passes with 4 has room on a busy machine.
  */
 #include <stdint.h>
 #include <stdio.h>

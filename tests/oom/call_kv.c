@@ -1,6 +1,6 @@
 /*
- * The cache of keys and values: qkv/kv.h. It allocates when it is made and never again, so that
- * every other call must do without memory.
+ * The cache of keys and values: qkv/kv.h. It allocates only when it is created, so that all other
+ * calls must succeed without memory.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * Llama and its kin, and ModernBERT: each family is opened, run with all that a run keeps, asked
- * for words, and goes on with a text whose kept keys are rings. Their graphs have switches of their
- * own: packed matrices, norms of queries and keys, soft caps, windows, two kinds of turns.
+ * Llama and its relatives, and ModernBERT: each family is opened, run with all captures, asked for
+ * predictions, and generates with a cache of rings. Their graphs have features that others do not
+ * have: packed matrices, norms of queries and keys, soft caps, windows, two kinds of RoPE.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
- * Preloaded: the process is killed before its file operation number QKV_KILL_AT, counted from 0:
- * before it makes, names, flushes or removes a file. Reading is not counted, it changes nothing.
+ * A preloaded library that kills the process before its file operation number QKV_KILL_AT, counted
+ * from 0. Operations are those that create, name, flush or remove a file; reading is not counted.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * Preloaded: memory streams of the C library find no memory to grow beyond some 16 kB. No other
- * code lacks any.
+ * A preloaded library: memory streams of the C library get no memory to grow beyond about 16 kB.
+ * All other allocations succeed.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Hashes and files for the parts of a call; see sweep.h. Nothing here is ever disturbed. */
+/* Hashes and files for the functions of a call: see sweep.h. No failure is injected here. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * Random problems with rules of position, as JSON: what a page has of the rules in its manifest,
- * and the keys that the library says each query sees. visible.js compares what the page makes of
- * the rules. print_visible [SEED]
+ * print_visible [SEED]: random problems with rules of position, as JSON: the rules as in the
+ * manifest of a page, and the keys that each query sees by the library. visible.js compares them
+ * with the function of the page.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /*
- * What `qkv bench` makes of rounds: of an idle machine, and of one with other work. Rounds are made
- * up.
+ * The summary of rounds by `qkv bench`, with invented rounds of an idle and of a busy machine.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,9 +1,8 @@
 /*
  * The 93 node tests of ONNX for Attention (tools/onnx_cases.py made the file and describes it), on
  * every instruction set, by ONNX's own rule |x - y| <= atol + rtol |y| with rtol 1e-3 and atol
- * 1e-7, 2^-6 for bfloat16: there the expected data, which numpy computed in bfloat16, are
- * themselves up to 0.95 % off. Each case is also held against the exact result, within the bound of
- * the header.
+ * 1e-7, 2^-6 for bfloat16, where errors of the expected data, which numpy computed in bfloat16, are
+ * up to 0.95 %. Each case is also compared with the exact result, within the bound of the header.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
- * Where arrays lie: pointers that are not aligned to their element are refused, any others work
- * and give the same bits (AT07); nothing is read or written beyond an array, which a page without
- * access before or behind it would show (AT08). qkv-check lays random problems beside such pages;
- * here is a sweep over sizes around the widths of vectors, and merge.
+ * Addresses of arrays: pointers that are not aligned to their element are refused, all others work
+ * and give the same bits (AT07). Nothing is read or written beyond an array, next to which is a
+ * page without access (AT08). qkv-check does that with random problems; here is a sweep over sizes
+ * around the widths of vectors, and merge.
  */
 #include "attention/hostile/attention_world.h"
 

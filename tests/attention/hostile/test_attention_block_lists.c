@@ -1,6 +1,6 @@
 /*
- * Block masks whose lists lie: forward and backward refuse them with the status and the text that
- * are written here, and write nothing.
+ * Block masks with invalid lists: forward and backward refuse them with the status and the message
+ * written here, and write nothing.
  */
 #include "attention/hostile/attention_world.h"
 

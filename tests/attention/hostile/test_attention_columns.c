@@ -1,7 +1,7 @@
 /*
- * A pass over columns, or a rectangle of weights, asked for wrongly: each refusal with its status
- * and text, and nothing written. Also: the workspace is the formula of docs/numerics.md, calls fit
- * into it, and a caller's flag ends one.
+ * Invalid requests of a pass over columns, or of a rectangle of weights: each is refused with its
+ * status and message, and nothing is written. Also: the workspace is that of the formula in
+ * docs/numerics.md and is enough, and the cancel flag ends a call.
  */
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * greatest and the subnormal numbers, infinities and NaN, in forward, backward (where scores stay
  * below 2^20) and decode. The scalar build against the double oracle within the bounds of
  * docs/numerics.md, every instruction set against the scalar build bit by bit; and scores that
- * overflow a float, of which the oracle knows nothing, against the contract's words.
+ * overflow a float, which the oracle does not model, against docs/numerics.md.
  */
 #include <math.h>
 #include <string.h>

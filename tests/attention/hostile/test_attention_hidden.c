@@ -2,8 +2,7 @@
  * What a query may not see cannot influence it (AT12c, AT13): under every way of hiding keys, a row
  * of Q, K, V or d_o gets values that are not finite, and every result that does not depend on it,
  * by the definition, must keep its bits: rows of o and lse, of d_q, d_k and d_v, in its own head
- * and in all others. Those that do depend must not be swallowed: NaN stays NaN. On every
- * instruction set.
+ * and in all others. Results that do depend on it must be NaN. On every instruction set.
  */
 #include <float.h>
 #include <math.h>

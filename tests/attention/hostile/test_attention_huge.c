@@ -1,8 +1,8 @@
 /*
  * Beyond 2^31 elements (AT05): arrays whose batches, heads and tokens lie 2^31 and more elements
  * apart, keys whose index does not fit 32 bits, more scores and mask elements than that. Memory is
- * mapped without being there (MAP_NORESERVE) and all but a few pages are never touched. What is
- * computed there must have the bits of the same numbers in a small, dense problem.
+ * only reserved (MAP_NORESERVE), and all but a few pages are never touched. Results must have the
+ * bits of the same numbers in a small, dense problem.
  */
 #include <math.h>
 #include <stdio.h>

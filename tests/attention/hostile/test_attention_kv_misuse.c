@@ -1,6 +1,6 @@
 /*
- * AT20: misuse of a cache of keys and values. Each is refused with the status and the text written
- * here, and the cache is as before.
+ * AT20: misuse of a cache of keys and values. Each call is refused with the status and the message
+ * written here, and the cache is unchanged.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Views of stored keys and values that lie (AT20 and its neighbours): each is refused with the
- * status and the text written here, and nothing is written. What no query may see may be
+ * Invalid views of stored keys and values (AT20 and others): each is refused with the status and
+ * the message written here, and nothing is written. Pages of keys that no query sees may be
  * missing.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Nodes of ONNX that are wrong, each a right node with one thing changed: class and words of
- * the refusal, by all three calls, and outputs untouched. Then nodes that look wrong and are right.
+ * Invalid nodes of ONNX, each a valid node with one change: status and message of the refusal by
+ * all three calls, which leave outputs untouched. Then valid nodes that look invalid.
  */
 #include <inttypes.h>
 #include <string.h>

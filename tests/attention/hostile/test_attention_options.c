@@ -1,8 +1,7 @@
 /*
- * The options that bring an array or a number of their own, at their edges: prefix lengths, chunks,
- * segments, bit masks, ALiBi and sinks. What is refused (AT01, AT03, AT04), with its text, and what
- * extreme values come to, against the double oracle and bit by bit between instruction sets (AT12,
- * AT14, AT16).
+ * Extreme values of options that have an array or a number: prefix lengths, chunks, segments, bit
+ * masks, ALiBi and sinks. Refusals (AT01, AT03, AT04) with their messages; results against the
+ * double oracle, and bit by bit between instruction sets (AT12, AT14, AT16).
  */
 #include "attention/hostile/attention_world.h"
 

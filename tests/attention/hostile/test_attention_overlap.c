@@ -1,8 +1,8 @@
 /*
- * Outputs overlap nothing (AT06), and neither does the caller's workspace (AT18): each array that a
- * call writes is laid on each other one, by a whole array, by one element at either end, and beside
- * it without touching. Every array has a slot of its own in one block of memory, so that nothing
- * else is in the way.
+ * Outputs must overlap nothing (AT06), and neither must the caller's workspace (AT18): each array
+ * that a call writes is placed on each other one, wholly, by one element at either end, and
+ * directly beside it, which is allowed. Every array has a slot of its own in one block of memory,
+ * so that no others overlap.
  */
 #include "attention/hostile/attention_world.h"
 

@@ -1,6 +1,6 @@
 /*
- * Packed sequences whose lengths lie (AT19): every call refuses them with the status and the text
- * that are written here, and writes nothing; empty sequences are fine.
+ * Packed sequences with invalid lengths (AT19): every call refuses them with the status and the
+ * message written here, and writes nothing; empty sequences are allowed.
  */
 #include "attention/hostile/attention_world.h"
 

@@ -1,6 +1,7 @@
 /*
- * Statistics asked for wrongly: each refusal with its status and text, and nothing written. Also:
- * the workspace is the formula of docs/numerics.md, and what is not asked for needs nothing.
+ * Invalid requests of statistics: each is refused with its status and message, and nothing is
+ * written. Also: the workspace is that of the formula in docs/numerics.md, and statistics that are
+ * not requested need none.
  */
 #include "attention/hostile/attention_world.h"
 

@@ -1,8 +1,8 @@
 /*
- * The steady state allocates nothing: 100 times forward, backward and merge after the first make no
- * call of the context's allocator and none of malloc and its sisters, which this program replaces,
- * on any thread; and with a workspace of the caller's and no threads to start, not even the first
- * call does. Under AddressSanitizer, which brings its own malloc, only the allocator is counted.
+ * The steady state allocates nothing: after the first time, 100 calls of forward, backward and
+ * merge never call the context's allocator, nor malloc, calloc and so on, which this program
+ * replaces, on any thread. With a workspace of the caller and no threads to start, not even the
+ * first call does. Under AddressSanitizer, which has its own malloc, only the allocator is counted.
  */
 #include "attention/hostile/attention_job.h"
 

@@ -1,7 +1,7 @@
 /*
- * Block masks: the bits of the same mask said in bytes, forward and backward, whatever else hides
- * keys; all blocks listed are no mask; what is hidden may be NaN; what no query sees is not read.
- * Every instruction set in turn.
+ * Block masks: the same bits as with the same mask as bytes, forward and backward, whatever else
+ * hides keys; a list of all blocks is like no mask; hidden keys may be NaN; keys that no query sees
+ * are not read. Every instruction set in turn.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * What holds of columns, diagonals and tiles of weights (qkv/columns.h) whatever the weights are:
- * the same bits with any threads and padding; totals; equal, shifted and permuted keys; weights of
- * rows; the pyramid; rows beside a sink.
+ * Properties of columns, diagonals and tiles of weights (qkv/columns.h) for any weights: the same
+ * bits with any threads and padding; totals; equal, shifted and permuted keys; weights of rows;
+ * halving of tiles; rows with an attention sink.
  */
 #include <math.h>
 

@@ -1,8 +1,7 @@
 /*
- * Rules said in two ways: prefixes, chunks, segments and packed bits hide what a boolean mask of
- * their definition hides, ALiBi adds what an additive mask adds, and the bits are the same, forward
- * and backward; packed documents are what they are alone; a sink may join any part of a split.
- * Every instruction set in turn.
+ * Rules expressed in two ways, with the same bits, forward and backward: prefixes, chunks, segments
+ * and packed bits as a boolean mask, ALiBi as an added mask. Packed documents have the bits that
+ * they have alone; a sink may be in any part of a split. Every instruction set in turn.
  */
 #include <math.h>
 #include <stdio.h>

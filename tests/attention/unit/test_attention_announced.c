@@ -1,9 +1,9 @@
 /*
- * What kernels announce to the processor (kernels/ahead.h), line by line, from random attention
- * problems with every rule and type, forward, backward, over columns and from stored keys, and from
- * products of matrices in f32, bf16 and int8: every line holds a byte of an array that the call
- * reads or writes, of keys only those that some query sees, or of the workspace one that it has
- * written; and one call of a kernel announces no line twice, but those that stored keys share.
+ * The cache lines that kernels prefetch (kernels/ahead.h), in random attention problems with every
+ * rule and type, forward, backward, over columns and from stored keys, and in products of matrices
+ * in f32, bf16 and int8. Every line must have a byte of an array that the call reads or writes (of
+ * keys only those that some query sees), or a byte of the workspace that it has written. One call
+ * of a kernel prefetches no line twice, except lines that stored keys share.
  *
  * Usage: unit_attention_announced [CASES [SEED]]
  */

@@ -1,6 +1,6 @@
 /**
- * The run of the kernel check: a case that crashes, exits, or says no is a failure with its seed,
- * and the others go on. check_whole is replaced here; parts run as they are.
+ * The run of the kernel check: a case that crashes, exits or fails is a failure with its seed, and
+ * other cases still run. check_whole is replaced here; parts run unchanged.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * What qkv_attention_explain says of problems known by heart, of none and of huge ones, and what it
- * refuses.
+ * qkv_attention_explain of some problems with known plans, of empty and of huge problems, and what
+ * it refuses.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Dropout far from the beginning, where counters have high halves that no array in memory reaches:
- * the forward kernel of every instruction set on one block of keys, told that it lies there.
+ * Dropout at positions beyond 2^32, whose counters no array in memory reaches: the forward kernel
+ * of every instruction set on one block of keys, with such positions as arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>

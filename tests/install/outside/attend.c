@@ -1,6 +1,6 @@
 /*
- * A stranger's program with libqkv, valid as C and as C++: attention to two keys, of which only the
- * first may be seen, is the first value.
+ * Another project's program with libqkv, valid as C and as C++: attention to two keys, of which
+ * only the first is visible, is the first value.
  */
 #include <qkv/qkv.h>
 #include <stdio.h>

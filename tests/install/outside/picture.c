@@ -1,6 +1,6 @@
 /*
- * A stranger's program with all three libraries, valid as C and as C++: tokens of a vocabulary in
- * memory, and a picture of a weight. picture OUT.png
+ * Another project's program with all three libraries, valid as C and as C++: tokens of a vocabulary
+ * in memory, and a picture of a weight. picture OUT.png
  */
 #include <qkv/picture.h>
 #include <qkv/tokenizer.h>
