@@ -35,7 +35,7 @@ void qkvi_os_yield(void);
 /* Calls in_child in each process that this one forks, from then on. */
 void qkvi_os_watch_forks(void (*in_child)(void));
 
-/* While they are held, signals go to other threads; threads that are started meanwhile take none. */
+/* While they are held, signals go to other threads; threads that start meanwhile take none. */
 typedef struct qkvi_os_signals {
     uint64_t before[16];
 } qkvi_os_signals;

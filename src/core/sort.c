@@ -9,7 +9,7 @@
 
 typedef struct sorting {
     size_t size;
-    qkvi_order *order;
+    qkvi_comparison *order;
     void *user;
 } sorting;
 
@@ -86,7 +86,7 @@ static size_t divide(const sorting *s, char *base, size_t n) {
 
 enum { FEW = 16 }; /* elements that insertion sorts faster */
 
-void qkvi_sort(void *array, size_t n, size_t size, qkvi_order *order, void *user) {
+void qkvi_sort(void *array, size_t n, size_t size, qkvi_comparison *order, void *user) {
     const sorting s = { size, order, user };
     /* Of two parts the larger one waits, so a halving needs one entry at most. */
     struct {

@@ -39,9 +39,8 @@ V_INLINE void bwd_delta_of(const qkv_dtype type, const void *o, int64_t o_stride
                 y[r] = bwd_floats(type, pack_at(type, d_o, row * d_o_stride + d), channels,
                                   converted[1][r]);
             }
-            for (int64_t c = 0; c < channels; c++)
-                V_UNROLL(8)
-                for (int r = 0; r < 8; r++) sum[r] = qkvi_fmaf(y[r][c], x[r][c], sum[r]);
+            for (int64_t c = 0; c < channels; c++) V_UNROLL(8)
+            for (int r = 0; r < 8; r++) sum[r] = qkvi_fmaf(y[r][c], x[r][c], sum[r]);
         }
         for (int r = 0; r < 8 && i + r < n; r++) delta[i + r] = sum[r];
     }
