@@ -1,6 +1,6 @@
 /*
- * What a model that runs keeps of its file: weights once, as panels in f32 or bf16; vectors of
- * words, tied to a head and not, against the file's own; the bytes that an open model takes.
+ * The memory of an open model: it has weights once, as panels in f32 or bf16; word embeddings, tied
+ * to a head or not, equal those of the file; the bytes that an open model takes.
  */
 #include <malloc.h>
 #include <math.h>

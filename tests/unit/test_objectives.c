@@ -1,7 +1,7 @@
 /*
- * Examples for language models and for translations: what is an input, what is its target, where a
- * sequence is cut; that an example does not depend on its batch or on threads; what a corpus cannot
- * be asked for. Masked words are in test_train_parts.c.
+ * Examples for language models and for translations: inputs, targets, where a sequence is cut; an
+ * example does not depend on its batch or on threads; corpora that are refused. Masked words are in
+ * test_train_parts.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,8 @@
 /**
- * The page as a file: parts that have vectors of their own (SHA-256, base64, base 85, JSON), and
- * what a reader of the file finds: the numbers that were given, bit by bit where they are f32;
- * tokens that hold anything; a policy that names exactly the script and the style that are there;
- * nothing that asks the network. What the page does with it is tested in a browser:
- * tests/page/browser.py.
+ * The page as a file: parts with published test vectors (SHA-256, base64, base 85, JSON), and the
+ * content of the file: the numbers that were given, bit by bit if they are f32; tokens with any
+ * bytes; a policy with the hashes of exactly its script and style; nothing that loads from a
+ * network. tests/page/browser.py tests the page in a browser.
  */
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * modules.json and what it names: every pooling in both spellings, layers with weights, lengths,
- * prompts, what is absent, what is refused and in which words. Folders come from anywhere, so a
- * path that leaves the folder is no path.
+ * modules.json and the modules that it names: every pooling in both spellings, layers with weights,
+ * lengths, prompts, absent fields, refusals and their messages. Folders are not trusted, so a path
+ * that leaves the folder is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /**
  * Probes of heads: the random texts drawn and averaged again from the definition, on a small model;
- * and the pronoun probes of the grammar against what an evaluation says of them.
+ * and the pronoun probes of the grammar against those of an evaluation.
  */
 #include <math.h>
 #include <setjmp.h>

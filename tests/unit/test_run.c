@@ -1,7 +1,6 @@
 /*
- * Runs of a small model through the public interface: what a caller may get wrong, what the weights
- * of a head are, and which words are likeliest. Numbers themselves are held against transformers in
- * tests/golden/test_bert.c.
+ * Runs of a small model through the public interface: mistakes of a caller, weights of a head, and
+ * the most likely words. tests/golden/test_bert.c compares numbers with transformers.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Saturation of softmax: what is measured is what a textbook computes from the same random numbers,
- * whose moments are those of normal ones; and the measure itself on limits that are known.
+ * Saturation of softmax: results equal those of the textbook's formula with the same random
+ * numbers, which have the moments of normal ones; and known limits of the measure.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Sentences judged by a grammar: texts by hand, everything that the embedded model's grammar says
- * and everything that one changed word makes of it, against the grammar's own reading of a pair.
+ * Sentences judged by a grammar: texts by hand; texts of the embedded model's grammar, and the same
+ * with one changed word, against the parse of a pair by the grammar.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Requests to `qkv look --serve`: what is read of one, what is refused and why, and forms. */
+/* Requests to `qkv look --serve`: parsing, refusals and their status, and forms. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

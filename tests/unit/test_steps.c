@@ -1,7 +1,7 @@
 /*
- * Steps of a query against a textbook BERT that is written here anew: whole matrices in double
- * precision, from the tensors of the file. The steps begin with the run's input of a layer, and so
- * does this; from there both are doubles, and may differ by rounding only.
+ * Steps of a query against another BERT, written here: whole matrices in double, from the tensors
+ * of the file. Both begin with the run's input of a layer, and compute in double from there, so
+ * that they differ only by rounding.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * config.json and where models are found: fields honoured, and every way in which a folder, a file
- * or a cached name can be wrong. What config.json may not say is in tests/hostile.
+ * config.json, and finding models: fields that are used, and every way in which a folder, a file or
+ * a cached name can be wrong. Refusals of config.json are in tests/hostile.
  */
 #include <setjmp.h>
 #include <stdarg.h>

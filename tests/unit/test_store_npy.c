@@ -1,6 +1,6 @@
 /*
- * .npy: what numpy writes is read right, and what we write are numpy's own bytes. What is refused
- * is in tests/hostile.
+ * .npy: files of numpy are read correctly, and the files that we write have numpy's bytes. Refusals
+ * are in tests/hostile.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * .npz: what numpy writes is read right, what we write are numpy.savez's own bytes, and arrays of
- * one file go there together. What is refused is in tests/hostile.
+ * .npz: files of numpy are read correctly, the files that we write have the bytes of numpy.savez,
+ * and all arrays of one file are written together. Refusals are in tests/hostile.
  */
 #include <setjmp.h>
 #include <stdarg.h>

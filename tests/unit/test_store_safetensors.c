@@ -1,6 +1,6 @@
 /*
- * safetensors: files of the reference writer are read right and written byte for byte. What is
- * refused is in tests/hostile.
+ * safetensors: files of the reference writer are read correctly, and written byte for byte.
+ * Refusals are in tests/hostile.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /**
- * Files that appear whole or not at all, on a file system that knows files without a name and on
- * one that does not (there access(), by which the writer asks, fails here).
+ * Files that appear complete or not at all, on a file system with unnamed files (O_TMPFILE) and on
+ * one without (simulated by access(), which the writer calls, failing).
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
  * Callers with older and newer headers: every struct and every element that a function of the model
- * library fills has also another size. An older one gets what it has room for, a newer one zeros
- * behind it, and bytes beyond either stay as they are. Structs of options are tested beside what
- * they decide.
+ * library fills is tried with other sizes. A smaller one gets the fields that it has, a larger one
+ * zeros in the others, and bytes beyond it stay as they are. Structs of options are tested with
+ * their functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /*
- * Tables of keys and values: what is accepted is read right, whatever separator, quotes and locale.
+ * Tables of keys and values: valid ones are read correctly, with any separator, quotes and locale.
  */
 #include <locale.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /*
  * Training of every architecture: stopped at each step and resumed on other threads and instruction
- * sets it ends with the same bits; the parts of a step make the step of all their examples; a model
- * to start from gives its sizes and its words; options that make no sense are refused by name. That
- * transformers reads what comes of it is in golden/test_trained.c.
+ * sets it ends with the same bits; the parts of a step together are the step of all their examples;
+ * a model to start from determines sizes and vocabulary; invalid options are refused by name.
+ * golden/test_trained.c shows that transformers reads the results.
  *
  * Usage: unit_train_arch [SEED]
  */

@@ -1,6 +1,6 @@
 /*
- * Evaluation: judgements of logits computed by hand, words found in encodings, and the sums of a
- * report on the grammar of the embedded model with a model that has learnt nothing.
+ * Evaluation: scores of logits against results by hand, words found in encodings, and the sums of a
+ * report on the grammar of the embedded model with an untrained model.
  */
 #include <math.h>
 #include <setjmp.h>

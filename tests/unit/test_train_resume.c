@@ -1,8 +1,8 @@
 /*
- * Training that is stopped and resumed is the run that was never stopped: same weights, same log,
- * bit for bit, wherever it was stopped and by what (a report, the flag, SIGKILL), with other
- * threads and instruction sets each time. And a checkpoint that is not one of this run, whole and
- * sound, is refused.
+ * Training that is stopped and resumed gives the results of a run that was never stopped: the same
+ * weights and log, bit for bit, wherever it was stopped and by whatever (a report, the flag,
+ * SIGKILL), with other threads and instruction sets each time. A damaged checkpoint, or one of
+ * another run, is refused.
  *
  * Usage: unit_train_resume [SEED]
  */

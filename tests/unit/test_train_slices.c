@@ -1,7 +1,7 @@
 /*
- * Slices of a batch: for each number of them one set of bytes, on any threads and instruction set
- * and after a stop; losses and weights that follow those of the batch in one; and a run of other
- * slices is another run.
+ * Slices of a batch: for each number of slices the same bytes, on any threads and instruction set
+ * and after a stop; losses and weights are near those of one slice; and a run with another number
+ * of slices counts as another run.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,6 @@
 /**
- * Charts: round ticks, colours that colour-blind readers can tell apart, bars as high as their
- * numbers, gaps, the table, what is said and what is refused; and the profile of a head against its
- * definition.
+ * Charts: round ticks, colours that colour-blind readers can tell apart, heights of bars, gaps, the
+ * table, captions, refusals; and the profile of a head against its definition.
  */
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 /**
- * Colours of weights: monotone for every kind of eye, next to the page at 0, text readable on them.
+ * Colours of weights: monotone lightness for every kind of colour vision, near the page at 0, and
+ * text readable on them.
  */
 #include <math.h>
 #include <setjmp.h>

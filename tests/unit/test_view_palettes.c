@@ -1,6 +1,6 @@
 /**
- * What can be asked of a map: palettes beside the published colours, lightness that is monotone for
- * every eye, ends of the scale, sizes, figures; and what is refused, by name.
+ * Options of a heat map: palettes against the published colours, lightness that is monotone for
+ * every kind of colour vision, ends of the scale, sizes, figures; and refusals by name.
  */
 #include <sys/stat.h>
 

@@ -1,8 +1,8 @@
 /**
  * Pictures as files: cells have the colours of their weights, the same input gives the same bytes,
- * words are inside, any text draws, and what cannot be written leaves nothing behind.
+ * texts are in the file, any text can be drawn, and a failed write leaves nothing behind.
  *
- * Pixels of text are not looked at: they belong to the system's fonts.
+ * Pixels of text are not compared: they depend on the system's fonts.
  */
 #include <dirent.h>
 #include <stdio.h>

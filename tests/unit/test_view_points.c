@@ -1,5 +1,5 @@
 /**
- * Maps of points: labels keep off each other, off points and off lines; what has no room is
+ * Maps of points: labels do not overlap each other, points or lines; labels without room are
  * counted; marks have the place and the colour of their points; hostile maps are refused by name.
  */
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * Heat maps of values that are no weights: colours where they belong, the same bytes again, words
- * inside, what cannot be drawn refused.
+ * Heat maps of values that are not weights: colours of cells, the same bytes again, texts in the
+ * file, refusals.
  */
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * as text, the file has the size of the PNG in inches, fonts are embedded, and the same input gives
  * the same bytes, however many pictures the process has drawn before.
  *
- * Outlines of text are not looked at: they belong to the system's fonts.
+ * Outlines of text are not compared: they depend on the system's fonts.
  */
 #include <math.h>
 #include <setjmp.h>

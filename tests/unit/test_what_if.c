@@ -1,7 +1,7 @@
 /*
- * What if: attention that is changed in every layer. Weights are the textbook's softmax, in double,
- * of the captured q and k under the question; what a question makes invisible changes no bit of
- * what follows; and no question is the model itself, bit for bit.
+ * What if: attention that is changed in every layer. Weights are the softmax, in double, of the
+ * captured q and k with the change; tokens that it hides change no bit of the results; and a run
+ * without a change has the bits of the model.
  */
 #include <math.h>
 #include <setjmp.h>
