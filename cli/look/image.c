@@ -1,4 +1,4 @@
-/* An image through a model: see image.h. */
+/* Runs a model on an image: see image.h. */
 #include "look/image.h"
 
 #include <inttypes.h>

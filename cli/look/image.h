@@ -1,6 +1,6 @@
 /*
- * --image: an image as a source. Its patches are tokens, queries and keys alike; what is shown is
- * what one of them, or all together, look at, as a map over the image.
+ * `qkv look --image F`: a source of one image, whose patches are tokens, both queries and keys. It
+ * shows what one query, or the mean of all patches, looks at, as a map over the image.
  */
 #ifndef QKV_CLI_LOOK_IMAGE_H
 #define QKV_CLI_LOOK_IMAGE_H
@@ -10,27 +10,31 @@
 #include <qkv/vision.h>
 
 struct image_seen {
-    struct seen seen; /* the first: what a sink knows */
+    struct seen seen; /* first, so that sinks can pass it back to the source: image_of */
     const struct look_options *options;
-    struct session session; /* whose model is the one that reads images */
+    struct session session; /* with a model that reads images */
     struct attended text;
     qkv_image *image;
     qkv_encoding *input;
-    const qkv_image_tokens *tokens; /* of input */
+    const qkv_image_tokens *tokens; /* how the tokens of input lie in the image */
     double *labels;                 /* [n_labels], of a classifier; NULL */
     int64_t query;                  /* a token; -1: the mean over all patches */
-    float *maps;    /* [heads][rows * columns]: weights of the patches, from the query */
-    float *rollout; /* [rows * columns]: how much of each patch is in the query after all layers */
+    float *maps;    /* [heads][rows * columns]: weights of the query on the patches */
+    float *rollout; /* [rows * columns]: attention rollout of the query over all layers */
 };
 
-/* What a sink knows is the first part of what the source made. */
+/* The source of a seen whose functions are those of an image. */
 static inline const struct image_seen *image_of(const struct seen *seen) {
     return (const struct image_seen *)(const void *)seen;
 }
 
-/* An exit code, having said what is wrong. The session must outlive t. To be freed in any case. */
+/*
+ * Reads the image. The session must outlive t, and image_free is called in any case. Returns an
+ * exit code, having said what is wrong.
+ */
 int image_begin(struct image_seen *t, const struct session *session,
                 const struct look_options *options);
+/* Runs the model, measures the heads, and makes the maps. */
 qkv_status image_look(struct image_seen *t, qkv_error *error);
 void image_free(struct image_seen *t);
 
@@ -39,12 +43,14 @@ void image_free(struct image_seen *t);
 static inline int64_t image_patches(const struct image_seen *t) {
     return t->tokens->rows * t->tokens->columns;
 }
-/* "[CLS]", "patch 3,4", "all patches". */
+/* The name of the query: "[CLS]", "patch 3,4", "all patches". */
 const char *image_query(const struct image_seen *t, char name[48]);
-/* The patch with the largest value, and the sum of all. */
+/* The patch with the largest value of a map; *sum: of all values. */
 int64_t image_peak(const struct image_seen *t, const float *map, double *sum);
 
+/* Fills in the captions and names of t->seen. */
 void image_describe(struct image_seen *t);
+/* The functions of t->seen. */
 void image_print(const struct seen *seen, struct term *term);
 void image_add_json(const struct seen *seen, bool behind, json_t *object);
 qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *error);

@@ -1,6 +1,6 @@
 /*
- * See image_term.h. A pixel is the image under the colour of the weight, as in a picture; without
- * colours it is a mark for the weight alone.
+ * See image_term.h. A pixel mixes the colours of the image and of the weight, as in a picture; on a
+ * terminal without colours a character shows only the weight.
  */
 #include "look/image_term.h"
 

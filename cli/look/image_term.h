@@ -1,12 +1,12 @@
-/* Maps over an image in the terminal: two rows of pixels to a line of text (image_term.c). */
+/* Maps over an image on the terminal: two rows of pixels in each line of text (image_term.c). */
 #ifndef QKV_CLI_LOOK_IMAGE_TERM_H
 #define QKV_CLI_LOOK_IMAGE_TERM_H
 
 #include "look/image.h"
 
-/* One map [rows * columns], as wide as the terminal allows. */
+/* Draws one map [rows * columns], as wide as the terminal allows. */
 void image_draw_map(struct term *term, const struct image_seen *t, const float *map);
-/* The maps of all heads, layers down, with one scale. */
+/* Draws the maps of all heads, a row for each layer, with one scale of colours. */
 void image_draw_grid(struct term *term, const struct image_seen *t);
 
 #endif

@@ -57,14 +57,16 @@ static inline float qkvi_page_scale(const qkv_page *page, const qkv_page_head *h
     return head->scale != 0 ? head->scale : page->scale;
 }
 
-/** The element of a head's bias for that distance. */
+/**
+ * The bias of a head for a distance key - query; distances beyond its ends have that of the end.
+ */
 static inline double qkvi_page_bias(const qkv_page_head *head, int64_t distance) {
     const int64_t before = head->distance_before, after = head->distance_after;
     const int64_t n = distance < -before ? -before : distance > after ? after : distance;
     return (double)head->distance_bias[before + n];
 }
 
-/** The score of dot = q_i . k_j: scaled, capped, with ALiBi, with the bias by distance. */
+/** The score of dot = q_i . k_j: scaled, capped, plus ALiBi and the bias by distance. */
 static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                      int64_t j, double dot) {
     const double scaled = dot * (double)qkvi_page_scale(page, head),

@@ -5,8 +5,8 @@
  *     GPT-2, RoBERTa, BART   byte-level, GPT-2's words
  *     GPT-NeoX               the same, NFC
  *     Qwen2                  byte-level, NFC, Qwen's words
- *     CLIP                   byte-level, NFC, then lower case, words without spaces, whose last
- *                            byte has a token of its own: "BYTE</w>"
+ *     CLIP                   byte-level, NFC, lower case; words without spaces, whose last byte has
+ *                            a token of its own: "BYTE</w>"
  *     Llama                  metaspace as a pre-tokenizer, bytes, no unk
  *     Gemma                  metaspace as a normalizer, bytes
  *
