@@ -36,7 +36,7 @@ void term_newline(struct term *term);
 /* Background or foreground of a weight in [0, 1]; nothing on a plain terminal. */
 void term_weight_bg(struct term *term, double t);
 void term_weight_fg(struct term *term, double t);
-/* The same of any colour. */
+/* The same for any colour. */
 void term_rgb_bg(struct term *term, const uint8_t rgb[3]);
 void term_rgb_fg(struct term *term, const uint8_t rgb[3]);
 /* Sets the foreground to black or white, whichever is readable on the background of weight t. */

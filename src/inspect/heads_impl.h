@@ -79,7 +79,7 @@ static inline qkvi_head_pieces *qkvi_heads_pieces(qkv_heads *heads) {
 }
 qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *error);
 
-/** Of heads that are means over inputs (heads_mean.c). */
+/** For heads that are means over inputs (heads_mean.c): free them; numbers of a head. */
 void qkvi_heads_mean_free(struct qkvi_heads_mean *mean);
 const double *qkvi_heads_mean_numbers(const qkv_heads *heads, int64_t index);
 /** [n_queries][n_keys]; NULL: there are none. */

@@ -66,13 +66,13 @@ typedef struct qkvi_bpe {
     int byte_fallback;     /* metaspace: a character without a token becomes tokens of its bytes */
     int add_prefix_space;  /* a space is put before each part that does not begin with one */
     qkvi_bpe_cut cut;
-    int max_digits;        /* of a word, with QKVI_CUT_MODERN */
-    int gpt2_words;        /* a part is cut into GPT-2's words; 0: it is one word */
-    int lowers;            /* the normalizer: lower case … */
-    int composes;          /* … then NFC … */
-    int lowers_composed;   /* … then lower case, in place of that before (CLIP) */
-    int ends_words;        /* the last byte of a word has the token BYTE</w> (CLIP) … */
-    int32_t last_ids[256]; /* … which is this one */
+    int max_digits; /* of a word, with QKVI_CUT_MODERN */
+    int gpt2_words; /* a part is cut into GPT-2's words; 0: it is one word */
+    /* The normalizer: lower case if `lowers`, NFC if composes, lower case if lowers_composed. */
+    int lowers, composes;
+    int lowers_composed;   /* CLIP; then `lowers` is not set */
+    int ends_words;        /* the last byte of a word has a token of its own, BYTE</w> (CLIP) */
+    int32_t last_ids[256]; /* these tokens */
     qkvi_metaspace metaspace;
 } qkvi_bpe;
 

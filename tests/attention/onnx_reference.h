@@ -33,7 +33,7 @@ static inline size_t onnx_bytes(qkv_onnx_type type) {
     }
 }
 
-/* Of floats. */
+/* The type of elements.h for a type of floats. */
 static inline elem_type onnx_elem(qkv_onnx_type type) {
     return type == QKV_ONNX_FLOAT      ? ELEMENT_F32
            : type == QKV_ONNX_FLOAT16  ? ELEMENT_F16

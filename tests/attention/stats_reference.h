@@ -41,7 +41,7 @@ static inline void stats_expect_all(const stats_reference *x, int64_t b, int64_t
     assert_int_equal(*(const int64_t *)stats_at(d, x->got, STATS_SEEN, b, h, i), nan ? -1 : 0);
 }
 
-/* Of the keys above -inf. */
+/* Moments over the keys of a row whose scores are above -inf. */
 typedef struct stats_moments {
     int64_t n;
     double largest, entropy, squares, sum, distance, square_distance;

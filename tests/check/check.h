@@ -105,7 +105,7 @@ __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, co
  */
 void check_case_everywhere(const check_options *options, const check_case *c, uint64_t seed,
                            check_report *report);
-/* The same of decode. */
+/* The same for decode. */
 void check_decode_everywhere(const check_options *options, const stored_case *x, uint64_t seed,
                              check_report *report);
 

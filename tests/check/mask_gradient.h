@@ -11,7 +11,7 @@
 int64_t mask_gradient_elems(const check_case *c);
 /* Sums g->d_mask to g->d_mask_sum, in the layout of the case; in f32 or in double. */
 void mask_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats);
-/* The same of the distance bias: rows of the gradient, elements up to the end of the last, sums. */
+/* The same for the distance bias: the rows of its gradient, its elements with gaps, its sums. */
 int64_t distance_gradient_rows(const check_case *c);
 int64_t distance_gradient_elems(const check_case *c);
 void distance_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats);

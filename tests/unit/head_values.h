@@ -59,7 +59,7 @@ static inline qkv_status head_values_of_run(qkv_ctx *context, const qkv_run *of,
     return status;
 }
 
-/* The same of a text through the only stack. */
+/* The same for a text through the only stack of a model. */
 static inline qkv_status head_values_of_text(qkv_ctx *context, const qkv_tokenizer *tokenizer,
                                              const qkv_run *of, const qkv_encoding *input,
                                              head_values *values, qkv_error *error) {
