@@ -23,7 +23,7 @@
 #include "qkv/columns.h"
 
 static int n_cases = UNDER_SANITIZER ? 5 : 15;
-static uint64_t first_seed = 29;
+static uint64_t first_seed = 5; /* whose first cases have stored keys that are announced */
 
 /* ---- What was announced ---------------------------------------------------------------------- */
 

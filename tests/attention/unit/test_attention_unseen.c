@@ -274,7 +274,7 @@ static int64_t decode_formula(const qkv_attention_desc *d, int64_t threads) {
     const int64_t u = d->n_batch * d->n_kv_heads * ((rows + r - 1) / r);
     const int64_t s = (d->len_k + 1023) / 1024;
     const int64_t own =
-        up(64 * t, 64) + t * (75712 + up(136 * r, 64) + 4 * r * (dim + v) + 64 * wide);
+        up(64 * t, 64) + t * (75712 + up(160 * r, 64) + 4 * r * (dim + v) + 64 * wide);
     if (t == 1 || u >= 4 * t) return own + 2 * t * up(part, 64);
     return own + up(u * s * part, 64) + up(8 * u, 64);
 }
