@@ -72,7 +72,7 @@ static const hostile_file models[] = {
     { "GG07", "no tokenizer", QKV_ERR_UNSUPPORTED, "key 'tokenizer.ggml.model' is ''",
       WORDS(LLAMA REFUSED) },
     { "GG07", "another tokenizer", QKV_ERR_UNSUPPORTED,
-      "'rwkv', which is none of gpt2, llama, bert",
+      "'rwkv', which is none of gpt2, llama, t5, bert",
       WORDS(LLAMA KEY("tokenizer.ggml.model") TEXT("rwkv") AB REFUSED) },
     { "GG07", "words that are not known", QKV_ERR_UNSUPPORTED,
       "key 'tokenizer.ggml.pre' is 'tekken', and how it cuts words is not known",
