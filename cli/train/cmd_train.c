@@ -13,8 +13,9 @@
 
 struct train_options {
     struct cli_common common;
-    const char *text, *grammar, *out, *eval, *from;
-    bool resume, sinusoidal, share_moments;
+    const char *text, *grammar, *images, *out, *eval, *from;
+    struct arg_int image_size, patch_size;
+    bool shapes, resume, sinusoidal, share_moments;
     struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate,
         vocab, len;
     struct arg_int steps, batch, accumulate, slices, warmup, seed, report_every, checkpoint_every;
@@ -42,12 +43,15 @@ static const char *duration(double seconds, char text[32]) {
 }
 
 static void print_json(const qkv_train_report *report) {
-    const bool of_bert = report->kind == QKV_MODEL_ENCODER;
+    const bool of_bert = report->kind == QKV_MODEL_ENCODER && !report->of_images;
     json_print(stdout,
-               json_pack("{s:I,s:I,s:f,s:o*,s:o*,s:f,s:f,s:f,s:f,s:f}", JSON_INT(report, step),
-                         JSON_INT(report, n_steps), JSON_FIELD(report, loss), "mlm_loss",
+               json_pack("{s:I,s:I,s:f,s:o*,s:o*,s:o*,s:o*,s:f,s:f,s:f,s:f,s:f}",
+                         JSON_INT(report, step), JSON_INT(report, n_steps),
+                         JSON_FIELD(report, loss), "mlm_loss",
                          of_bert ? json_real(report->mlm_loss) : NULL, "nsp_loss",
-                         of_bert ? json_real(report->nsp_loss) : NULL,
+                         of_bert ? json_real(report->nsp_loss) : NULL, "label_loss",
+                         report->of_images ? json_real(report->label_loss) : NULL, "held_out_right",
+                         report->of_images ? json_real(report->held_out_right) : NULL,
                          JSON_FIELD(report, held_out_loss), JSON_FIELD(report, learning_rate),
                          JSON_FIELD(report, tokens_per_second), JSON_FIELD(report, seconds),
                          JSON_FIELD(report, seconds_left)));
@@ -59,12 +63,15 @@ static int on_report(void *user, const qkv_train_report *report) {
     struct reporter *self = user;
     char line[240], parts[80] = "", left[32];
     self->told = true;
-    if (report->kind == QKV_MODEL_ENCODER)
+    if (report->of_images)
+        snprintf(parts, sizeof parts, " (%.1f %% right)", 100 * report->held_out_right);
+    else if (report->kind == QKV_MODEL_ENCODER)
         snprintf(parts, sizeof parts, " (mlm %.3f, nsp %.3f)", report->mlm_loss, report->nsp_loss);
     snprintf(line, sizeof line,
-             "step %" PRId64 "/%" PRId64 "  loss %.3f%s  held out %.3f  %.0f tokens/s  %s left",
-             report->step, report->n_steps, report->loss, parts, report->held_out_loss,
-             report->tokens_per_second, duration(report->seconds_left, left));
+             "step %" PRId64 "/%" PRId64 "  loss %.3f%s  held out %.3f%s  %.0f tokens/s  %s left",
+             report->step, report->n_steps, report->loss, report->of_images ? "" : parts,
+             report->held_out_loss, report->of_images ? parts : "", report->tokens_per_second,
+             duration(report->seconds_left, left));
     if (self->common->json)
         print_json(report);
     else if (!self->progress.on)
@@ -93,6 +100,8 @@ static void fill(const struct cli_command *command, const struct train_options *
     train->from = options->from;
     train->text = text_path(shared_copy(options->text));
     train->grammar = shared_copy(options->grammar);
+    train->shapes = options->shapes;
+    train->images = options->images;
     train->out = options->out;
     train->resume = options->resume ? options->out : NULL;
     train->sinusoidal_positions = options->sinusoidal;
@@ -190,6 +199,23 @@ int check_source(const struct cli_command *command, const char *text, const char
                                    : "--text or --grammar is missing");
 }
 
+/* Pictures, or a text or a grammar. */
+static int check_pictures(const struct cli_command *command, const struct train_options *options) {
+    const char *const name = options->shapes ? "--shapes" : "--images";
+    const char *const other = options->text       ? "--text"
+                              : options->grammar  ? "--grammar"
+                              : options->from     ? "--from"
+                              : options->eval     ? "--eval"
+                              : options->arch.set ? "--arch"
+                                                  : NULL;
+    const bool pictures = options->shapes || options->images;
+    if (!pictures) return check_source(command, options->text, options->grammar);
+    if (options->shapes && options->images)
+        return cli_usage(command, "--shapes and --images together: give one of them");
+    return other ? cli_usage(command, "%s and %s together: the one is of images", name, other)
+                 : EXIT_OK;
+}
+
 static int begin_ranks(const struct cli_command *command, const struct train_options *options,
                        qkv_train_options *train) {
     const int code = ranks_begin(false);
@@ -202,7 +228,7 @@ static int begin_ranks(const struct cli_command *command, const struct train_opt
 static int train(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     const struct train_options *options = data;
-    if (check_source(command, options->text, options->grammar)) return EXIT_USAGE;
+    if (check_pictures(command, options)) return EXIT_USAGE;
     if (options->eps.set && options->eps.value == 0) /* which means the default to the library */
         return cli_usage(command, "--eps must be above 0");
     if (options->from && given_size(options))
@@ -234,6 +260,10 @@ static int train(const struct cli_command *command, const void *data, int n_word
 static const struct cli_option train_table[] = {
     OPTION_FILE("--text", "F", text, "*"),
     OPTION_FILE("--grammar", "F", grammar, ".txt"),
+    OPTION_FLAG("--shapes", shapes),
+    OPTION_FILE("--images", "DIR", images, "/"),
+    OPTION_INT_INTO("--image-size", image_size, 1, 1024, image_size),
+    OPTION_INT_INTO("--patch-size", patch_size, 1, 1024, patch_size),
     OPTION_NEEDED("--out", "DIR", out, "/"),
     OPTION_FLAG("--resume", resume),
     OPTION_CHOICE("--arch", "bert|gpt2|encdec|llama", arch),

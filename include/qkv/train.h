@@ -11,6 +11,7 @@
 #ifndef QKV_TRAIN_H
 #define QKV_TRAIN_H
 
+#include "qkv/image.h"
 #include "qkv/model.h"
 #include "qkv/ranks.h"
 
@@ -39,6 +40,9 @@ typedef struct qkv_train_report {
      */
     double held_out_loss;
     double learning_rate, tokens_per_second, seconds, seconds_left;
+    /** Of a model of images: 1; its loss, and the share of held-out images that it labels right. */
+    int of_images;
+    double label_loss, held_out_right;
 } qkv_train_report;
 
 /** Made by qkv_train_options_init(), which sets the defaults. */
@@ -48,7 +52,8 @@ typedef struct qkv_train_options {
     /* Files. */
 
     /**
-     * A text file, or a grammar file: exactly one of the two. A text is UTF-8, at most 1 GiB, with
+     * A text file, or a grammar file: exactly one of the two, or of those for images (shapes,
+     * images). A text is UTF-8, at most 1 GiB, with
      * an example a line, of at most 1 MiB; blank lines are skipped. What a line is depends on kind:
      * see qkv_train.
      */
@@ -114,6 +119,18 @@ typedef struct qkv_train_options {
     const qkv_ranks *ranks;
     /** 1: ranks share out the moments of AdamW. 0: each has all of them. */
     int share_moments;
+    /**
+     * 1: a model of images is trained on pictures that are drawn: things, their colours and how
+     * many.
+     */
+    int shapes;
+    /**
+     * NULL, or a folder of images for such a model: its file labels.tsv has a line for each, FILE
+     * TAB LABEL. Every tenth is held out.
+     */
+    const char *images;
+    /** Of a model of images, in pixels: the side of what it reads, and that of a patch. */
+    int64_t image_size, patch_size;
 } qkv_train_options;
 
 /** Returns the defaults: a small encoder, and a rate that suits it. */
@@ -140,6 +157,8 @@ static inline qkv_train_options qkv_train_options_init(void) {
     made.clip = 1;
     made.seed = 1;
     made.n_slices = 1;
+    made.image_size = 48;
+    made.patch_size = 8;
     return made;
 }
 
@@ -154,6 +173,8 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *                      sentences as fit: <|endoftext|> and its tokens, cut to max_len.
  *   QKV_MODEL_PAIR     a BART, with byte-level BPE. A line is source TAB target; QKV_ERR_FORMAT,
  *                      naming it, for one that is not.
+ *   shapes, images   a ViT that tells the label of an image (of an encoder). Images are resized to
+ *                image_size. The folder has a preprocessor_config.json in place of a tokenizer.
  *   from         takes kind, sizes and vocabulary from the model, and copies its configuration.
  *                QKV_ERR_UNSUPPORTED for a model without an MLM or LM head.
  *   accumulate   The gradient of a step is the mean of those of its parts, by their numbers of
@@ -193,6 +214,21 @@ static inline qkv_train_options qkv_train_options_init(void) {
  */
 QKV_API QKV_NODISCARD qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options,
                                            qkv_error *error);
+
+/**
+ * Draws a picture of those that `shapes` trains on, and names what it shows: "two red boats". It is
+ * one to three things, balls, boxes, boats or trees, of one colour, red, green, blue or yellow, and
+ * up to three grey stones. All 48 names are equally likely. The same arguments give the same bytes.
+ *
+ * @param held_out  1: of the pictures that are held out; 0: of those that are trained on.
+ * @param index     from 0 on.
+ * @param side      pixels, 1 to 4,096. A picture is the same at any size.
+ * @param name      receives what it shows; may be NULL.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_shapes_draw(uint64_t seed, int held_out, int64_t index,
+                                                 int64_t side, qkv_image **image, char name[32],
+                                                 qkv_error *error);
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 

@@ -118,6 +118,25 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *
                                                  const qkv_run *run, int64_t b, float *vector,
                                                  qkv_error *error);
 
+/**
+ * Computes how well an image matches texts, from their vectors in the space that both share:
+ *
+ *     logits[t] = match_scale cos(image, text t) + match_bias
+ *     shares[t] = exp(logits[t]) / sum exp(logits)
+ *
+ * A vector of length 0 has the cosine 0. Sums are in double.
+ *
+ * @param model   has a joint space; either tower.
+ * @param image   [joint_dim].
+ * @param texts   [n_texts][joint_dim].
+ * @param logits  [n_texts].
+ * @param shares  NULL, or [n_texts].
+ * @return QKV_OK; QKV_ERR_ARGUMENT for NULL or no texts; QKV_ERR_UNSUPPORTED if joint_dim is 0.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_image_match(const qkv_model *model, const float *image,
+                                                 int64_t n_texts, const float *texts,
+                                                 double *logits, double *shares, qkv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,8 +1,12 @@
 /* Images as encodings, and what is pooled of them: see qkv/vision.h. */
 #include "qkv/vision.h"
 
+#include <math.h>
+
+#include "core/fpstate.h"
 #include "core/options.h"
 #include "image/prepare.h"
+#include "layer/angles.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
@@ -259,4 +263,49 @@ qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *model, const qkv_run *
     if (status == QKV_OK) status = qkvi_net_join(ctx, model->net, pooled, vector, error);
     free(pooled);
     return status;
+}
+
+static double product(int64_t n, const float *x, const float *y) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) sum += (double)x[c] * (double)y[c];
+    return sum;
+}
+
+/* exp(x - most), of which the least are 0. */
+static double share_of(double x, double most) {
+    return x - most > -700 ? qkvi_angle_exp(x - most) : 0;
+}
+
+static void match(const qkv_model_info *info, const float *image, int64_t n_texts,
+                  const float *texts, double *logits, double *shares) {
+    const int64_t n = info->joint_dim;
+    const double length = product(n, image, image);
+    double most = -INFINITY, sum = 0;
+    for (int64_t t = 0; t < n_texts; t++) {
+        const float *const text = texts + t * n;
+        const double lengths = sqrt(length * product(n, text, text));
+        const double cosine = lengths > 0 ? product(n, image, text) / lengths : 0;
+        logits[t] = info->match_scale * cosine + info->match_bias;
+        if (logits[t] > most) most = logits[t];
+    }
+    for (int64_t t = 0; shares && t < n_texts; t++) sum += shares[t] = share_of(logits[t], most);
+    for (int64_t t = 0; shares && t < n_texts; t++) shares[t] /= sum;
+}
+
+qkv_status qkv_image_match(const qkv_model *model, const float *image, int64_t n_texts,
+                           const float *texts, double *logits, double *shares, qkv_error *error) {
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(image, "image", error));
+    QKV_TRY(qkvi_need(texts, "texts", error));
+    QKV_TRY(qkvi_need(logits, "logits", error));
+    if (n_texts < 1)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_texts = %lld is below 1",
+                              (long long)n_texts);
+    if (model->info.joint_dim == 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s matches no texts and images",
+                              model->info.source, model->info.architecture);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    match(&model->info, image, n_texts, texts, logits, shares);
+    qkvi_fpstate_leave(saved);
+    return QKV_OK;
 }

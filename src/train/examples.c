@@ -25,7 +25,8 @@ qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, q
     batch->target_ids = qkvi_malloc_array((size_t)tokens, sizeof *batch->target_ids);
     batch->decoder_lengths = qkvi_malloc_array((size_t)capacity, sizeof *batch->decoder_lengths);
     batch->decoder_ids = qkvi_malloc_array((size_t)tokens, sizeof *batch->decoder_ids);
-    if (!batch->lengths || !batch->labels || !batch->ids || !batch->types ||
+    batch->images = qkvi_malloc_array((size_t)capacity, sizeof *batch->images);
+    if (!batch->images || !batch->lengths || !batch->labels || !batch->ids || !batch->types ||
         !batch->target_tokens || !batch->target_ids || !batch->decoder_lengths ||
         !batch->decoder_ids) {
         qkvi_feed_free(batch);
@@ -49,6 +50,7 @@ void qkvi_feed_free(qkvi_feed *batch) {
     free(batch->target_ids);
     free(batch->decoder_lengths);
     free(batch->decoder_ids);
+    free(batch->images);
     memset(batch, 0, sizeof *batch);
 }
 
@@ -87,7 +89,11 @@ static void feed_target(qkvi_feed *batch, int64_t token, int32_t id) {
     batch->target_ids[batch->view.n_targets++] = id;
 }
 
-static int make_slot(qkvi_example *slot, size_t max_len) {
+static int make_slot(qkvi_example *slot, size_t max_len, int64_t side) {
+    const size_t n = (size_t)(3 * side * side);
+    slot->rgb = n > 0 ? qkvi_malloc_array(n, 1) : NULL;
+    slot->pixels = n > 0 ? qkvi_malloc_array(n, sizeof *slot->pixels) : NULL;
+    if (n > 0 && (!slot->rgb || !slot->pixels)) return 0;
     slot->ids = qkvi_malloc_array(max_len, sizeof *slot->ids);
     slot->decoder_ids = qkvi_malloc_array(max_len, sizeof *slot->decoder_ids);
     slot->target_ids = qkvi_malloc_array(max_len, sizeof *slot->target_ids);
@@ -101,7 +107,7 @@ qkv_status qkvi_examples_make(qkvi_examples *examples, int64_t capacity, qkv_err
     examples->slots = qkvi_calloc_array((size_t)capacity, sizeof *examples->slots);
     int whole = examples->slots != NULL;
     for (int64_t s = 0; whole && s < capacity; s++)
-        whole = make_slot(&examples->slots[s], (size_t)examples->max_len);
+        whole = make_slot(&examples->slots[s], (size_t)examples->max_len, examples->image_side);
     if (whole) return QKV_OK;
     qkvi_examples_free(examples);
     return qkvi_no_memory(error, "a batch");
@@ -114,6 +120,8 @@ void qkvi_examples_free(qkvi_examples *examples) {
         free(examples->slots[s].target_ids);
         free(examples->slots[s].types);
         free(examples->slots[s].targets);
+        free(examples->slots[s].rgb);
+        free(examples->slots[s].pixels);
     }
     free(examples->slots);
     memset(examples, 0, sizeof *examples);
@@ -148,8 +156,11 @@ qkv_status qkvi_examples_draw(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split 
 void qkvi_examples_take(const qkvi_examples *examples, int64_t from, int64_t end,
                         qkvi_feed *batch) {
     qkvi_feed_clear(batch);
+    batch->view.images = examples->pictures ? batch->images : NULL;
     for (int64_t s = from; s < end; s++) {
         const qkvi_example *const slot = &examples->slots[s];
+        batch->images[batch->view.n_sequences] =
+            (qkvi_pixels){ slot->pixels, examples->image_side, examples->image_side };
         int64_t token = qkvi_feed_add(batch, slot->n, slot->ids, slot->types, slot->label);
         if (slot->n_decoder > 0)
             token = feed_add_decoder(batch, slot->n_decoder, slot->decoder_ids);

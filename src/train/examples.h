@@ -9,6 +9,7 @@
 #include "model/arch/net.h"
 #include "qkv/model.h"
 #include "train/corpus.h"
+#include "train/pictures.h"
 
 /** A batch of sequences that is being filled, and the arrays of its qkvi_net_batch. */
 typedef struct qkvi_feed {
@@ -24,6 +25,7 @@ typedef struct qkvi_feed {
     int64_t *decoder_lengths; /* [capacity] */
     int32_t *decoder_ids;     /* [capacity * max_len] */
     int64_t n_decoder_tokens;
+    qkvi_pixels *images; /* [capacity]: those of the examples that were taken */
 } qkvi_feed;
 
 /** Allocates arrays for capacity sequences of at most max_len tokens. LIMIT, MEMORY. */
@@ -44,7 +46,9 @@ typedef struct qkvi_example {
     int32_t *ids, *decoder_ids, *target_ids;
     uint8_t *types;
     int64_t *targets; /* [n_targets] ascending indices in decoder_ids, if there are any, else ids */
-    int32_t label;    /* 1: the second sentence follows the first, 0: not, -1: no such loss */
+    int32_t label;    /* 1: the second sentence follows the first, 0: not; of an image; -1: none */
+    uint8_t *rgb;     /* of an image: [side][side][3], and … */
+    float *pixels;    /* … [3][side][side]; NULL: of a text */
     qkv_status status;
     qkv_error error;
 } qkvi_example;
@@ -59,6 +63,8 @@ typedef void qkvi_example_make(const qkvi_examples *examples, qkvi_split split, 
 struct qkvi_examples {
     qkvi_example_make *make;
     const qkvi_corpus *corpus;
+    const qkvi_pictures *pictures; /* of models of images, of image_side; NULL */
+    int64_t image_side;
     const qkv_tokenizer *tokenizer, *target_tokenizer; /* the second one of encoder-decoders */
     uint64_t seed;
     int64_t max_len, n_words; /* of the model; the vocabulary of a tokenizer may be larger */

@@ -35,7 +35,8 @@ enum { QKVI_RUN_BYTES = 2048 };
     X(M, "adam.m", HASH, 0)                                                                        \
     X(V, "adam.v", HASH, 0)                                                                        \
     X(GRAMMAR, "grammar", WHOLE, o->grammar != NULL)                                               \
-    X(CORPUS, "corpus", HASH, qkvi_corpus_hash(t->corpus))                                         \
+    X(CORPUS, "corpus", HASH,                                                                      \
+      t->pictures ? qkvi_pictures_hash(t->pictures) : qkvi_corpus_hash(t->corpus))                 \
     X(LAYERS, "layers", WHOLE, (uint64_t)o->n_layers)                                              \
     X(HEADS, "heads", WHOLE, (uint64_t)o->n_heads)                                                 \
     X(HIDDEN, "hidden", WHOLE, (uint64_t)o->hidden)                                                \
@@ -63,6 +64,9 @@ enum { QKVI_RUN_BYTES = 2048 };
     X(LLAMA, "llama", WHOLE, o->architecture &&strcmp(o->architecture, "llama") == 0)              \
     X(KV_HEADS, "kv_heads", WHOLE, (uint64_t)o->n_kv_heads)                                        \
     X(SLICES, "slices", WHOLE, (uint64_t)o->n_slices)                                              \
+    X(SHAPES, "shapes", WHOLE, o->shapes != 0)                                                     \
+    X(IMAGE_SIZE, "image_size", WHOLE, t->pictures ? (uint64_t)o->image_size : 0)                  \
+    X(PATCH_SIZE, "patch_size", WHOLE, t->pictures ? (uint64_t)o->patch_size : 0)                  \
     X(LOG, "log", HASH, 0)
 
 #define QKVI_RUN_PLACE(name, text, kind, value) QKVI_RUN_##name,

@@ -121,7 +121,8 @@ static qkv_status add_weights(qkvi_files *files, const qkvi_trainer *trainer, qk
 }
 
 static qkv_status save_new(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
-    QKV_TRY(qkvi_config_write(files, &trainer->info, trainer->options->dropout, error));
+    if (!trainer->pictures)
+        QKV_TRY(qkvi_config_write(files, &trainer->info, trainer->options->dropout, error));
     return trainer->objective->save_vocabulary(trainer, files, error);
 }
 

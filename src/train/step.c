@@ -21,7 +21,7 @@ static uint64_t dropout_seed(const qkvi_trainer *t, int64_t slice) {
 }
 
 static void take_losses(const qkvi_net_losses *from, double losses[QKVI_TRAIN_LOSSES]) {
-    losses[0] = from->mlm + from->lm; /* a model has one of the two */
+    losses[0] = from->mlm + from->lm + from->label; /* a model has one of the three */
     losses[1] = from->nsp;
 }
 
@@ -147,8 +147,9 @@ qkv_status qkvi_train_step(qkvi_trainer *t, double losses[QKVI_TRAIN_LOSSES], in
     return QKV_OK;
 }
 
-qkv_status qkvi_train_held_out(qkvi_trainer *t, double *loss, qkv_error *error) {
-    const int64_t pairs = qkvi_corpus_held_out_pairs(t->corpus);
+qkv_status qkvi_train_held_out(qkvi_trainer *t, double *loss, double *right, qkv_error *error) {
+    const int64_t pairs =
+        t->pictures ? qkvi_pictures_n_held_out(t->pictures) : qkvi_corpus_held_out_pairs(t->corpus);
     qkvi_net_batch *const view = &t->batch.view;
     qkvi_net_losses found = { 0 };
     double losses[QKVI_TRAIN_LOSSES];
@@ -161,5 +162,6 @@ qkv_status qkvi_train_held_out(qkvi_trainer *t, double *loss, qkv_error *error) 
     if (pairs > 0) QKV_TRY(qkvi_net_loss(t->ctx, t->weights, view, t->pass, NULL, &found, error));
     take_losses(&found, losses);
     *loss = losses[0] + losses[1];
+    *right = found.n_label > 0 ? (double)found.n_label_right / (double)found.n_label : 0;
     return QKV_OK;
 }

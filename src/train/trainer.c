@@ -62,14 +62,15 @@ static qkv_status log_line(qkvi_trainer *trainer, const qkv_train_report *report
 
 /* Logs, begins new sums, and tells the caller; CANCELLED if it says so; MEMORY. */
 static qkv_status progress_report(qkvi_progress *progress, qkvi_trainer *trainer, double rate,
-                                  double held_out_loss, qkv_error *error) {
+                                  double held_out_loss, double right, qkv_error *error) {
     const qkv_train_options *const options = trainer->options;
     const qkvi_train_sums sums = trainer->sums;
     const double time = qkvi_os_seconds(), steps = (double)(sums.n_steps ? sums.n_steps : 1);
     const double done = (double)(trainer->step - progress->first_step);
     const double per_step = (time - progress->started) / (done > 0 ? done : 1);
     const double losses[QKVI_TRAIN_LOSSES] = { sums.losses[0] / steps, sums.losses[1] / steps };
-    const int is_bert = options->kind == QKV_MODEL_ENCODER;
+    const int of_images = trainer->pictures != NULL;
+    const int is_bert = options->kind == QKV_MODEL_ENCODER && !of_images;
     const qkv_train_report report = {
         .step = trainer->step,
         .n_steps = options->n_steps,
@@ -82,7 +83,10 @@ static qkv_status progress_report(qkvi_progress *progress, qkvi_trainer *trainer
         .seconds = time - progress->started,
         .seconds_left = per_step * (double)(options->n_steps - trainer->step),
         .kind = options->kind,
-        .lm_loss = is_bert ? 0 : losses[0]
+        .lm_loss = is_bert || of_images ? 0 : losses[0],
+        .of_images = of_images,
+        .label_loss = of_images ? losses[0] : 0,
+        .held_out_right = right
     };
     progress->n_tokens = 0;
     progress->reported = time;
@@ -144,10 +148,10 @@ static qkv_status end_step(qkvi_trainer *t, qkvi_progress *progress, double rate
     const qkv_train_options *const o = t->options;
     qkv_status status = QKV_OK;
     qkv_error ignored;
-    double loss;
+    double loss, right;
     if (is_due(t, o->report_every)) {
-        status = qkvi_train_held_out(t, &loss, error);
-        if (status == QKV_OK) status = progress_report(progress, t, rate, loss, error);
+        status = qkvi_train_held_out(t, &loss, &right, error);
+        if (status == QKV_OK) status = progress_report(progress, t, rate, loss, right, error);
     }
     if (status == QKV_OK) status = check_cancel(t, error);
     status = qkvi_peers_agree(&t->ranks, status, NULL, error);

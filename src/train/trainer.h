@@ -21,6 +21,7 @@
  *   bert     masked words and next sentences                    objective_mlm.c
  *   gpt2     the next token of a document                       objective_lm.c
  *   encdec   the next token of a target, given its source       objective_seq2seq.c
+ *   vit      the label of an image                              objective_images.c
  *
  * A model to fine-tune has its own vocabulary and sizes (fine_tune.c); of these functions only
  * `check` and `example` are then called.
@@ -42,9 +43,13 @@ typedef struct qkvi_objective {
     void (*fill_info)(const struct qkvi_trainer *trainer, qkv_model_info *info);
 } qkvi_objective;
 
-extern const qkvi_objective qkvi_objective_mlm, qkvi_objective_lm, qkvi_objective_seq2seq;
+extern const qkvi_objective qkvi_objective_mlm, qkvi_objective_lm, qkvi_objective_seq2seq,
+    qkvi_objective_images;
 
 const qkvi_objective *qkvi_objective_of(qkv_model_kind kind);
+
+/** Whether a model of images is trained. */
+static inline bool qkvi_trains_images(const qkv_train_options *o) { return o->shapes || o->images; }
 
 enum { QKVI_HELD_OUT_PAIRS = 128 }; /* pairs of the held-out loss in each report */
 enum { QKVI_TRAIN_LOSSES = 2 };     /* most losses of an objective */
@@ -64,7 +69,8 @@ typedef struct qkvi_trainer {
     qkv_train_options *options;
     const qkvi_objective *objective;
     qkvi_corpus *corpus;
-    char *vocab; /* the bytes of vocab.txt: BERT's */
+    qkvi_pictures *pictures; /* in place of a corpus, of models of images */
+    char *vocab;             /* the bytes of vocab.txt: BERT's */
     size_t vocab_bytes;
     qkvi_bpe_vocab bpe;                          /* GPT-2's, BART's */
     qkv_tokenizer *tokenizer, *target_tokenizer; /* target_tokenizer NULL: the same */
@@ -139,8 +145,12 @@ void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *ta
  */
 qkv_status qkvi_train_step(qkvi_trainer *trainer, double losses[QKVI_TRAIN_LOSSES],
                            int64_t *n_tokens, const float **grads, qkv_error *error);
-/** The loss of held-out examples, without dropout and label smoothing. In step.c. */
-qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, qkv_error *error);
+/**
+ * The loss of held-out examples, without dropout and label smoothing; of images also the share that
+ * is labelled right. In step.c.
+ */
+qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, double *right,
+                               qkv_error *error);
 
 /**
  * Writes model.safetensors, config.json, the tokenizer's files and the log into options->out, and

@@ -88,7 +88,8 @@ static qkv_status check_reals(const qkv_train_options *o, qkv_error *error) {
 
 /* The architecture, and what is of Llama alone. */
 static qkv_status check_architecture(const qkv_train_options *o, qkv_error *error) {
-    static const char *const usual[] = { "bert", "gpt2", "bart" };
+    static const char *const texts[] = { "bert", "gpt2", "bart" };
+    const char *const usual[] = { qkvi_trains_images(o) ? "vit" : texts[0], texts[1], texts[2] };
     const bool llama = qkvi_trains_llama(o);
     if (o->architecture && !(llama && o->kind == QKV_MODEL_DECODER) &&
         strcmp(o->architecture, usual[o->kind]) != 0)
@@ -113,18 +114,38 @@ static qkv_status check_architecture(const qkv_train_options *o, qkv_error *erro
 static qkv_status check_kind(const qkv_train_options *o, qkv_error *error) {
     const char *name = NULL;
     if (o->from) return QKV_OK;
-    if (o->kind == QKV_MODEL_ENCODER && o->label_smoothing > 0) name = "label_smoothing";
-    if (o->kind != QKV_MODEL_ENCODER && o->sinusoidal_positions) name = "sinusoidal_positions";
+    const bool of_images = qkvi_trains_images(o);
+    if (o->kind == QKV_MODEL_ENCODER && !of_images && o->label_smoothing > 0)
+        name = "label_smoothing";
+    if ((o->kind != QKV_MODEL_ENCODER || of_images) && o->sinusoidal_positions)
+        name = "sinusoidal_positions";
     if (o->kind != QKV_MODEL_PAIR && o->n_decoder_layers) name = "n_decoder_layers";
     if (!name) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is not for this kind of model", name);
 }
 
+/* What is trained on: exactly one of four. */
+static qkv_status check_source(const qkv_train_options *o, qkv_error *error) {
+    const int n = (o->text != NULL) + (o->grammar != NULL) + (o->shapes != 0) + (o->images != NULL);
+    if (n != 1)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "exactly one of text, grammar, shapes and images must be given");
+    if (!qkvi_trains_images(o)) return QKV_OK;
+    if (o->from || o->kind != QKV_MODEL_ENCODER)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is not for a model of images",
+                              o->from ? "from" : "kind");
+    if (o->patch_size < 1 || o->image_size < o->patch_size || o->image_size > 1024 ||
+        o->image_size % o->patch_size != 0)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "image_size = %lld is not a multiple of patch_size = %lld, at most "
+                              "1,024",
+                              (long long)o->image_size, (long long)o->patch_size);
+    return QKV_OK;
+}
+
 qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error *error) {
     if (!options->out) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "out is NULL");
-    if (!options->text == !options->grammar)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "exactly one of text and grammar must be given");
+    QKV_TRY(check_source(options, error));
     QKV_TRY(check_numbers(options, error));
     QKV_TRY(check_reals(options, error));
     if (!options->from) QKV_TRY(check_architecture(options, error));
@@ -256,6 +277,8 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
     trainer->examples =
         (qkvi_examples){ .make = trainer->objective->example,
                          .corpus = trainer->corpus,
+                         .pictures = trainer->pictures,
+                         .image_side = trainer->pictures ? options->image_size : 0,
                          .tokenizer = trainer->tokenizer,
                          .target_tokenizer = trainer->target_tokenizer ? trainer->target_tokenizer
                                                                        : trainer->tokenizer,
@@ -268,7 +291,7 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
                          .start_id = (int32_t)trainer->info.start_id };
     QKV_TRY(qkvi_examples_make(&trainer->examples, capacity, error));
     QKV_TRY(qkvi_feed_make(&trainer->batch, capacity, options->max_len, error));
-    if (!trainer->info.has_nsp) trainer->batch.view.labels = NULL;
+    if (!trainer->info.has_nsp && !trainer->pictures) trainer->batch.view.labels = NULL;
     return QKV_OK;
 }
 
@@ -280,7 +303,12 @@ static qkv_status make_folder(const char *path, qkv_error *error) {
 }
 
 static qkv_status open_corpus(qkvi_trainer *trainer, qkv_error *error) {
-    const qkv_train_options *const options = trainer->options;
+    qkv_train_options *const options = trainer->options;
+    if (qkvi_trains_images(options)) {
+        const int64_t side = options->image_size / options->patch_size;
+        options->max_len = 1 + side * side;
+        return qkvi_pictures_open(options->images, options->image_size, &trainer->pictures, error);
+    }
     if (options->text)
         QKV_TRY(qkvi_corpus_open_text(options->text, &trainer->corpus, error));
     else
@@ -291,7 +319,9 @@ static qkv_status open_corpus(qkvi_trainer *trainer, qkv_error *error) {
 /* What is trained, and its vocabulary: a new one from the corpus, or that of another model. */
 static qkv_status begin(qkvi_trainer *trainer, qkv_error *error) {
     if (trainer->options->from) QKV_TRY(qkvi_fine_tune_open(trainer, error));
-    trainer->objective = qkvi_objective_of(trainer->options->kind);
+    trainer->objective = qkvi_trains_images(trainer->options)
+                             ? &qkvi_objective_images
+                             : qkvi_objective_of(trainer->options->kind);
     QKV_TRY(open_corpus(trainer, error));
     if (trainer->objective->check) QKV_TRY(trainer->objective->check(trainer, error));
     return trainer->from ? QKV_OK : trainer->objective->make_vocabulary(trainer, error);
@@ -342,4 +372,5 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->from);
     qkvi_gguf_close(trainer->gguf);
     qkvi_corpus_free(trainer->corpus);
+    qkvi_pictures_free(trainer->pictures);
 }

@@ -140,12 +140,6 @@ static float *check_run(golden *g, const qkv_model *model, int64_t n,
     return joint;
 }
 
-static double product(int64_t n, const float *x, const float *y) {
-    double sum = 0;
-    for (int64_t c = 0; c < n; c++) sum += (double)x[c] * (double)y[c];
-    return sum;
-}
-
 /* Texts of CLIP, and how well they match the images. */
 static void check_texts(golden *g, int64_t n_images, const float *images) {
     const qkv_model_info *const info = qkv_model_get_info(g->model);
@@ -160,14 +154,19 @@ static void check_texts(golden *g, int64_t n_images, const float *images) {
     }
     float *const joint = check_run(g, g->model, n, inputs, "text_");
     float *const match = malloc((size_t)(n * n_images) * sizeof *match);
-    const int64_t dim = info->joint_dim;
-    for (int64_t i = 0; i < n_images; i++)
+    for (int64_t i = 0; i < n_images; i++) {
+        double logits[MAX_IMAGES], shares[MAX_IMAGES], sum = 0;
+        assert_int_equal(
+            qkv_image_match(g->model, images + i * info->joint_dim, n, joint, logits, shares, NULL),
+            QKV_OK);
         for (int64_t b = 0; b < n; b++) {
-            const float *const x = images + i * dim, *const y = joint + b * dim;
-            const double cosine =
-                product(dim, x, y) / sqrt(product(dim, x, x) * product(dim, y, y));
-            match[i * n + b] = (float)(info->match_scale * cosine + info->match_bias);
+            match[i * n + b] = (float)logits[b];
+            assert_true(fabs(shares[b] / shares[0] - exp(logits[b] - logits[0])) <
+                        1e-12 * exp(logits[b] - logits[0]));
+            sum += shares[b];
         }
+        assert_true(fabs(sum - 1) < 1e-12);
+    }
     compare(g, "match", match, (size_t)(n * n_images), 0);
     free(match);
     free(joint);

@@ -33,11 +33,17 @@ static const char grammar[] = "person it : it it its was is has does\n"
                               "  pair <X> opened the Y . | X.subj closed Y.obj .\n"
                               "  say <X> X.was opening the Y when Y.subj* V.past .\n"
                               "  held say <X> X.was opening the Y until Y.subj* V.past .\n";
-static const char *const model_files[] = { "config.json",       "vocab.txt",
-                                           "tokenizer.json",    "tokenizer_config.json",
-                                           "model.safetensors", "vocab.json",
-                                           "merges.txt",        "generation_config.json",
-                                           "train_log.tsv",     "train_run.txt" };
+static const char *const model_files[] = { "config.json",
+                                           "vocab.txt",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "model.safetensors",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "generation_config.json",
+                                           "train_log.tsv",
+                                           "train_run.txt",
+                                           "preprocessor_config.json" };
 
 static qkv_ctx *ctx;
 static qkv_model *text_model, *grammar_model;
@@ -126,6 +132,16 @@ static qkv_status train_in_half(qkv_error *error) {
     qkv_train_options options = small_run();
     options.text = text_path;
     options.compute = QKV_WEIGHTS_BF16_DP;
+    return qkv_train(ctx, &options, error);
+}
+
+/* A model of images, in two slices. */
+static qkv_status train_shapes(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.shapes = 1;
+    options.image_size = 8;
+    options.patch_size = 4;
+    options.n_slices = 2;
     return qkv_train(ctx, &options, error);
 }
 
@@ -324,6 +340,7 @@ static const oom_call calls[] = {
     { "qkv_train", "a GPT-2", put_old_model, train_gpt2, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "an encoder-decoder", put_old_model, train_encdec, take_out, drop_out, FLAGS,
       100 },
+    { "qkv_train", "on pictures", put_empty_folder, train_shapes, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "in bf16", put_empty_folder, train_in_half, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from a model", put_empty_folder, fine_tune, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "a Llama", put_old_model, train_llama, take_out, drop_out, FLAGS, 100 },

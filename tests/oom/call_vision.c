@@ -1,5 +1,6 @@
 /* Models that read images: qkv/vision.h, and the calls of qkv/model.h on images. */
 #include "oom/calls.h"
+#include "qkv/train.h"
 #include "qkv/vision.h"
 
 #define FOLDER(name) QKV_TEST_DATA "/golden/vision/" name
@@ -60,6 +61,21 @@ static qkv_status see(qkv_error *error) {
     return status;
 }
 
+static qkv_image *drawn;
+static qkv_status draw(qkv_error *error) {
+    drawn = picture; /* must become NULL or an image */
+    const qkv_status status = qkv_shapes_draw(1, 1, 5, 20, &drawn, NULL, error);
+    oom_claim(status == QKV_OK || !drawn, "image is NULL after a failure");
+    return status;
+}
+
+static uint64_t take_picture(void) { return oom_hash(0, drawn->rgb, 3 * 20 * 20); }
+
+static void drop_picture(void) {
+    qkv_image_free(drawn);
+    drawn = NULL;
+}
+
 static uint64_t take_encoding(void) {
     const qkv_image_tokens *const of = made->image;
     const uint64_t hash = oom_hash(0, of->pixels, sizeof pixels);
@@ -98,6 +114,10 @@ static qkv_status join(qkv_error *error) {
 }
 static qkv_status classify(qkv_error *error) {
     return qkv_model_classify(ctx, registers, classes, 0, vector, error);
+}
+static qkv_status match(qkv_error *error) {
+    double logits[2], shares[2];
+    return qkv_image_match(clip, vector, 2, vector, logits, shares, error);
 }
 static uint64_t take_vector(void) { return oom_hash(0, vector, sizeof vector); }
 
@@ -145,10 +165,12 @@ static const oom_call calls[] = {
     { "qkv_model_open", "one of images", NULL, open_vit, take_model, drop_model, OOM_IO, 60 },
     { "qkv_model_open", "two towers", NULL, open_clip, take_model, drop_model, OOM_IO, 60 },
     { "qkv_image_encode", "an image", NULL, encode, take_encoding, drop_encoding, 0, 0 },
+    { "qkv_shapes_draw", "a picture", NULL, draw, take_picture, drop_picture, 0, 0 },
     { "qkv_image_see", "an image", NULL, see, take_encoding, drop_encoding, 0, 0 },
     { "qkv_model_run", "an image of another size", new_ctx, run_small, take_run, drop_run, 0, 0 },
     { "qkv_model_pool", "by attention", new_ctx, pool, take_vector, drop_ctx, 0, 0 },
     { "qkv_model_joint", "an image", new_ctx, join, take_vector, drop_ctx, 0, 0 },
+    { "qkv_image_match", "two texts", NULL, match, take_vector, NULL, 0, 0 },
     { "qkv_model_classify", "an image", new_ctx, classify, take_vector, drop_ctx, 0, 0 },
 };
 

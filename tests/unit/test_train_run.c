@@ -181,8 +181,8 @@ static void test_bad_options(void **state) {
     (void)state;
     qkv_error error;
     REFUSED(options.out = NULL, QKV_ERR_ARGUMENT, "out is NULL");
-    REFUSED(options.text = NULL, QKV_ERR_ARGUMENT, "exactly one of text and grammar");
-    REFUSED(options.grammar = "x", QKV_ERR_ARGUMENT, "exactly one of text and grammar");
+    REFUSED(options.text = NULL, QKV_ERR_ARGUMENT, "exactly one of text, grammar");
+    REFUSED(options.grammar = "x", QKV_ERR_ARGUMENT, "exactly one of text, grammar");
     REFUSED(options.text = "/tmp/absent", QKV_ERR_IO, "absent");
     REFUSED(options.n_layers = 0, QKV_ERR_ARGUMENT, "n_layers = 0 is not between 1 and 1024");
     REFUSED(options.n_heads = 3, QKV_ERR_SHAPE, "hidden = 20 is not a multiple of n_heads = 3");

@@ -73,6 +73,7 @@ static inline void clear_out(void) {
                                          "generation_config.json",
                                          "vocab.json",
                                          "merges.txt",
+                                         "preprocessor_config.json",
                                          "checkpoint.safetensors",
                                          "train_run.txt" };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
