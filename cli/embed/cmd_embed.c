@@ -24,7 +24,15 @@ static int answer(struct embed *e, int n_words, char **words) {
     const struct embed_options *const o = e->options;
     const bool first = ranks_rank() == 0;
     qkv_error error;
+    if (!e->session->tokenizer && !o->image)
+        return cli_fail("%s: a %s reads images, not texts: --image F", e->session->info->source,
+                        e->session->info->architecture);
+    if (o->image && n_words > 0) return cli_status(embed_match(e, n_words, words, &error), &error);
     qkv_status status = o->out && first ? qkv_file_writable(o->out, &error) : QKV_OK;
+    if (status == QKV_OK && o->image) {
+        status = embed_see(e, &error);
+        return status == QKV_OK ? deliver(e) : cli_status(status, &error);
+    }
     if (status == QKV_OK)
         status = first ? embed_read(e, n_words, words, &error) : embed_find_prompt(e, &error);
     if (status == QKV_OK && o->tokens) return answer_tokens(e, &error);
@@ -37,8 +45,15 @@ static int answer(struct embed *e, int n_words, char **words) {
 }
 
 static int check(const struct cli_command *command, const struct embed_options *o, int n_words) {
+    const char *const no_image = option_first(
+        command, o, 0,
+        "--file|--journal|--similar|--top|--prompt|--no-prompt|--pooling|--normalize|--tokens|--word");
+    if (o->image && no_image) return cli_usage(command, "--image together with %s", no_image);
+    if (o->image && o->out && n_words > 0)
+        return cli_usage(command, "-o writes vectors: --image without a text has one");
     if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
-    if (!o->file && n_words == 0) return cli_usage(command, "TEXT or --file is missing");
+    if (!o->file && !o->image && n_words == 0)
+        return cli_usage(command, "TEXT or --file is missing");
     if (o->journal && (!o->file || o->tokens))
         return cli_usage(command, "--journal goes with --file, without --tokens");
     if (o->out && o->common.json) return cli_usage(command, "-o together with --json");
@@ -80,6 +95,7 @@ static int embed(const struct cli_command *command, const void *data, int n_word
 
 static const struct cli_option embed_table[] = {
     OPTION_FILE("--file", "F", file, ".txt"),
+    OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
     OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_TEXT("--similar", "TEXT", similar),
     OPTION_INT("--top", "N", top, 1, 1000),
@@ -98,7 +114,7 @@ const struct cli_command cmd_embed = {
     .summary = "vectors of texts, and which texts are alike",
     .words = "[TEXT...]",
     .max_words = 65536,
-    .takes = TAKES_ANSWER | TAKES_TRUNCATE,
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_IMAGES,
     COMMAND_OPTIONS(embed_table),
     .over_ranks = true,
     .run = embed,

@@ -10,7 +10,7 @@
 struct embed_options {
     struct cli_common common;
     struct arg_int pooling, top;
-    const char *file, *journal, *similar, *out, *prompt, *word;
+    const char *file, *journal, *similar, *out, *prompt, *word, *image;
     bool normalize, no_prompt, tokens;
     struct arg_int token_layer;
 };
@@ -53,6 +53,13 @@ double embed_cosine(const struct embed *embed, int64_t a, int64_t b);
 int64_t embed_n_ranked(const struct embed *embed);
 /* Writes the texts nearest to text a, without a, best first; returns their number, <= most. */
 int64_t embed_nearest(const struct embed *embed, int64_t a, int64_t most, int64_t *nearest);
+
+/*
+ * --image: how well texts match it, on the terminal or as an object; without texts its vector, as
+ * that of a text whose words are its name (image.c).
+ */
+qkv_status embed_match(struct embed *embed, int n_words, char **words, qkv_error *error);
+qkv_status embed_see(struct embed *embed, qkv_error *error);
 
 /* Show the result on the terminal, as JSON, and as a file (show.c). */
 qkv_status embed_print(const struct embed *embed, qkv_error *error);

@@ -1,0 +1,89 @@
+# Models that read images in the tool: info, embed --image, training on pictures, and what commands about texts say of them.
+. ./lib.sh
+vision=$here/../golden/vision
+boats=$here/../../examples/images/two-boats.png
+
+run info "$vision/vit_1"
+code 0
+out_like '^model .*(vit)$'
+out_like '^images        16 by 16 pixels, patches of 4 by 4, 4 by 4 of them$'
+out_like '^before them   1 token$'
+out_like '^classifier    3 labels: cat | dog | a <b>&$'
+run info "$vision/registers_1"
+out_like '^before them   4 tokens, of which 3 registers$'
+run info "$vision/clip_1"
+out_like '^their tower   2 layers of 3 heads of 8, hidden 24, feed-forward 29$'
+out_like '^joint space   10 channels; match 12.1825 cos + 0$'
+run info "$vision/clip_1" --json
+out_says '"images":{"image_size":[12,12],"patch_size":[4,4],"n_prefix":1,"n_registers":0,"joint_dim":10'
+
+# ---- embed --image: cosines and shares are those of the vectors --------------------------------------
+run embed --image "$boats" "the dog" "a door opened" "when" --model "$vision/clip_1" --json
+code 0
+no_err
+python3 - "$folder/out" <<'END'
+import json, math, sys
+rows = json.load(open(sys.argv[1]))["matches"]
+assert [row["text"] for row in rows] == ["the dog", "a door opened", "when"]
+sum_of = sum(math.exp(row["logit"]) for row in rows)
+for row in rows:
+    assert abs(row["logit"] / 12.182494 - row["cosine"]) < 1e-6 and -1 <= row["cosine"] <= 1, row
+    assert abs(math.exp(row["logit"]) / sum_of - row["share"]) < 1e-6, row
+END
+check "shares are the softmax of logits" test $? -eq 0
+run embed --image "$boats" "the dog" --model "$vision/clip_1"
+out_like '^100.0 %  .*  the dog$'
+run embed --image "$boats" --model "$vision/vit_1" -o "$folder/v.npy"
+code 0
+check "a vector of 24 numbers" test "$(wc -c <"$folder/v.npy")" -eq $((128 + 24 * 4))
+usage embed "--image together with --file" embed --image "$boats" --file x
+usage embed "-o writes vectors: --image without a text has one" embed --image "$boats" "a dog" -o "$folder/v.npy"
+run embed --image "$boats" "a dog" --model "$vision/vit_1"
+code 1
+err_like 'a vit matches no texts and images'
+run embed --image "$boats"
+code 1
+err_like 'a bert reads texts, not images'
+run embed --image "$folder/none.png" --model "$vision/vit_1"
+code 1
+err_like 'none.png: cannot open'
+run embed --image "$boats" --model "$vision/deit_1"
+code 1
+err_like 'preprocessor_config.json'
+run embed "a dog" --model "$vision/vit_1"
+code 1
+err_like 'a vit reads images, not texts: --image F'
+
+# ---- Commands about texts ----------------------------------------------------------------------------
+for command in fill heads map explain tokenize generate; do
+    run $command --model "$vision/vit_1" "the dog"
+    code 1
+    err_like "a vit reads images, and $command texts"
+done
+run eval --model "$vision/vit_1" --text "$here/../../examples/text/sentences.txt"
+code 1
+err_like 'a vit reads images, and eval texts'
+run train --from "$vision/vit_1" --text "$here/../../examples/text/sentences.txt" --out "$folder/t" --steps 1 --quiet
+code 1
+err_like 'a vit reads images, not texts'
+
+# ---- Training ----------------------------------------------------------------------------------------
+seer="train --shapes --image-size 16 --patch-size 8 --layers 1 --heads 2 --hidden 8 --steps 4 --batch 8 --report-every 2"
+run $seer --out "$folder/seer" --threads 2
+code 0
+err_like '^step 4/4  loss [0-9.]*  held out [0-9.]* ([0-9.]* % right)  [0-9]* tokens/s'
+check "a picture of the loss" test -s "$folder/seer/loss.png"
+run $seer --out "$folder/other" --threads 1 --quiet
+code 0
+check "the same bytes" cmp "$folder/seer/model.safetensors" "$folder/other/model.safetensors"
+run $seer --out "$folder/seer" --resume
+err_like 'all 4 steps were made before'
+run info "$folder/seer"
+out_like 'one red ball | one red box | one red boat'
+run $seer --out "$folder/json" --json
+out_like '"step":2,.*"label_loss":'
+usage train "--shapes and --text together: the one is of images" train --shapes --text x --out y
+usage train "--shapes and --images together: give one of them" train --shapes --images x --out y
+usage train "--images and --arch together: the one is of images" train --images x --arch gpt2 --out y
+
+finish
