@@ -20,6 +20,60 @@ def manifest(page):
     return json.loads(re.search(r'id="qkv-manifest">(.*?)</script>', page.html, re.DOTALL).group(1))
 
 
+SEER = pathlib.Path(__file__).parents[2] / "models" / "seer"
+BOATS = pathlib.Path(__file__).parents[2] / "examples" / "images" / "two-boats.png"
+
+
+class Images(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not SEER.exists():
+            raise unittest.SkipTest("models/seer is not here")
+        cls.model = qkv.load(SEER)
+
+    def test_a_file(self):
+        heads = self.model.look(image=BOATS)
+        self.assertEqual((heads.n_queries, heads.n_keys), (37, 37))
+        self.assertEqual(heads.tokens[:3] + heads.tokens[-1:], ["[CLS]", "0,0", "0,1", "5,5"])
+        weights = heads.weights(0, 0)
+        self.assertEqual(weights.shape, (37, 37))
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+        self.assertIn('"qkv-manifest"', heads.page().html)
+        self.assertEqual(self.model.labels(BOATS, n=1)[0].token, "two red boats")
+
+    def test_an_array_is_the_file(self):
+        tokens = self.model.see(BOATS)
+        self.assertEqual((tokens.grid, tokens.n_prefix, len(tokens)), ((6, 6), 1, 37))
+        rng = np.random.default_rng(5)
+        pixels = rng.integers(0, 256, (40, 31, 3), dtype=np.uint8)
+        first, turned = self.model.labels(pixels, n=48), self.model.labels(np.asfortranarray(pixels), n=48)
+        self.assertEqual(first, turned)
+        self.assertAlmostEqual(sum(label.probability for label in first), 1, delta=1e-6)
+        self.assertEqual(self.model.see(pixels, size=64).grid, (8, 8))
+        grey = pixels[:, :, 0]
+        self.assertEqual(self.model.labels(grey), self.model.labels(np.stack([grey] * 3, axis=2)))
+
+    def test_an_image_of_pil(self):
+        try:
+            from PIL import Image
+        except ImportError:
+            self.skipTest("needs Pillow")
+        with Image.open(BOATS) as image:
+            self.assertEqual(self.model.labels(image), self.model.labels(BOATS))
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(qkv.ArgumentError, "reads images, not texts"):
+            self.model.look("a text")
+        with self.assertRaisesRegex(qkv.ArgumentError, "reads texts, not images"):
+            qkv.load().look(image=BOATS)
+        with self.assertRaisesRegex(qkv.ArgumentError, "a text, or an image"):
+            self.model.look()
+        with self.assertRaisesRegex(qkv.ArgumentError, "must be uint8"):
+            self.model.look(image=np.zeros((8, 8, 3)))
+        with self.assertRaises(qkv.QkvError):
+            self.model.look(image="no/such.png")
+
+
 class Embedded(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -46,7 +46,11 @@ class Generated(NamedTuple):
 
 
 class Tokens(NoCopies):
-    """A text or a pair as tokens: ids, how they are shown, and their bytes in the text."""
+    """A text, a pair or an image as tokens: ids, how they are shown, and their bytes in the text.
+
+    Of an image: "[CLS]" and registers, then its patches, "row,column"; `grid` is (rows, columns) of these, and `n_prefix`
+    the number of tokens before them. Of a text `grid` is None.
+    """
 
     def __init__(self, handle: int, tokenizer: int) -> None:
         self._handle: int | None = handle
@@ -56,7 +60,14 @@ class Tokens(NoCopies):
         self.types = _array(found.types, n, np.uint8)
         self.special = _array(found.special, n, np.uint8)
         self.spans = list(zip(_array(found.begin, n, np.int64).tolist(), _array(found.end, n, np.int64).tolist()))
-        self.texts = [_shown(tokenizer, int(token)) for token in self.ids]
+        self.grid: tuple[int, int] | None = None
+        self.n_prefix = 0
+        if found.image:
+            image = _c.qkv_image_tokens.from_address(found.image)
+            self.grid, self.n_prefix = (int(image.rows), int(image.columns)), int(image.n_prefix)
+            self.texts = [_patch(handle, i) for i in range(n)]
+        else:
+            self.texts = [_shown(tokenizer, int(token)) for token in self.ids]
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
@@ -84,6 +95,32 @@ def _shown(tokenizer: int, token: int) -> str:
     text, error = ctypes.c_void_p(), ErrorText()
     error.check(lib.qkv_tokenizer_show(tokenizer, token, ctypes.byref(text), error.pointer))
     return _taken_text(text)
+
+
+def _patch(encoding: int, index: int) -> str:
+    name = ctypes.create_string_buffer(32)
+    lib.qkv_image_token(encoding, index, name)
+    return name.value.decode()
+
+
+def _opened_image(image: Any) -> ctypes.c_void_p:
+    """A file, an array [height, width, 3] of uint8 (or grey [height, width]), or an image of PIL; to be freed."""
+    made, error = ctypes.c_void_p(), ErrorText()
+    if isinstance(image, (str, os.PathLike)):
+        error.check(lib.qkv_image_read(path_of(image, "image"), ctypes.byref(made), error.pointer))
+        return made
+    if hasattr(image, "convert") and hasattr(image, "size"):
+        image = image.convert("RGB")
+    pixels = np.asarray(image)
+    if pixels.ndim == 2:
+        pixels = np.repeat(pixels[:, :, None], 3, axis=2)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        raise ArgumentError(f"image has shape {list(pixels.shape)} and type {pixels.dtype}, and must be uint8 "
+                            "[height, width, 3], a path, or an image of PIL")
+    pixels = np.ascontiguousarray(pixels)
+    error.check(lib.qkv_image_from_rgb(pixels.ctypes.data, pixels.shape[0], pixels.shape[1], ctypes.byref(made),
+                                       error.pointer))
+    return made
 
 
 class _Run(NoCopies):
@@ -128,7 +165,10 @@ class Model(NoCopies):
         return self._context or context()
 
     def _tokenizer(self, side: int = _c.QKV_SOURCE) -> int:
-        return int(lib.qkv_model_tokenizer(self._handle, side))
+        found = lib.qkv_model_tokenizer(self._handle, side)
+        if not found:
+            raise ArgumentError(f"{self.name}: a {self.architecture} reads images, not texts")
+        return int(found)
 
     # ---- Texts ----
 
@@ -149,12 +189,45 @@ class Model(NoCopies):
                                              ctypes.byref(text), error.pointer))
         return _taken_text(text)
 
+    # ---- Images ----
+
+    @property
+    def _images(self) -> int:
+        """The part of the model that reads images."""
+        found = lib.qkv_model_images(self._handle)
+        if not found:
+            raise ArgumentError(f"{self.name}: a {self.architecture} reads texts, not images")
+        return int(found)
+
+    def see(self, image: Any, *, size: int | None = None) -> Tokens:
+        """The tokens of an image, prepared as the model's files say: a path, an array of uint8 [height, width, 3], or
+        an image of PIL. `size` asks for another side, in pixels, than that of the model."""
+        model, made, error = self._images, ctypes.c_void_p(), ErrorText()
+        options = init(_c.qkv_see_options, size=0 if size is None else integer(size, "size", least=1))
+        opened = _opened_image(image)
+        status = lib.qkv_image_see(model, opened, ctypes.byref(options), ctypes.byref(made), error.pointer)
+        lib.qkv_image_free(opened)
+        error.check(status)
+        return Tokens(made.value or 0, 0)
+
+    def labels(self, image: Any, *, n: int = 5, size: int | None = None) -> list[Candidate]:
+        """What an image shows, best first, by a model that tells one label of several."""
+        tokens, model = self.see(image, size=size), self._images
+        info = _c.qkv_model_info.from_address(lib.qkv_model_get_info(model))
+        run, error, logits = self._run(tokens), ErrorText(), np.zeros(max(1, int(info.n_labels)), dtype=np.float32)
+        error.check(lib.qkv_model_classify(self._ctx().handle, model, run.handle, 0, logits.ctypes.data, error.pointer))
+        shares = np.exp(logits.astype(np.float64) - logits.max())
+        shares /= shares.sum()
+        best = np.argsort(-shares, kind="stable")[:integer(n, "n", least=1)].tolist()
+        return [Candidate(string(lib.qkv_model_label(model, i) or str(i).encode()), i, float(shares[i])) for i in best]
+
     def _run(self, tokens: Tokens, targets: Tokens | None = None) -> _Run:
         made, error = ctypes.c_void_p(), ErrorText()
         inputs = (ctypes.c_void_p * 1)(tokens._handle)
         outputs = None if targets is None else (ctypes.c_void_p * 1)(targets._handle)
         options = init(_c.qkv_run_options, targets=ctypes.addressof(outputs) if outputs else None)
-        error.check(lib.qkv_model_run(self._ctx().handle, self._handle, 1, ctypes.byref(inputs), _c.QKV_RUN_CAPTURE,
+        model = self._handle if tokens.grid is None else self._images
+        error.check(lib.qkv_model_run(self._ctx().handle, model, 1, ctypes.byref(inputs), _c.QKV_RUN_CAPTURE,
                                       ctypes.byref(options), ctypes.byref(made), error.pointer))
         return _Run(made.value or 0, (self, tokens, targets, inputs, outputs))
 
@@ -236,8 +309,15 @@ class Model(NoCopies):
 
     # ---- Heads ----
 
-    def look(self, text: str, pair: str | None = None) -> Heads:
-        """What every head of the model looks at on a text or a pair; of pairs, the heads of the encoder."""
+    def look(self, text: str | None = None, pair: str | None = None, *, image: Any = None,
+             size: int | None = None) -> Heads:
+        """What every head of the model looks at on a text or a pair; of pairs, the heads of the encoder. Or on an
+        `image`, as `see` takes it."""
+        if (text is None) == (image is None) or (image is not None and pair is not None):
+            raise ArgumentError("look takes a text, or an image")
+        if image is not None:
+            return self._look_at(image, size)
+        text = one_text(text, "text")
         tokens, ctx = self.tokenize(text, pair), self._ctx()
         run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
         queries = _c.qkv_token_list(tokenizer=self._tokenizer(), tokens=tokens._handle)
@@ -249,6 +329,21 @@ class Model(NoCopies):
         title = (text if pair is None else f"{text} / {pair}").replace("\0", "␀")
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
                      tokens.special, lambda places: self._worth(run, tokens, places), "model.look(text)")
+
+    def _look_at(self, image: Any, size: int | None) -> Heads:
+        tokens, ctx = self.see(image, size=size), self._ctx()
+        run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
+        queries = _c.qkv_token_list(tokens=tokens._handle)
+        error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
+                                           ctypes.byref(made), error.pointer))
+        rows, columns = tokens.grid or (0, 0)
+        caption = f"Model {self.name} ({self.architecture}), {rows} by {columns} patches."
+        title = os.fsdecode(image) if isinstance(image, (str, os.PathLike)) else "an image"
+        return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title.replace("\0", "␀"), caption,
+                     tokens.special, lambda places: self._no_worth(), "model.look(image=image)")
+
+    def _no_worth(self) -> Worth:
+        raise ArgumentError("effects=True: effects are those on words that a model predicts, not on labels of images")
 
     def _best(self, run: _Run, head: int, place: int) -> Any:
         row, error = (_c.qkv_candidate * 1)(), ErrorText()
