@@ -16,8 +16,9 @@ if(TARGET qkv-tool)
     endif()
     # What the examples of help and tutorial name, where cli/common/shared.c looks for it.
     set(shared ${CMAKE_INSTALL_DATADIR}/qkv)
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/tables ${PROJECT_SOURCE_DIR}/examples/text DESTINATION ${shared}/examples)
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/translator ${PROJECT_SOURCE_DIR}/models/writer DESTINATION ${shared}/models
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/tables ${PROJECT_SOURCE_DIR}/examples/text
+        ${PROJECT_SOURCE_DIR}/examples/images DESTINATION ${shared}/examples)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/translator ${PROJECT_SOURCE_DIR}/models/writer ${PROJECT_SOURCE_DIR}/models/seer DESTINATION ${shared}/models
         FILES_MATCHING PATTERN "*.json" PATTERN "merges.txt" PATTERN "*.safetensors")
     install(FILES ${PROJECT_SOURCE_DIR}/models/default/grammar.txt DESTINATION ${shared}/models/default)
 endif()
