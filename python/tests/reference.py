@@ -49,6 +49,11 @@ def attention(q, k, v, **rules):
     if "alibi" in rules:
         offset = offset_of(n_batch, len_q, k.shape[2], rules)
         s = s + rules["alibi"].astype(float)[None, :, None, None] * (j - i - offset)
+    if "distance_bias" in rules:
+        numbers, before = rules["distance_bias"]
+        offset = offset_of(n_batch, len_q, k.shape[2], rules)
+        at = np.clip(before + j - i - offset, 0, numbers.shape[1] - 1)
+        s = s + np.broadcast_to(numbers, (n_heads, numbers.shape[1]))[np.arange(n_heads)[None, :, None, None], at]
     if rules.get("mask") is not None and rules["mask"].dtype != bool:
         s = s + rules["mask"].astype(float)
     s = np.where(sees(n_batch, n_heads, len_q, k.shape[2], rules), s, -np.inf)

@@ -48,6 +48,9 @@ def random_rules(rng, n_batch, n_heads, len_q, len_k):
     if maybe(0.2):
         rules["alibi"] = rng.uniform(0, 0.5, n_heads).astype(np.float32)
     if maybe(0.2):
+        before, after = (int(rng.integers(0, most)) for most in (len_q + 5, len_k + 5))
+        rules["distance_bias"] = normal(rng, n_heads if maybe(0.7) else 1, before + 1 + after), before
+    if maybe(0.2):
         rules["sinks"] = normal(rng, n_heads)
     return rules
 
@@ -117,6 +120,35 @@ class BesideReference(unittest.TestCase):
                 want, _, _ = reference.attention(q, k, v, mask=moved, sinks=np.zeros(2))
                 sums.append((want * d_o).sum())
             self.assertAlmostEqual(got.d_mask[at], (sums[0] - sums[1]) / (2 * step), delta=1e-4)
+
+    def test_gradient_of_a_distance_bias_is_the_slope(self):
+        rng = np.random.default_rng([SEED, 2001])
+        q, k, v = normal(rng, 2, 2, 5, 8), normal(rng, 2, 2, 7, 8), normal(rng, 2, 2, 7, 8)
+        for heads in (1, 2):
+            numbers = normal(rng, heads, 6)
+            problem = qkv.Problem(q, k, v, distance_bias=(numbers, 2), q_offset=1)
+            o, lse, _ = problem.forward()
+            d_o = normal(rng, *o.shape)
+            got = problem.backward(d_o, o=o, lse=lse, d_distance_bias=True)
+            self.assertEqual(got.d_distance_bias.shape, numbers.shape)
+            self.assertIsNone(problem.backward(d_o, o=o, lse=lse).d_distance_bias)
+            step = 1e-4
+            for at in np.ndindex(*numbers.shape):
+                sums = []
+                for sign in (1, -1):
+                    moved = numbers.astype(float)
+                    moved[at] += sign * step
+                    want, _, _ = reference.attention(q, k, v, distance_bias=(moved, 2), q_offset=1)
+                    sums.append((want * d_o).sum())
+                self.assertAlmostEqual(got.d_distance_bias[at], (sums[0] - sums[1]) / (2 * step), delta=1e-4)
+        for wrong, said in (((numbers[0], 2), "shape"), ((numbers, 6), "not in"), (numbers, "no tuple of two"),
+                            ((normal(rng, 3, 6), 2), "shape"), ((numbers, -1), "not in")):
+            with self.assertRaisesRegex(qkv.QkvError, said):
+                qkv.Problem(q, k, v, distance_bias=wrong)
+        with self.assertRaisesRegex(qkv.ArgumentError, "there is no distance_bias"):
+            problem = qkv.Problem(q, k, v)
+            o, lse, _ = problem.forward()
+            problem.backward(d_o, o=o, lse=lse, d_distance_bias=True)
 
 
 class Empty(unittest.TestCase):

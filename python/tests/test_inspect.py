@@ -19,6 +19,8 @@ import transformers
 
 import qkv
 import qkv.transformers
+from qkv import _c
+from qkv.page import _set_bias
 from qkv.picture import sees
 from qkv.recorded import Names
 from qkv.seen import Seen
@@ -322,21 +324,33 @@ class Shown(unittest.TestCase):
             seen, _ = watched(name, keep="qk", tokenizer=Words())
             for which in seen.which:
                 with self.subTest(name=name, which=which):
-                    if name == "T5" and which != "cross":
-                        with self.assertRaisesRegex(qkv.UnsupportedError, "no position biases"):
-                            seen.page(which=which)
-                        continue
                     page = seen[2].page(which=which)
                     self.assertEqual((page.n_heads, page.n_left_out), (8, 0))
                     chosen = seen.page(which=which, heads=[(1, 3), (0, 2)])
                     self.assertEqual(chosen.heads, [(1, 3), (0, 2)])
         self.assertEqual(seen._repr_html_().count("<iframe sandbox"), 2)
         biased, _ = watched("T5", keep="qk")
-        self.assertIn("a page shows no position biases", biased._repr_html_())
+        self.assertIn("<iframe sandbox", biased._repr_html_())
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "page.html")
             seen.save(str(path), which="decoder")
             self.assertGreater(path.stat().st_size, 100_000)
+
+    def test_a_page_has_biases_by_distance(self):
+        rng = np.random.default_rng(5)
+        q, k = rng.normal(size=(1, 2, 5, 8)).astype(np.float32), rng.normal(size=(1, 2, 7, 8)).astype(np.float32)
+        bias = rng.normal(size=(2, 11)).astype(np.float32)
+        added = np.stack([[row[4 - i:11 - i] for i in range(5)] for row in bias])
+        shown = qkv.heads(q[0], k[0], scale=1, added=added)
+        desc = _c.qkv_attention_desc.from_address(shown._view(1).desc)
+        row = _c.qkv_page_head()
+        made = _set_bias(row, desc)
+        np.testing.assert_array_equal(made, bias[1])
+        self.assertEqual((row.distance_before, row.distance_after), (4, 6))
+        self.assertEqual(shown.page().n_heads, 2)
+        added[1, 3, 2] += 1
+        with self.assertRaisesRegex(qkv.UnsupportedError, "no position biases but those by distance"):
+            qkv.heads(q[0], k[0], scale=1, added=added).page()
 
     def test_the_overview_of_few_heads(self):
         """Its frame is as high as what it shows, not as that of many heads: no empty band above the page."""

@@ -70,8 +70,8 @@ class Descriptor(NoCopies):
         self, q: Any, k: Any, v: Any, *, layout: Layout = "bhld", causal: Causal = False, window: Window | None = None,
         q_offset: Any = None, scale: float | None = None, softcap: float | None = None, mask: Any = None,
         kv_len: Any = None, q_len: Any = None, prefix_len: Any = None, chunk: int | None = None, segments: Any = None,
-        cu_seqlens: Any = None, block_mask: BlockMask | None = None, alibi: Any = None, sinks: Any = None,
-        dropout: float = 0.0, seed: int | None = None, arithmetic: Arithmetic = "auto", context: Context | None = None,
+        cu_seqlens: Any = None, block_mask: BlockMask | None = None, alibi: Any = None,
+        distance_bias: Any = None, sinks: Any = None, dropout: float = 0.0, seed: int | None = None, arithmetic: Arithmetic = "auto", context: Context | None = None,
     ) -> None:
         if layout not in ("bhld", "blhd"):
             raise ArgumentError(f'layout is {layout!r}, and must be "bhld" or "blhd"')
@@ -87,6 +87,7 @@ class Descriptor(NoCopies):
         if block_mask is not None:
             self._set_blocks(block_mask)
         self._set_scores(scale, softcap, alibi, sinks, dropout, seed)
+        self._set_distances(distance_bias)
         if arithmetic not in _ARITHMETIC:
             raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
         self._desc.arithmetic = _ARITHMETIC[arithmetic]
@@ -272,6 +273,22 @@ class Descriptor(NoCopies):
             raise ShapeError(f"{name} has shape {made.shape}, and must have ({self._desc.n_heads},)")
         self._kept.append(made)
         return _pointer(made)
+
+    def _set_distances(self, given: Any) -> None:
+        if given is None:
+            return
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise ArgumentError("distance_bias is no tuple of two, and must be (numbers [heads or 1, n], before)")
+        desc, made = self._desc, np.ascontiguousarray(numbers(given[0], "distance_bias"), dtype=np.float32)
+        if made.ndim != 2 or made.shape[0] not in (1, desc.n_heads) or made.shape[1] < 1:
+            raise ShapeError(f"distance_bias has shape {made.shape}, and must have (1 or {desc.n_heads}, n)")
+        n = made.shape[1]
+        desc.flags |= _c.QKV_SET_DISTANCE_BIAS
+        desc.distance_before = integer(given[1], "before of distance_bias", least=0, most=n - 1)
+        desc.distance_after = n - 1 - desc.distance_before
+        desc.distance_bias, desc.distance_bias_stride = _pointer(made), 0 if made.shape[0] == 1 else n
+        self._distances_shape = made.shape
+        self._kept.append(made)
 
     def _set_scores(self, scale: float | None, softcap: float | None, alibi: Any, sinks: Any, dropout: float,
                     seed: int | None) -> None:

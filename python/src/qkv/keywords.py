@@ -33,6 +33,7 @@ class CacheRules(TypedDict, total=False):
     segments: Any
     block_mask: BlockMask | None
     alibi: Any
+    distance_bias: Any
     sinks: Any
     arithmetic: Arithmetic
 
@@ -62,6 +63,8 @@ class Rules(CacheRules, total=False):
     scale         the factor. Default 1/sqrt(dim).
     softcap       c: scores become c tanh(score / c). Default: no cap.
     alibi         slopes, [heads]: slope (j - i - q_offset) is added.
+    distance_bias  (numbers [heads or 1, before + 1 + after], before): number before + n of the head's row is added,
+                  n = j - i - q_offset; beyond its ends the first or the last.
     sinks         scores without a key, [heads], which take part in the softmax.
     dropout       0 to 1, the share of weights that become 0. Default 0. It needs a seed.
     seed          0 to 2^64 - 1: the same seed drops the same weights in every call.
@@ -95,7 +98,8 @@ OTHERS = {
     "attn_mask": "use mask=",
     "attention_mask": "use mask=, or kv_len= for padding at the end",
     "attn_bias": "use mask=, whose floats are added to the scores",
-    "position_bias": "use mask=, whose floats are added to the scores",
+    "position_bias": "use distance_bias=, or mask=, whose floats are added to the scores",
+    "relative_attention_bias": "use distance_bias=(numbers, before)",
     "key_padding_mask": "use mask=, where True lets a query see a key, or kv_len= for padding at the end",
     "dropout_p": "use dropout={value!r} with seed=",
     "enable_gqa": "leave it out, k and v may have fewer heads than q",

@@ -127,6 +127,7 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
         row.label, row.scale = string(lib.qkv_heads_label(row.numbers)).encode() or None, desc.scale
         if desc.flags & _c.QKV_SET_SINKS:
             row.sink = desc.sinks
+        kept.append(_set_bias(row, desc))
     rules = _rules_of_all(descs, rows, lead)
     page = init(_c.qkv_page, n=lead.n_keys, head_dim=lead.head_dim, scale=descs[0].scale, query=query,
                 n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
@@ -199,6 +200,25 @@ def _first_query(part: Heads, index: int) -> int:
     return int(found.query)
 
 
+def _set_bias(row: Any, desc: Any) -> np.ndarray[Any, Any] | None:
+    """What is added to a head's scores by distance; the numbers, if they were made here."""
+    if desc.flags & _c.QKV_SET_DISTANCE_BIAS:
+        row.distance_bias, row.distance_before, row.distance_after = (desc.distance_bias, desc.distance_before,
+                                                                      desc.distance_after)
+    if desc.mask_type != _c.QKV_MASK_F32 or not desc.flags & _c.QKV_SET_MASK:
+        return None
+    cells = np.ctypeslib.as_array((ctypes.c_float * (desc.len_q * desc.len_k)).from_address(desc.mask))
+    cells = cells.reshape(desc.len_q, desc.len_k)
+    # Numbers of the distances 1 - len_q to len_k - 1 of j - i: the first column upwards, then the first row.
+    made = np.concatenate([cells[:0:-1, 0], cells[0]])
+    rows = np.lib.stride_tricks.sliding_window_view(made, desc.len_k)[::-1]
+    before = desc.len_q - 1 + (desc.q_offset if desc.flags & _c.QKV_SET_Q_OFFSET else 0)
+    if not np.array_equal(rows, cells) or not np.isfinite(made).all() or not 0 <= before < len(made):
+        raise UnsupportedError("a page shows no position biases but those by distance: see weights() and heads()")
+    row.distance_bias, row.distance_before, row.distance_after = made.ctypes.data, before, len(made) - 1 - before
+    return made
+
+
 def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads) -> Any:
     """The rules of the page, which are those of all heads; None if every query sees every key.
 
@@ -212,8 +232,6 @@ def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads) -> Any:
     caps = {d.softcap if d.flags & _c.QKV_SET_SOFTCAP else 0.0 for d in descs}
     if len(caps) > 1:
         raise UnsupportedError(f"layers have soft caps {sorted(caps)}, and a page has one: choose layers with heads=")
-    if any(d.mask_type == _c.QKV_MASK_F32 and d.flags & _c.QKV_SET_MASK for d in descs):
-        raise UnsupportedError("a page shows no position biases: see weights() and heads()")
     if len(windows) > 1:
         rules.flags &= ~_c.QKV_SET_WINDOW
         for row, desc in zip(rows, descs):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         d_v: Array
         d_sinks: np.ndarray[Any, Any] | None
         d_mask: np.ndarray[Any, Any] | None
+        d_distance_bias: np.ndarray[Any, Any] | None = None
 else:  # Python 3.10 has no generic named tuples
     Array = TypeVar("Array")
 
@@ -59,13 +60,14 @@ else:  # Python 3.10 has no generic named tuples
         stats: dict[str, np.ndarray[Any, Any]]
 
     class Gradients(NamedTuple):
-        """What a backward pass returns. d_sinks and d_mask are None if they were not asked for."""
+        """What a backward pass returns. Of d_q, d_k and d_v all, of the others what there is and was asked for."""
 
         d_q: Any
         d_k: Any
         d_v: Any
         d_sinks: np.ndarray[Any, Any] | None
         d_mask: np.ndarray[Any, Any] | None
+        d_distance_bias: np.ndarray[Any, Any] | None = None
 
 
 @listed
@@ -238,10 +240,11 @@ class Problem(Descriptor, Generic[Array]):
         return integers(given.astype(np.uint8) if given.dtype == np.bool_ else given, kind, name, given.shape)
 
     def backward(self, d_o: Any, *, o: Any, lse: Any, d_lse: Any = None, d_mask: bool = False,
-                 out: tuple[Any, Any, Any] | None = None) -> Gradients[Array]:
+                 d_distance_bias: bool = False, out: tuple[Any, Any, Any] | None = None) -> Gradients[Array]:
         """Gradients of sum(o * d_o) + sum(lse * d_lse). o and lse are those of forward().
 
         d_mask: True also returns the gradient of a mask of floats, in the mask's shape with 4 dimensions.
+        d_distance_bias: True also returns the gradient of a distance bias, in the shape of its numbers.
         out: arrays of the shapes and the dtype of q, k and v, whose last stride is 1, for d_q, d_k and d_v.
         """
         desc, grads = self._of_call(), init(_c.qkv_attention_grads)
@@ -284,8 +287,14 @@ class Problem(Descriptor, Generic[Array]):
             grads.d_mask = _pointer(of_mask)
             grads.d_mask_stride[:] = [0 if size == 1 else stride // 4
                                       for size, stride in zip(of_mask.shape, of_mask.strides)]
+        of_distances = None
+        if d_distance_bias:
+            if not desc.flags & _c.QKV_SET_DISTANCE_BIAS:
+                raise ArgumentError("d_distance_bias was asked for, and there is no distance_bias")
+            of_distances = np.zeros(self._distances_shape, dtype=np.float32)
+            grads.d_distance_bias, grads.d_distance_bias_stride = _pointer(of_distances), desc.distance_bias_stride
         self._differentiate(desc, _address(found_o), _pointer(rows), grads)
-        return Gradients(outputs[0], outputs[1], outputs[2], d_sinks, of_mask)
+        return Gradients(outputs[0], outputs[1], outputs[2], d_sinks, of_mask, of_distances)
 
     def _differentiate(self, desc: _c.qkv_attention_desc, o: int, lse: int, grads: _c.qkv_attention_grads) -> None:
         self._run(lib.qkv_attention_backward, desc, _address(self._q), _address(self._k), _address(self._v), o, lse,
