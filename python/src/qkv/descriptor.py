@@ -71,7 +71,8 @@ class Descriptor(NoCopies):
         q_offset: Any = None, scale: float | None = None, softcap: float | None = None, mask: Any = None,
         kv_len: Any = None, q_len: Any = None, prefix_len: Any = None, chunk: int | None = None, segments: Any = None,
         cu_seqlens: Any = None, block_mask: BlockMask | None = None, alibi: Any = None,
-        distance_bias: Any = None, sinks: Any = None, dropout: float = 0.0, seed: int | None = None, arithmetic: Arithmetic = "auto", context: Context | None = None,
+        distance_bias: Any = None, sinks: Any = None, dropout: float = 0.0, seed: int | None = None,
+        arithmetic: Arithmetic = "auto", context: Context | None = None,
     ) -> None:
         if layout not in ("bhld", "blhd"):
             raise ArgumentError(f'layout is {layout!r}, and must be "bhld" or "blhd"')
