@@ -65,8 +65,9 @@ def template(draw, ids):
     return processors.TemplateProcessing(single=single, pair=pair, special_tokens=[(token, ids[token]) for token in ("<s>", "</s>")])
 
 
-CLASSES = ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "XLMRobertaTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend", None]
-TYPES = ["xlm-roberta", "xlm-roberta", "bert", "mpnet", "modernbert", None]
+CLASSES = ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "XLMRobertaTokenizer", "T5Tokenizer", "T5TokenizerFast",
+           "PreTrainedTokenizerFast", "TokenizersBackend", None]
+TYPES = ["xlm-roberta", "xlm-roberta", "t5", "mt5", "bert", "mpnet", "modernbert", None]
 
 
 def tokenizer_of(draw, small):
@@ -122,3 +123,38 @@ def mpnet(draw, folder):
     kinds.change_json(draw, folder)
     (folder / "config.json").write_text(json.dumps({"model_type": draw.choice(["mpnet", "mpnet", "bert"])}))
     return kinds.comparison(folder, WORDS, added + list(names.values()) + ["<x1>", "<x2>", "<img>", "<boi>", "<p>", "<m>", "<M>"])
+
+
+@kind
+def t5_words(draw, folder):
+    """T5's class, with its own extra tokens, others, or lists that contradict each other."""
+    rest = [one for one in vocabulary_of(draw) if one[0] not in ("<pad>", "</s>", "<unk>")]
+    vocabulary = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)] + rest
+    n_own = draw.choice([100, 0, 1, 7, 100])
+    own = [f"<extra_id_{i}>" for i in range(n_own)]
+    if draw.maybe(0.5):
+        vocabulary += [(token, 0.0) for token in reversed(own[:draw.choice([1, 5, 100])])]
+    mapped = charsmap(draw.choice(["own", "nmt_nfkc"])) if draw.maybe(0.7) else None
+    maker = t.T5Tokenizer(vocab=vocabulary, extra_ids=n_own, _spm_precompiled_charsmap=mapped)
+    added = kinds.add_tokens(draw, maker)
+    maker.save_pretrained(folder)
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    change = draw.pick(none=4, no_list=2, older=2, other=1, no_count=1, newer_empty=1)
+    if change in ("no_list", "older", "other"):
+        config.pop("extra_special_tokens", None)
+    if change == "older":
+        config["additional_special_tokens"] = own
+    if change == "other":
+        config["additional_special_tokens"] = ["<x1>", "<extra_id_3>"] if draw.maybe(0.5) else ["<x1>"]
+    if change == "newer_empty":
+        config["extra_special_tokens"] = []
+    if change == "no_count":
+        config.pop("extra_ids", None)
+    path.write_text(json.dumps(config))
+    if draw.maybe(0.3):
+        (folder / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": own, "eos_token": "</s>"}))
+    if draw.maybe(0.3):
+        kinds.change_config(draw, folder, ["T5Tokenizer", "T5TokenizerFast", "PreTrainedTokenizerFast", None])
+    (folder / "config.json").write_text(json.dumps({"model_type": draw.choice(["t5", "t5", "mt5", "bert"])}))
+    return kinds.comparison(folder, WORDS, added + ["</s>", "<pad>", "<unk>", "<x1>", "<extra_id_0>", "<extra_id_3>", "<extra_id_99>"])

@@ -47,6 +47,7 @@ typedef struct qkvi_added_list {
     int is_marian;
     int older_stay;             /* entries of added_tokens.json keep their switches */
     int64_t n_names;            /* named tokens so far */
+    char (*sentinels)[24];      /* names that the class gives itself (T5's extra ids) */
     const qkvi_text_file *file; /* of the vocabulary, for messages */
     qkv_error *error;
 } qkvi_added_list;

@@ -109,6 +109,53 @@ struct extra {
     const json_t *value;
 };
 
+/* How many tokens of a list are such as T5's class has. */
+static int64_t count_sentinels(const json_t *tokens) {
+    int64_t n = 0;
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_t *const one = json_array_get(tokens, i);
+        const char *const content =
+            json_string_value(json_is_object(one) ? json_object_get(one, "content") : one);
+        n += content && strstr(content, "<extra_id_");
+    }
+    return n;
+}
+
+/* <extra_id_0>, <extra_id_1>, …, as T5's class names them. */
+static qkv_status put_sentinels(qkvi_added_list *list, int64_t n) {
+    const char *const file = list->settings->files->tokenizer_config.name;
+    if (n > MAX_NAMES)
+        return qkvi_error_set(list->error, QKV_ERR_LIMIT, "%s: extra_ids is above %d", file,
+                              MAX_NAMES);
+    list->sentinels = calloc((size_t)n + 1, sizeof *list->sentinels);
+    if (!list->sentinels) return qkvi_added_no_memory(list);
+    for (int64_t i = 0; i < n; i++) {
+        snprintf(list->sentinels[i], sizeof *list->sentinels, "<extra_id_%d>", (int)i);
+        const qkvi_named_token token = { list->sentinels[i], QKVI_ADDED_SPECIAL, 0 };
+        QKV_TRY(put_named(list, file, &token, 0));
+    }
+    return QKV_OK;
+}
+
+/*
+ * T5's class adds its own to a list that has none of them, and to no list. Where the newer name of
+ * the list is there they do not count. older: by the older name.
+ */
+static qkv_status put_own_extras(qkvi_added_list *list, const json_t *older, int counts) {
+    const qkvi_settings *const s = list->settings;
+    const qkvi_json_reader top = { s->files->tokenizer_config.name, "", s->tokenizer_config,
+                                   list->error };
+    const int64_t n = count_sentinels(older);
+    int64_t n_own = 100;
+    if (s->class->maker != QKVI_MADE_BY_T5) return QKV_OK;
+    if (s->tokenizer_config) QKV_TRY(qkvi_json_take_int(&top, "extra_ids", INT32_MAX, &n_own));
+    if (n > 0 && n_own > 0 && n != n_own)
+        return qkvi_error_set(list->error, QKV_ERR_FORMAT,
+                              "%s: extra_ids = %lld, additional_special_tokens has %lld of them",
+                              top.file, (long long)n_own, (long long)n);
+    return counts && n == 0 ? put_sentinels(list, n_own) : QKV_OK;
+}
+
 /*
  * Both names of the list in tokenizer_config.json and what special_tokens_map.json makes of it. The
  * older name counts where the newer is not there, or has nothing.
@@ -132,11 +179,13 @@ static qkv_status put_extras(qkvi_added_list *list) {
     if (json_is_object(mapped)) newer.value = NULL;
     QKV_TRY(put_extra(list, newer.file, now, newer.value));
     QKV_TRY(put_extra(list, map, now, mapped));
-    if (newer.value || (mapped && !json_is_object(mapped))) return QKV_OK;
     if (json_object_get(s->special_tokens_map, then))
         older = (struct extra){ map, json_object_get(s->special_tokens_map, then) };
+    if (newer.value || (mapped && !json_is_object(mapped)))
+        return put_own_extras(list, older.value, 0);
     list->older_stay = 1; /* added_tokens.json was read before these were extra ones */
-    return put_extra(list, older.file, then, older.value);
+    QKV_TRY(put_extra(list, older.file, then, older.value));
+    return put_own_extras(list, older.value, 1);
 }
 
 /*
@@ -166,10 +215,10 @@ static qkv_status added_list_names(qkvi_added_list *list) {
         QKV_TRY(check_around(list, "sep_token", QKVI_SEP));
         QKV_TRY(check_around(list, "cls_token", QKVI_CLS));
     }
-    if (s->class->maker & (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP)) {
+    if (s->class->maker & (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP))
         QKV_TRY(check_around(list, "bos_token", QKVI_BOS));
+    if (s->class->maker & (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP | QKVI_MADE_BY_T5))
         QKV_TRY(check_around(list, "eos_token", QKVI_EOS));
-    }
     const char *const file =
         s->tokenizer_config ? s->files->tokenizer_config.name : list->file->name;
     for (int i = 0; i < QKVI_N_NAMED; i++)
@@ -286,6 +335,7 @@ qkv_status qkvi_settings_add_tokens(const qkvi_settings *s, const json_t *root,
     qkv_status status = make_list(&list, root);
     free(list.entries);
     free(list.sorted);
+    free(list.sentinels);
     if (status == QKV_OK) status = qkvi_tokenizer_seal(tokenizer, file->name, s->error);
     if (status == QKV_OK) set_roles(s, tokenizer);
     return status;

@@ -115,6 +115,7 @@ static void set_defaults(qkvi_settings *s) {
         { QKVI_MADE_BY_MARIAN, { NULL, "</s>", "<unk>", NULL, "<pad>" } },
         { QKVI_MADE_BY_XLM_ROBERTA, { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>" } },
         { QKVI_MADE_BY_MPNET, { "<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>" } },
+        { QKVI_MADE_BY_T5, { NULL, "</s>", "<unk>", NULL, "<pad>" } },
     };
     for (size_t d = 0; d < sizeof defaults / sizeof *defaults; d++) {
         if (defaults[d].maker != s->class->maker) continue;
@@ -147,7 +148,7 @@ static qkv_status check_named(const qkvi_settings *s) {
         { QKVI_MADE_BY_XLM_ROBERTA, QKVI_EOS }, { QKVI_MADE_BY_MPNET, QKVI_UNK },
         { QKVI_MADE_BY_MPNET, QKVI_CLS },       { QKVI_MADE_BY_MPNET, QKVI_SEP },
         { QKVI_MADE_BY_CLIP, QKVI_BOS },        { QKVI_MADE_BY_CLIP, QKVI_EOS },
-        { QKVI_MADE_BY_CLIP, QKVI_UNK },
+        { QKVI_MADE_BY_CLIP, QKVI_UNK },        { QKVI_MADE_BY_T5, QKVI_EOS },
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i].maker == s->class->maker && !s->named[needed[i].which].content)

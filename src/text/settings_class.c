@@ -33,6 +33,7 @@ static const qkvi_tokenizer_class classes[] = {
     { "MarianTokenizer", QKVI_MADE_BY_MARIAN, 1 },
     { "XLMRobertaTokenizer", QKVI_MADE_BY_XLM_ROBERTA, 0 },
     { "MPNetTokenizer", QKVI_MADE_BY_MPNET, 0 },
+    { "T5Tokenizer", QKVI_MADE_BY_T5, 0 },
 };
 
 /* What a model's type says about the class beside a class that is named. */
@@ -62,6 +63,8 @@ static const struct model_type {
     { "clip", "CLIPTokenizer", BEHIND_CLASS },
     { "clip_text_model", "CLIPTokenizer", BEHIND_CLASS },
     { "marian", "MarianTokenizer", BEHIND_CLASS },
+    { "t5", "T5Tokenizer", BEHIND_CLASS },
+    { "mt5", "T5Tokenizer", BEHIND_CLASS },
     { "gemma", "GemmaTokenizer", BEHIND_CLASS },
     { "gemma2", "GemmaTokenizer", BEHIND_CLASS },
     { "gemma3", "GemmaTokenizer", BEHIND_CLASS },

@@ -78,6 +78,7 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
     switch (s->class->maker) {
     case QKVI_MADE_BY_BERT:
     case QKVI_MADE_BY_MPNET: return qkvi_bert_make(s, root, tokenizer);
+    case QKVI_MADE_BY_T5:
     case QKVI_MADE_BY_XLM_ROBERTA: return qkvi_unigram_make(s, root, tokenizer);
     case QKVI_MADE_BY_ROBERTA:
     case QKVI_MADE_BY_QWEN2:
@@ -93,7 +94,7 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
     static const qkvi_settings_wanted wanted = { "tokenizer.json",
-                                                 ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_CLIP - 1),
+                                                 QKVI_MADE_BY_ANY & ~QKVI_MADE_BY_MARIAN,
                                                  QKVI_MADE_BY_FILE, 0 };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;

@@ -1,13 +1,15 @@
 /**
- * Unigram of a tokenizer.json, taken as it is or made anew by XLMRobertaTokenizer of transformers.
+ * Unigram of a tokenizer.json, taken as it is or made anew by XLMRobertaTokenizer and T5Tokenizer of
+ * transformers.
  *
  *     model          Unigram: vocab [["piece", score], …] in order of ids; unk_id; byte_fallback
  *     normalizer     null, Precompiled, Strip, Replace of two and more spaces, a Sequence of these
  *     pre_tokenizer  null, WhitespaceSplit, Metaspace, or both in this order
  *     decoder        as of metaspace BPE: tokenizer_parts.h
  *
- * The class takes only the vocabulary and the first Precompiled of the file. Its unknown piece has
- * the id 3. Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py,
+ * Of the file these classes take only the vocabulary and the first Precompiled. Their unknown piece
+ * has a fixed id. Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py,
+ * models/t5/tokenization_t5.py,
  * tokenization_utils_tokenizers.py.
  */
 #include "text/unigram.h"
@@ -19,7 +21,7 @@
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_parts.h"
 
-enum { CLASS_UNK = 3 };
+enum { UNK_OF_XLM_ROBERTA = 3, UNK_OF_T5 = 2 };
 
 /* ---- The vocabulary -------------------------------------------------------------------------- */
 
@@ -229,7 +231,7 @@ qkv_status qkvi_unigram_read_json(qkvi_tokenizer_reader *r) {
     return read_model(r);
 }
 
-/* ---- The class ------------------------------------------------------------------------------- */
+/* ---- The classes ----------------------------------------------------------------------------- */
 
 /* The first Precompiled of the file, at the top or in a Sequence. */
 static qkv_status take_map(const qkvi_tokenizer_reader *r) {
@@ -250,12 +252,21 @@ static void set_words(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
     qkvi_unigram *const model = qkvi_unigram_of(tokenizer);
     qkvi_metaspace *const rules = &model->metaspace;
     model->splits_white = rules->is_on = rules->splits = 1;
-    rules->prepend = s->add_prefix_space ? QKVI_PREPEND_ALWAYS : QKVI_PREPEND_NEVER;
-    rules->drops_first = s->add_prefix_space;
+    rules->drops_first = s->class->maker == QKVI_MADE_BY_T5 || s->add_prefix_space;
+    rules->prepend = rules->drops_first ? QKVI_PREPEND_ALWAYS : QKVI_PREPEND_NEVER;
+}
+
+/* A </s>, or A </s> B </s>. */
+static void set_t5_templates(qkv_tokenizer *tokenizer, int32_t eos) {
+    const qkvi_template_item after = { eos, 0 };
+    const qkvi_template_item a = { QKVI_TEMPLATE_TEXT, 0 }, b = { QKVI_TEMPLATE_PAIR, 0 };
+    tokenizer->single = (qkvi_template){ 2, { a, after } };
+    tokenizer->pair = (qkvi_template){ 4, { a, after, b, after } };
 }
 
 static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
     const qkvi_tokenizer_reader r = qkvi_tokenizer_reader_of(s, root, tokenizer);
+    const int is_t5 = s->class->maker == QKVI_MADE_BY_T5;
     const json_t *model = NULL;
     if (s->files->lower_first)
         return qkvi_error_set(s->error, QKV_ERR_UNSUPPORTED,
@@ -265,10 +276,13 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     QKV_TRY(take_map(&r));
     QKV_TRY(qkvi_tokenizer_model(&r, "Unigram", &model));
     QKV_TRY(read_pieces(&r, model, 1));
-    QKV_TRY(read_unk(&r, CLASS_UNK));
+    QKV_TRY(read_unk(&r, is_t5 ? UNK_OF_T5 : UNK_OF_XLM_ROBERTA));
     QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
-    qkvi_tokenizer_roberta_templates(tokenizer, qkvi_settings_id(s, QKVI_BOS, tokenizer),
-                                     qkvi_settings_id(s, QKVI_EOS, tokenizer));
+    const int32_t eos = qkvi_settings_id(s, QKVI_EOS, tokenizer);
+    if (is_t5)
+        set_t5_templates(tokenizer, eos);
+    else
+        qkvi_tokenizer_roberta_templates(tokenizer, qkvi_settings_id(s, QKVI_BOS, tokenizer), eos);
     return qkvi_settings_apply(s, tokenizer);
 }
 
