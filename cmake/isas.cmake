@@ -56,12 +56,15 @@ foreach(isa IN LISTS qkv_isas_left_out)
     target_compile_definitions(qkv_flags INTERFACE QKV_WITHOUT_${name})
 endforeach()
 list(JOIN qkv_isas_left_out "|" qkv_isas_left_out)
-set(qkv_isas_left_out "/isa_(${qkv_isas_left_out}|none)\\.c$")
+set(qkv_isas_left_out "/(isa|blocks)_(${qkv_isas_left_out}|none)\\.c$")
 
 # One file, one instruction set: isa_<name>.c is the only one compiled with its flags. At -O1 gcc forgets to clear the upper
 # halves of registers on return unless told -fexpensive-optimizations.
 set(clear_upper $<$<C_COMPILER_ID:GNU>:-fexpensive-optimizations>)
 set_source_files_properties(src/kernels/isa_avx2.c PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;${clear_upper}")
+# Products by blocks of GGUF files are objects of their own, which compile in seconds.
+set_source_files_properties(src/kernels/blocks_avx2.c PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;${clear_upper}")
+set_source_files_properties(src/kernels/blocks_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
 set(avx512 "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx2;-mfma;-mprefer-vector-width=512;${clear_upper}")
 set_source_files_properties(src/kernels/isa_avx512.c PROPERTIES COMPILE_OPTIONS "${avx512}")
 set_source_files_properties(src/kernels/isa_avx512bf16.c PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16;-mavx512vnni")

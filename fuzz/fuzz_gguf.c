@@ -37,6 +37,21 @@ static bool list(const uint8_t *bytes, size_t n_bytes) {
     return true;
 }
 
+/* Blocks of rows, as layers multiply by them, are the numbers of the tensor. */
+static void read_rows(const qkvi_safetensors *file, const qkvi_stored *tensor, const float *whole,
+                      float *values) {
+    const qkvi_gguf_type *const type = tensor->blocks;
+    const size_t n = tensor->n_elems / (size_t)type->n_elems;
+    uint8_t *const blocks = fuzz_alloc(n * (size_t)type->n_bytes);
+    qkv_error error;
+    FUZZ_CHECK(tensor->rank == 2 && tensor->n_elems % (size_t)type->n_elems == 0);
+    FUZZ_CHECK(qkvi_safetensors_read_rows(file, tensor, 0, tensor->shape[0], blocks, &error) ==
+               QKV_OK);
+    qkvi_gguf_to_f32(type, blocks, n, values);
+    FUZZ_CHECK(memcmp(whole, values, tensor->n_elems * sizeof *whole) == 0);
+    free(blocks);
+}
+
 static void read_tensor(const qkvi_safetensors *file, const qkvi_stored *tensor) {
     const size_t n = tensor->n_elems, half = n / 3;
     size_t n_elems = 1;
@@ -50,6 +65,7 @@ static void read_tensor(const qkvi_safetensors *file, const qkvi_stored *tensor)
     FUZZ_CHECK(qkvi_safetensors_read_part(file, tensor, half, n - half, parts + half, &error) ==
                QKV_OK);
     FUZZ_CHECK(memcmp(whole, parts, n * sizeof *whole) == 0);
+    if (tensor->blocks) read_rows(file, tensor, whole, parts);
     free(whole);
     free(parts);
 }

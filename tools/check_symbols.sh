@@ -24,6 +24,14 @@ for source in "$here"/src/kernels/isa_*.c; do
         fail "$object exports $(echo $symbols), not just qkvi_kernels_${isa%.c}"
 done
 
+for source in "$here"/src/kernels/blocks_*.c; do
+    object=$(basename "$source")
+    isa=${object#blocks_}
+    ar t "$build/libqkv.a" | grep -qx "$object.o" || continue
+    symbols=$(defined "$build/libqkv.a" | awk -v object="$object.o" '$1 == object { print $2 }')
+    [ "$symbols" = "qkvi_blocks_${isa%.c}" ] || fail "$object exports $(echo $symbols), not just qkvi_blocks_${isa%.c}"
+done
+
 [ "$(ar t "$build/libqkv.a" | grep -c '^isa_')" -ge 2 ] || fail "hardly any instruction set in $build/libqkv.a"
 
 for library in libqkv libqkvmodel libqkvview libqkvmpi; do

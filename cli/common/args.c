@@ -21,7 +21,7 @@ static const struct {
 } common_options[] = {
     { TAKES_MODEL, OPTION_FILE("--model", "DIR|NAME", model, "/ .safetensors .gguf") },
     { TAKES_MODEL | TAKES_FINITE, OPTION_FLAG("--check-finite", check_finite) },
-    { TAKES_WEIGHTS, OPTION_CHOICE("--weights", "f32|bf16|int8", weights) },
+    { TAKES_WEIGHTS, OPTION_CHOICE("--weights", "file|f32|bf16|int8", weights) },
     { TAKES_HEAD, OPTION_FILE("--head", "L.H", head, "@heads") },
     { TAKES_HEAD, OPTION_INT("--layer", "L", layer, 0, INT32_MAX) },
     { TAKES_TERM, OPTION_CHOICE("--theme", "light|dark", theme) },

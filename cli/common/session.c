@@ -48,7 +48,7 @@ static bool is_folder(const char *name) {
 
 qkv_model_open_options session_weights(const struct cli_common *common) {
     qkv_model_open_options options = qkv_model_open_options_init();
-    static const qkv_model_weights kinds[] = { QKV_WEIGHTS_F32, QKV_WEIGHTS_BF16,
+    static const qkv_model_weights kinds[] = { QKV_WEIGHTS_FILE, QKV_WEIGHTS_F32, QKV_WEIGHTS_BF16,
                                                QKV_WEIGHTS_INT8 };
     options.weights = kinds[common->weights.value];
     return options;

@@ -20,6 +20,7 @@ static void add_decoder(json_t *object, const qkv_model_info *info) {
 /* As --weights names them. */
 static const char *weights_type(qkv_model_weights weights) {
     if (weights == QKV_WEIGHTS_INT8) return "int8";
+    if (weights == QKV_WEIGHTS_FILE) return "file";
     return weights == QKV_WEIGHTS_F32 ? "f32" : "bf16";
 }
 
@@ -29,6 +30,7 @@ const char *info_weights(const qkv_model_info *info) {
     case QKV_WEIGHTS_BF16_DP: return "bf16 (class dp)";
     case QKV_WEIGHTS_BF16_AMX: return "bf16 (class amx)";
     case QKV_WEIGHTS_INT8: return "int8";
+    case QKV_WEIGHTS_FILE: return "blocks of the file, all else f32";
     default: return "f32";
     }
 }

@@ -73,7 +73,13 @@ typedef enum qkv_model_weights {
     /** The same, in the order of TDPBF16PS. */
     QKV_WEIGHTS_BF16_AMX,
     /** Weights and inputs are rounded to 8-bit integers, in groups of 64 with a scale each. */
-    QKV_WEIGHTS_INT8
+    QKV_WEIGHTS_INT8,
+    /**
+     * As the file has them: blocks of a GGUF file that layers multiply by stay as they lie, and
+     * inputs are rounded to 8-bit integers; all other weights are f32. Without such blocks it is
+     * QKV_WEIGHTS_F32, also in qkv_model_info.
+     */
+    QKV_WEIGHTS_FILE
 } qkv_model_weights;
 
 /**
@@ -289,19 +295,27 @@ typedef struct qkv_model_info {
 /** Made by qkv_model_open_options_init(). */
 typedef struct qkv_model_open_options {
     size_t struct_size;
+    /* by default QKV_WEIGHTS_FILE */
     qkv_model_weights weights;
     /* NULL, or a context whose threads read the weights. The model is the same, and keeps none. */
     qkv_ctx *ctx;
 } qkv_model_open_options;
-QKV_DEFINE_INIT(qkv_model_open_options)
+
+static inline qkv_model_open_options qkv_model_open_options_init(void) {
+    qkv_model_open_options made;
+    memset(&made, 0, sizeof made);
+    made.struct_size = sizeof made;
+    made.weights = QKV_WEIGHTS_FILE;
+    return made;
+}
 
 /**
  * Opens a model: a folder with config.json, a .safetensors file or a .safetensors.index.json in
  * one, a GGUF file, or a cached Hugging Face name. Weights of a folder are in its
  * model.safetensors, or in the files of model.safetensors.index.json. It must also have the files
  * of a tokenizer (qkv_tokenizer_open). A GGUF file is a path that ends in .gguf, a file that begins
- * with GGUF, or ollama:NAME[:TAG], a model of Ollama's. It has all of a model in it, and its
- * weights become f32 as they are read. Nothing is downloaded. Every byte of the files is checked,
+ * with GGUF, or ollama:NAME[:TAG], a model of Ollama's. It has all of a model in it. Nothing is
+ * downloaded. Every byte of the files is checked,
  * and messages name the file, the field, the value and the rule.
  *
  *   Memory   that of the parameters in the form in which they are kept, and 1 MiB for each thread
@@ -317,6 +331,13 @@ QKV_DEFINE_INIT(qkv_model_open_options)
  *            b, y and attention are f32. The bits are the same everywhere. Weights take 17/64 of
  *            the memory of f32. A group that holds a NaN or an infinity becomes NaN, and one below
  *            2^-100 becomes zeros. Such a model is not trained.
+ *
+ *   file     Of a GGUF file, layers with weights in Q8_0, Q4_0, Q4_1, Q5_0, Q4_K, Q5_K or Q6_K keep
+ *            their blocks, in about the memory of the file, and so do vectors of words. A row of x
+ *            is rounded as in int8, in groups as long as a block. Sums of products of integers are
+ *            exact; they are scaled and added as f32 (docs/numerics.md, Products by blocks). The
+ *            bits are the same everywhere. With QKV_WEIGHTS_F32 the numbers that blocks stand for
+ *            are multiplied in f32, as transformers does.
  *
  * @param options  NULL: the defaults.
  * @return QKV_OK; the errors of the files; QKV_ERR_ARGUMENT; QKV_ERR_VERSION for struct_size;

@@ -179,6 +179,13 @@ const qkvi_safetensors *qkvi_safetensors_home(const qkvi_safetensors *file,
     return file->n_shards ? file->shards[tensor->shard] : file;
 }
 
+qkv_status qkvi_safetensors_read_rows(const qkvi_safetensors *file, const qkvi_stored *tensor,
+                                      int64_t first, int64_t n, uint8_t *destination,
+                                      qkv_error *error) {
+    return file->reader.read_rows(file->reader.user, tensor, tensor - file->tensors, first, n,
+                                  destination, error);
+}
+
 qkv_status qkvi_safetensors_read_raw(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                      void *destination, qkv_error *error) {
     return qkvi_source_read(&qkvi_safetensors_home(file, tensor)->source, tensor->begin,

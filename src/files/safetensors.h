@@ -26,6 +26,7 @@ typedef struct qkvi_stored {
     size_t n_elems;
     uint64_t begin, end; /* in its file */
     int64_t shard;       /* the index of its file, if there are several (shards.h) */
+    const struct qkvi_gguf_type *blocks; /* of a matrix whose rows are whole blocks; else NULL */
 } qkvi_stored;
 
 /**
@@ -35,6 +36,9 @@ typedef struct qkvi_stored {
 typedef struct qkvi_stored_reader {
     qkv_status (*read)(const void *user, const qkvi_stored *tensor, int64_t index, size_t first,
                        size_t n, float *destination, qkv_error *error);
+    /* n rows of blocks from row `first` on, of a tensor that has them. */
+    qkv_status (*read_rows)(const void *user, const qkvi_stored *tensor, int64_t index,
+                            int64_t first, int64_t n, uint8_t *destination, qkv_error *error);
     void *user; /* freed with the file */
 } qkvi_stored_reader;
 
@@ -72,6 +76,10 @@ qkv_status qkvi_safetensors_read_part(const qkvi_safetensors *file, const qkvi_s
 /** Reads all elements as floats. */
 qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                      float *destination, qkv_error *error);
+/** Reads the blocks of n rows from row `first` on, of a tensor that has blocks. IO. */
+qkv_status qkvi_safetensors_read_rows(const qkvi_safetensors *file, const qkvi_stored *tensor,
+                                      int64_t first, int64_t n, uint8_t *destination,
+                                      qkv_error *error);
 /** Reads the stored bytes. */
 qkv_status qkvi_safetensors_read_raw(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                      void *destination, qkv_error *error);

@@ -155,11 +155,37 @@ static void run_int8(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layer
     leave_int8(ctx, &space);
 }
 
+/* Rounded inputs are in the same memory. */
+static void run_blocks(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                       float *y, qkvi_gemm_map *map, float *mapped) {
+    const bool mine = !atomic_exchange(&ctx->inputs_taken, true);
+    const size_t room = qkvi_blocks_room(layer->format, n_rows, layer->n_in);
+    qkvi_blocks_job job = { .kernels = ctx->kernels,
+                            .format = layer->format,
+                            .m = n_rows,
+                            .n = layer->n_out,
+                            .k = layer->n_in,
+                            .a = x,
+                            .b = layer->blocks,
+                            .c = y,
+                            .bias = layer->bias,
+                            .map = map,
+                            .mapped = mapped };
+    if (mine && room != SIZE_MAX)
+        job.rows = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, room);
+    qkvi_blocks_gemm(ctx->pool, &job);
+    if (mine) atomic_store(&ctx->inputs_taken, false);
+}
+
 static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                     float *y, qkvi_gemm_map *map, float *mapped) {
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (layer->int8) {
         run_int8(ctx, 1, &layer, n_rows, x, &y, map, mapped);
+        return;
+    }
+    if (layer->blocks) {
+        run_blocks(ctx, layer, n_rows, x, y, map, mapped);
         return;
     }
     if (!layer->half) {

@@ -33,11 +33,14 @@ typedef struct qkvi_linear {
     uint32_t *half, *half_backward; /* instead: both in bf16, kernels/gemm_bf16.h */
     qkv_class half_class;           /* the class that computes with half */
     qkvi_int8_panel *int8; /* instead: panels of Wᵀ in int8, kernels/gemm_int8.h; only runs */
+    uint8_t *blocks;       /* instead: rows of W in blocks, kernels/blocks.h; only runs */
+    const qkvi_block_format *format; /* of blocks */
 } qkvi_linear;
 
 /* W, in the form that the layer has. */
 static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
-    return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half, layer->int8 };
+    return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half,
+                           layer->int8, layer->blocks, layer->format };
 }
 
 /*
@@ -66,9 +69,9 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
                              const float *x, float *y, float *g);
 
 /*
- * y[l] = x W[l]ᵀ + b[l] of layers with the same n_in and form of weights: in bf16 and int8, x is
- * rounded only once. half, nullable, only for layers in bf16: half[l] [n_rows][n_out] receives
- * y[l] rounded to bf16, and y[l] is scratch.
+ * y[l] = x W[l]ᵀ + b[l] of layers with the same n_in and form of weights (some may be in blocks where
+ * others are in f32): in bf16 and int8, x is rounded only once. half, nullable, only for layers in
+ * bf16: half[l] [n_rows][n_out] receives y[l] rounded to bf16, and y[l] is scratch.
  */
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half);

@@ -27,6 +27,8 @@ enum { MAX_CONFIG = 1 << 20 };
 static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkvi_pool *pool,
                              qkv_error *error) {
     qkvi_param_table *const table = &model->params;
+    if (model->info.weights == QKV_WEIGHTS_FILE && !qkvi_resolver_blocks(resolver, table))
+        model->info.weights = QKV_WEIGHTS_F32;
     if (!model->is_to_train)
         QKV_TRY(qkvi_params_pack(table, qkvi_weights_param(model->info.weights), error));
     model->arena = qkvi_params_room(table);

@@ -193,8 +193,24 @@ const char *qkv_model_warning(const qkv_model *model, int64_t index) {
     return model && index >= 0 && index < model->n_warnings ? model->warnings[index] : NULL;
 }
 
+static void count_blocks(const qkvi_param *row, const uint8_t *blocks, qkv_not_finite *found) {
+    const qkvi_block_format *const f = &row->format;
+    float values[256];
+    for (size_t b = 0; b < row->n_elems / (size_t)f->n_elems; b++) {
+        f->to_f32(blocks + b * (size_t)f->n_bytes, values);
+        for (int v = 0; v < f->n_elems; v++) {
+            found->n_nan += isnan(values[v]) != 0;
+            found->n_inf += isinf(values[v]) != 0;
+        }
+    }
+}
+
 /* Counts what is no number in a row, in the form that it is kept in; padding is zeros. */
 static void count_odd(const qkvi_param *row, const float *values, qkv_not_finite *found) {
+    if (row->form == QKVI_PARAM_BLOCKS) {
+        count_blocks(row, (const uint8_t *)values, found);
+        return;
+    }
     const size_t n_words = qkvi_param_words(row);
     for (size_t i = 0; i < n_words; i++) {
         const uint32_t bits = qkvi_bits_of_float(values[i]);

@@ -64,11 +64,11 @@ class Files(unittest.TestCase):
         self.assertNotIn("unused", self.tool("info", out, "-v"))
         bare = path.with_suffix("")  # a name that does not tell what it is
         bare.symlink_to(path.name)
-        infos = [json.loads(self.tool("info", name, "--json")) for name in (bare, out)]
+        infos = [json.loads(self.tool("info", name, "--weights", "f32", "--json")) for name in (bare, out)]
         for info in infos:
             del info["source"], info["files"]
         self.assertEqual(*infos)
-        looks = [self.tool("look", "he said", "--json", "--model", m).replace(str(m), "MODEL") for m in (path, bare, out)]
+        looks = [self.tool("look", "he said", "--json", "--weights", "f32", "--model", m).replace(str(m), "MODEL") for m in (path, bare, out)]
         self.assertEqual(looks[:2], [looks[2]] * 2)
 
     def same(self, path, out, *texts):
@@ -76,7 +76,7 @@ class Files(unittest.TestCase):
         for text in texts:
             self.assertEqual(*(json.loads(self.tool("tokenize", text, "--json", "--model", model))["ids"] for model in (path, out)))
             if text:
-                self.assertEqual(*(self.tool("embed", text, "--model", model).replace(str(model), "MODEL") for model in (path, out)))
+                self.assertEqual(*(self.tool("embed", text, "--weights", "f32", "--model", model).replace(str(model), "MODEL") for model in (path, out)))
 
     def refused(self, made, words):
         done = subprocess.run([TOOL, "tokenize", "he", "--model", made.write(self.folder)], capture_output=True, text=True)
@@ -149,6 +149,13 @@ class Families(Files):
             made.store(f"blk.{n}.{part}.weight", data, kind)
             made.weights[f"model.layers.{n}.{theirs}.weight"] = gguf.quants.dequantize(data, kind)
         self.like_folder(made, "llama_without_biases")
+        path = self.folder / "llama.gguf"
+        self.assertEqual(*(json.loads(self.tool("info", m, "--json"))["weights"] == w for m, w in ((path.with_suffix(""), "file"),
+                                                                                                  (self.folder / "out", "f32"))))
+        exact, blocks = (np.array(json.loads(self.tool("embed", "he said: hehe 12", "--json", "--weights", w, "--model", path))["vectors"][0]["vector"])
+                         for w in ("f32", "file"))
+        self.assertLess(np.abs(exact - blocks).max(), 0.05 * np.abs(exact).max())
+        self.assertGreater(np.abs(exact - blocks).max(), 0)
 
 
 def merges_of(tokens, scores):

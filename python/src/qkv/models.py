@@ -24,7 +24,7 @@ from .page import Worth
 
 Element = TypeVar("Element", bound=np.generic)
 _EMBEDDED = pathlib.Path(__file__).parent / "model"
-_WEIGHTS = {"f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16, "int8": _c.QKV_WEIGHTS_INT8}
+_WEIGHTS = {"file": _c.QKV_WEIGHTS_FILE, "f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16, "int8": _c.QKV_WEIGHTS_INT8}
 _ENDS = ("eos", "string", "max_new", "model_length", "caller", "forbidden")
 
 
@@ -136,11 +136,11 @@ class _Run(NoCopies):
 class Model(NoCopies):
     """A model of qkv.load. It is read-only: any number of threads may use it at once."""
 
-    def __init__(self, folder: str | pathlib.Path | None = None, *, weights: Literal["f32", "bf16", "int8"] = "f32",
+    def __init__(self, folder: str | pathlib.Path | None = None, *, weights: Literal["file", "f32", "bf16", "int8"] = "file",
                  context: Context | None = None) -> None:
         self._handle: int | None = None
         if weights not in _WEIGHTS:
-            raise ArgumentError(f'weights is {weights!r}, and must be "f32", "bf16" or "int8"')
+            raise ArgumentError(f'weights is {weights!r}, and must be "file", "f32", "bf16" or "int8"')
         options, made = init(_c.qkv_model_open_options, weights=_WEIGHTS[weights]), ctypes.c_void_p()
         error, path = ErrorText(), path_of(_EMBEDDED if folder is None else folder, "folder")
         error.check(lib.qkv_model_open(path, ctypes.byref(options), ctypes.byref(made), error.pointer))
@@ -391,9 +391,10 @@ class Model(NoCopies):
         return " ".join(said)
 
 
-def load(folder: str | pathlib.Path | None = None, *, weights: Literal["f32", "bf16", "int8"] = "f32",
+def load(folder: str | pathlib.Path | None = None, *, weights: Literal["file", "f32", "bf16", "int8"] = "file",
          context: Context | None = None) -> Model:
     """Opens a model: a folder of transformers, a GGUF file, `ollama:NAME[:TAG]`, a name in the local Hugging Face
     cache, or None for the small English encoder of this package. Nothing is downloaded. `weights="bf16"` keeps linear
-    layers in half the memory, `weights="int8"` in about a quarter."""
+    layers in half the memory, `weights="int8"` in about a quarter. `weights="file"` multiplies by the blocks of a GGUF
+    file as they lie, and is f32 for all else."""
     return Model(folder, weights=weights, context=context)

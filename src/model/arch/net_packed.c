@@ -10,7 +10,7 @@ bool qkvi_weights_resolve(int given, qkv_model_weights *weights) {
     *weights = (qkv_model_weights)given;
     if (given == QKV_WEIGHTS_BF16)
         *weights = qkvi_cpu_amx() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
-    return given >= QKV_WEIGHTS_F32 && given <= QKV_WEIGHTS_INT8;
+    return given >= QKV_WEIGHTS_F32 && given <= QKV_WEIGHTS_FILE;
 }
 
 unsigned qkvi_weights_form(qkv_model_weights resolved) {
@@ -24,7 +24,8 @@ unsigned qkvi_weights_form(qkv_model_weights resolved) {
 
 qkvi_param_form qkvi_weights_param(qkv_model_weights resolved) {
     switch (resolved) {
-    case QKV_WEIGHTS_F32: return QKVI_PARAM_PANELS;
+    case QKV_WEIGHTS_F32:
+    case QKV_WEIGHTS_FILE: return QKVI_PARAM_PANELS;
     case QKV_WEIGHTS_INT8: return QKVI_PARAM_INT8;
     default: return QKVI_PARAM_HALF;
     }

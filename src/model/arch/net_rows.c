@@ -57,6 +57,10 @@ qkvi_linear qkvi_bind_weight(const qkvi_binder *b, const char *name, int64_t n_o
     case QKVI_PARAM_PANELS: layer.forward = at; break;
     case QKVI_PARAM_HALF: layer.half = (uint32_t *)at; break;
     case QKVI_PARAM_INT8: layer.int8 = (qkvi_int8_panel *)at; break;
+    case QKVI_PARAM_BLOCKS:
+        layer.blocks = (uint8_t *)at;
+        layer.format = &row->format;
+        break;
     }
     return layer;
 }

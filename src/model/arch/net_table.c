@@ -194,6 +194,7 @@ static qkv_status add_words(qkvi_param_table *table, const qkv_model_info *info,
     snprintf(full, sizeof full, "%s.weight", name);
     if (qkvi_params_find(table, full)) return QKV_OK;
     QKV_TRY(qkvi_params_add(table, 2, n, size, e, "%s", full));
+    table->rows[table->n_rows - 1].is_words = true;
     if (has_head && strcmp(name, qkvi_head_name(info, f)) == 0) qkvi_params_multiplies(table);
     return QKV_OK;
 }

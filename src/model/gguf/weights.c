@@ -170,6 +170,22 @@ static qkv_status read_part(const void *user, const qkvi_stored *tensor, int64_t
     return status;
 }
 
+static qkv_status read_rows(const void *user, const qkvi_stored *tensor, int64_t index,
+                            int64_t first, int64_t n, uint8_t *to, qkv_error *error) {
+    const weights *const w = user;
+    const qkvi_gguf_view *const view = &w->views->views[index];
+    const qkvi_gguf_type *const type = view->tensor->type;
+    const qkvi_source *const source = &w->parts->files[tensor->shard]->source;
+    const size_t width = (size_t)(row_elems(view->tensor) / type->n_elems * type->n_bytes);
+    const int64_t at_once = view->n_heads ? 1 : n;
+    for (int64_t r = 0; r < n; r += at_once) {
+        const uint64_t at = (uint64_t)stored_row(view, first + r) * width;
+        QKV_TRY(qkvi_source_read(source, view->tensor->begin + at, to + (size_t)r * width,
+                                 (size_t)at_once * width, error));
+    }
+    return QKV_OK;
+}
+
 /* ---- The set --------------------------------------------------------------------------------- */
 
 static qkv_status check_view(const qkvi_gguf_parts *parts, const qkvi_gguf_view *view,
@@ -202,6 +218,9 @@ static void describe(const qkvi_gguf_view *view, qkvi_stored *stored) {
     stored->begin = tensor->begin;
     stored->end = tensor->begin + tensor->n_bytes;
     stored->shard = tensor->part;
+    if (tensor->rank == 2 && !view->turned && view->add == 0 &&
+        row_elems(tensor) % tensor->type->n_elems == 0)
+        stored->blocks = tensor->type;
 }
 
 static qkv_status describe_all(const qkvi_gguf_parts *parts, qkvi_gguf_views *views,
@@ -247,7 +266,7 @@ qkv_status qkvi_gguf_weights(const qkvi_gguf_parts *parts, qkvi_gguf_views *view
                              qkvi_safetensors **file, qkv_error *error) {
     *file = calloc(1, sizeof **file);
     weights *const own = malloc(sizeof *own);
-    if (*file) (*file)->reader = (qkvi_stored_reader){ read_part, own };
+    if (*file) (*file)->reader = (qkvi_stored_reader){ read_part, read_rows, own };
     qkv_status status = *file && own ? QKV_OK : qkvi_no_memory(error, "tensors");
     if (own) *own = (weights){ parts, views };
     if (status == QKV_OK) status = name_shards(parts, *file, error);

@@ -30,6 +30,14 @@ static qkv_status too_large(const qkvi_param *row, qkv_error *error) {
                           (long long)row->shape[0], (long long)row->shape[1]);
 }
 
+/* Of rows of blocks, in words. */
+static size_t block_words(const qkvi_param *row) {
+    const size_t n = row->n_elems / (size_t)row->format.n_elems;
+    size_t bytes;
+    if (!qkvi_mul_size(n, (size_t)row->format.n_bytes, &bytes)) return SIZE_MAX;
+    return bytes / sizeof(float) + (bytes % sizeof(float) != 0);
+}
+
 static size_t int8_words(size_t n_panels) {
     return n_panels == SIZE_MAX ? SIZE_MAX : n_panels * (sizeof(qkvi_int8_panel) / sizeof(float));
 }
@@ -39,6 +47,7 @@ size_t qkvi_param_words(const qkvi_param *row) {
     case QKVI_PARAM_PANELS: return qkvi_gemm_packed_elems(row->shape[1], row->shape[0]);
     case QKVI_PARAM_HALF: return qkvi_bf16_packed_words(row->shape[1], row->shape[0]);
     case QKVI_PARAM_INT8: return int8_words(qkvi_int8_packed_panels(row->shape[1], row->shape[0]));
+    case QKVI_PARAM_BLOCKS: return block_words(row);
     default: return row->n_elems;
     }
 }
@@ -86,6 +95,7 @@ qkv_status qkvi_params_pack(qkvi_param_table *table, qkvi_param_form form, qkv_e
     for (int64_t r = 0; r < table->n_rows; r++) {
         qkvi_param *const row = &table->rows[r];
         if (row->multiplies) row->form = form;
+        if (row->format.n_elems) row->form = QKVI_PARAM_BLOCKS;
         QKV_TRY(place(table, row, error));
     }
     return QKV_OK;
@@ -98,7 +108,9 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena) {
                            .panels = row->form == QKVI_PARAM_PANELS ? at : NULL,
                            .half = row->form == QKVI_PARAM_HALF ? (const uint32_t *)at : NULL,
                            .int8 =
-                               row->form == QKVI_PARAM_INT8 ? (const qkvi_int8_panel *)at : NULL };
+                               row->form == QKVI_PARAM_INT8 ? (const qkvi_int8_panel *)at : NULL,
+                           .blocks = row->form == QKVI_PARAM_BLOCKS ? (const uint8_t *)at : NULL,
+                           .format = &row->format };
 }
 
 /* ---- As files have them ---------------------------------------------------------------------- */
@@ -217,6 +229,7 @@ void qkvi_param_from_stored(const qkvi_param *row, const qkvi_stored_rows *store
     case QKVI_PARAM_INT8:
         qkvi_int8_pack_piece(stored->kernels, n_in, piece, (qkvi_int8_panel *)values);
         break;
+    case QKVI_PARAM_BLOCKS: break; /* are read as they are */
     }
 }
 

@@ -9,7 +9,7 @@
  *
  * The arena is made of 32-bit words. To be trained, every parameter is a matrix of floats in it. A
  * model that only runs has the weights of its linear layers there as the panels that these multiply
- * with, in f32, bf16 or int8 (qkvi_params_pack), and nowhere else.
+ * with, in f32, bf16 or int8 (qkvi_params_pack), or in the blocks of a GGUF file, and nowhere else.
  */
 #ifndef QKVI_WEIGHTS_PARAMS_H
 #define QKVI_WEIGHTS_PARAMS_H
@@ -21,7 +21,8 @@ typedef enum qkvi_param_form {
     QKVI_PARAM_FLOATS, /* [shape[0]][shape[1]] */
     QKVI_PARAM_PANELS, /* transposed: qkvi_gemm_pack_b */
     QKVI_PARAM_HALF,   /* transposed: qkvi_bf16_pack_b */
-    QKVI_PARAM_INT8    /* transposed: qkvi_int8_pack_b */
+    QKVI_PARAM_INT8,   /* transposed: qkvi_int8_pack_b */
+    QKVI_PARAM_BLOCKS  /* rows of blocks, as the file has them */
 } qkvi_param_form;
 
 enum { QKVI_STORED_AXES = 4 };
@@ -30,10 +31,12 @@ typedef struct qkvi_param {
     char name[96]; /* "bert.encoder.layer.0.attention.self.query.weight" */
     int rank;
     int64_t shape[2];
-    size_t offset;        /* in words from the start of the arena; a multiple of 16: 64 bytes */
-    size_t n_elems;       /* product of shape */
-    bool multiplies;      /* the weights of a linear layer: may be kept as panels … */
-    qkvi_param_form form; /* … and how it is kept */
+    size_t offset;            /* in words from the start of the arena; a multiple of 16: 64 bytes */
+    size_t n_elems;           /* product of shape */
+    bool multiplies;          /* the weights of a linear layer: may be kept as panels … */
+    qkvi_param_form form;     /* … and how it is kept */
+    bool is_words;            /* vectors of words, which may be kept in blocks, too */
+    qkvi_block_format format; /* of the blocks that it is kept in; n_elems 0: in none */
     /*
      * How files have it, if not as it is: under another name, [cols][rows], and beside others in
      * one tensor, whose last axis has n_parts equal parts; this is one of them.
@@ -85,7 +88,7 @@ void qkvi_params_take_turns(qkvi_param_table *table, int64_t n);
 /** The last row is the weights of a linear layer. */
 void qkvi_params_multiplies(qkvi_param_table *table);
 
-/** Lays the table out anew, with rows that multiply in that form. LIMIT. */
+/** Lays the table out anew, with rows that multiply in that form, or in their format. LIMIT. */
 qkv_status qkvi_params_pack(qkvi_param_table *table, qkvi_param_form form, qkv_error *error);
 
 /** Words that a row takes in the arena. */

@@ -64,6 +64,13 @@ qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_store
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
                                qkv_error *error);
 /**
+ * Chooses the rows that are kept in the blocks of the file, of those that multiply and of words:
+ * their tensor has blocks that layers multiply by, in rows of the parameter. Returns whether there
+ * are any.
+ */
+bool qkvi_resolver_blocks(const qkvi_resolver *resolver, qkvi_param_table *table);
+
+/**
  * Reads every row into its place in arena, from the form in which it is stored to that in which it
  * is kept, some rows at a time: beside arena each thread takes 1 MiB, or 64 rows of a wider tensor.
  * Marks what it read as used. Of several tensors that fail the first one is told. pool may be NULL.

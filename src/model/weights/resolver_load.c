@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "files/base.h"
+#include "files/gguf_types.h"
 #include "kernels/table.h"
 #include "model/weights/resolver.h"
 
@@ -88,6 +89,54 @@ static qkv_status load_rows(const qkvi_resolver *resolver, const qkvi_stored *te
     return QKV_OK;
 }
 
+/* Types that kernels multiply by, in the order of qkvi_block_kind. */
+static bool find_format(const qkvi_gguf_type *type, qkvi_block_format *format) {
+    static const char *const names[QKVI_N_BLOCK_KINDS] = { "Q4_0", "Q4_1", "Q5_0", "Q8_0",
+                                                           "Q4_K", "Q5_K", "Q6_K" };
+    for (int kind = 0; kind < QKVI_N_BLOCK_KINDS; kind++) {
+        if (strcmp(names[kind], type->name) != 0) continue;
+        *format = (qkvi_block_format){ (qkvi_block_kind)kind, type->n_elems, type->n_bytes,
+                                       type->to_f32 };
+        return true;
+    }
+    return false;
+}
+
+static bool takes_blocks(const qkvi_param *row, const qkvi_stored *tensor) {
+    const bool by_rows = !row->transposed && (row->n_parts == 1 || row->stored_rows);
+    return tensor->blocks && by_rows && row->rank == 2 && (row->multiplies || row->is_words) &&
+           row->shape[1] % tensor->blocks->n_elems == 0;
+}
+
+bool qkvi_resolver_blocks(const qkvi_resolver *resolver, qkvi_param_table *table) {
+    bool any = false;
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        qkvi_param *const row = &table->rows[r];
+        const qkvi_stored *const tensor = qkvi_resolve(resolver, qkvi_param_stored_name(row));
+        if (tensor && takes_blocks(row, tensor)) any |= find_format(tensor->blocks, &row->format);
+    }
+    return any;
+}
+
+/* Rows of blocks, as they are. */
+static qkv_status load_blocks(const qkvi_resolver *resolver, const qkvi_stored *tensor,
+                              const qkvi_param *row, float *arena, qkv_error *error) {
+    const int64_t width = row->shape[1] / row->format.n_elems * row->format.n_bytes;
+    uint8_t *const to = (uint8_t *)(arena + row->offset);
+    for (int64_t r = 0, some; r < row->shape[0]; r += some) {
+        int64_t from = r;
+        some = row->shape[0] - r;
+        if (row->stored_rows) {
+            const int64_t left = some;
+            from = qkvi_param_stored_row(row, r, &some);
+            if (some > left) some = left;
+        }
+        QKV_TRY(
+            qkvi_safetensors_read_rows(resolver->file, tensor, from, some, to + r * width, error));
+    }
+    return QKV_OK;
+}
+
 /* The tensor of these rows; only one that lies in the arena as it is stored is read there. */
 static qkv_status load_tensor(const qkvi_resolver *resolver, const qkvi_param *rows,
                               int64_t n_parts, float *arena, row_buffer *buffer, qkv_error *error) {
@@ -95,8 +144,11 @@ static qkv_status load_tensor(const qkvi_resolver *resolver, const qkvi_param *r
     const bool as_it_is =
         !rows->transposed && rows->n_parts == 1 && rows->form == QKVI_PARAM_FLOATS;
     for (int64_t p = 0; rows->stored_rows && p < n_parts; p++)
-        QKV_TRY(load_rows(resolver, tensor, &rows[p], arena, buffer, error));
+        QKV_TRY(rows[p].form == QKVI_PARAM_BLOCKS
+                    ? load_blocks(resolver, tensor, &rows[p], arena, error)
+                    : load_rows(resolver, tensor, &rows[p], arena, buffer, error));
     if (rows->stored_rows) return QKV_OK;
+    if (rows->form == QKVI_PARAM_BLOCKS) return load_blocks(resolver, tensor, rows, arena, error);
     if (as_it_is)
         return qkvi_safetensors_read_f32(resolver->file, tensor, arena + rows->offset, error);
     return load_pieces(resolver, tensor, rows, n_parts, arena, buffer, error);
