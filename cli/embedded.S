@@ -1,13 +1,12 @@
 /* The files of models/default, byte for byte, aligned so that tensors can be read in place. */
-    .section .rodata
+#include "embed.h"
+
+    EMBED_SECTION
     .macro embed name, path
     .balign 64
-    .globl qkv_embedded_\name
-qkv_embedded_\name:
+    begin qkv_embedded_\name
     .incbin "\path"
-    .globl qkv_embedded_\name\()_end
-qkv_embedded_\name\()_end:
-    .byte 0
+    end qkv_embedded_\name
     .endm
 
     embed config, "models/default/config.json"

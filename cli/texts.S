@@ -1,10 +1,11 @@
 /* Texts of the tool, each with a zero at its end. */
-    .section .rodata
+#include "embed.h"
+
+    EMBED_SECTION
     .macro embed name, path
-    .globl \name
-\name:
+    begin \name
     .incbin "\path"
-    .byte 0
+    end \name
     .endm
 
     embed help_bash_text, "cli/help/completion.bash"
@@ -18,8 +19,7 @@
     embed learn_text, "docs/tutorial.md"
 
 /* The help of every command, one text after another: each file begins with its "# COMMAND". */
-    .globl help_texts
-help_texts:
+    begin help_texts
     .incbin "cli/help/common.txt"
     .incbin "cli/help/attend.txt"
     .incbin "cli/help/bench.txt"
@@ -40,6 +40,6 @@ help_texts:
     .incbin "cli/help/tokenize.txt"
     .incbin "cli/help/train.txt"
     .incbin "cli/help/translate.txt"
-    .byte 0
+    end help_texts
 
 #include "elf_notes.h"

@@ -3,6 +3,7 @@
  * their objects with (the .note.gnu.property of the ELF ABIs of x86-64 and AArch64), which a
  * binary has only if all of its objects have it.
  */
+#if defined(__ELF__)
     .section .note.GNU-stack, "", %progbits
 
 #if defined(__CET__) && defined(__x86_64__)
@@ -24,4 +25,5 @@
     .long 4
     .long QKV_FEATURES
     .long 0
+#endif
 #endif

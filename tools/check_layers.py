@@ -35,7 +35,7 @@ SEES = {
     "view": f"{UPPER} train inspect",
 }
 #: Folders of one room.
-PART_OF = {"kernels/tmpl": "kernels", "kernels/vec": "kernels", "page/web": "page"}
+PART_OF = {"view/none": "view", "kernels/tmpl": "kernels", "kernels/vec": "kernels", "page/web": "page"}
 #: A public header: the room to which it belongs. A room sees its own headers and those of rooms that it sees.
 HEADERS = {"qkv": "core", "status": "core", "stats": "core", "ranks": "core", "kv": "attn", "columns": "attn",
            "layers": "layer", "onnx": "onnx", "mpi": "mpi", "files": "files", "tokenizer": "text", "image": "image",
@@ -78,7 +78,7 @@ def why_not(room: str, name: str, brackets: bool) -> str:
 def why_not_tool(path: pathlib.Path, name: str, brackets: bool) -> str:
     if brackets or name.startswith("qkv/") or (str(path), name) in EXCEPTIONS:
         return ""
-    if path.suffix == ".S" and name == "elf_notes.h":
+    if path.suffix == ".S" and name in ("elf_notes.h", "embed.h"):
         return ""
     if not (pathlib.Path("cli") / name).is_file():
         return "the tool sees only include/qkv"

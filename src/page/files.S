@@ -3,18 +3,9 @@
  * what files before it define, but inside of functions. A page has a view of its own kind of data
  * only where it has such data.
  */
-    .section .rodata
-    .macro begin name
-    .globl \name
-    .hidden \name
-\name:
-    .endm
-    .macro end name
-    .globl \name\()_end
-    .hidden \name\()_end
-\name\()_end:
-    .byte 0
-    .endm
+#include "embed.h"
+
+    EMBED_SECTION
 
     begin qkvi_page_style
     .incbin "src/page/web/style.css"
