@@ -9,13 +9,13 @@
 #include "core/fpstate.h"
 #include "files/csv_array.h"
 #include "files/file.h"
+#include "files/number.h"
 #include "files/table.h"
 
-enum { MAX_FILE = 1 << 26, MAX_ROWS = 1000000, NUMBER_BYTES = 64 };
+enum { MAX_FILE = 1 << 26, MAX_ROWS = 1000000 };
 
 typedef struct csv_builder {
     qkvi_table_reader reader;
-    locale_t numbers; /* "C", whatever the host's is */
     double *values;
     size_t n, room;
     int64_t n_rows, n_columns;
@@ -36,16 +36,17 @@ static qkv_status wrong(const csv_builder *b, const qkvi_field *field, qkv_statu
 }
 
 /* A decimal number, or an infinity or NaN as numpy spells them: a mask has those. */
-static int parse_number(const csv_builder *b, const qkvi_field *field, double *value) {
-    char copy[NUMBER_BYTES], *end;
-    if (field->n == 0 || field->n >= sizeof copy) return 0;
-    memcpy(copy, field->text, field->n);
-    copy[field->n] = '\0';
-    const char *const digits = copy + (*copy == '+' || *copy == '-');
-    const int special = strcasecmp(digits, "inf") == 0 || strcasecmp(digits, "nan") == 0;
-    if (!special && strspn(copy, "0123456789+-.eE") != field->n) return 0;
-    *value = strtod_l(copy, &end, b->numbers);
-    return !*end && (special || isfinite(*value));
+static int parse_number(const qkvi_field *field, double *value) {
+    const int has_sign = field->n > 0 && (*field->text == '+' || *field->text == '-');
+    const char *const word = field->text + has_sign;
+    if (field->n - (size_t)has_sign == 3) {
+        const int is_inf = strncasecmp(word, "inf", 3) == 0;
+        if (is_inf || strncasecmp(word, "nan", 3) == 0) {
+            *value = copysign(is_inf ? INFINITY : NAN, has_sign && *field->text == '-' ? -1 : 1);
+            return 1;
+        }
+    }
+    return qkvi_number_f64(field->text, field->n, value) && isfinite(*value);
 }
 
 static qkv_status add_field(csv_builder *b, const qkvi_field *field, qkv_error *error) {
@@ -53,7 +54,7 @@ static qkv_status add_field(csv_builder *b, const qkvi_field *field, qkv_error *
     char what[128];
     if (is_word(field)) {
         b->n_words++;
-    } else if (!parse_number(b, field, &value)) {
+    } else if (!parse_number(field, &value)) {
         if (field->n == 0) return wrong(b, field, QKV_ERR_FORMAT, "a number is missing", error);
         snprintf(what, sizeof what, "'%s' is not a number",
                  QKVI_PRINTABLE_BYTES(64, field->text, field->n));
@@ -139,10 +140,9 @@ qkv_status qkvi_csv_parse(const char *name, char *bytes, size_t n_bytes, qkv_arr
     if (n_bytes > MAX_FILE)
         return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: %zu bytes of text, the limit is %d",
                               b.reader.name, n_bytes, MAX_FILE);
-    b.numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     b.reader.fields = qkvi_malloc_array(QKVI_TABLE_FIELDS, sizeof *b.reader.fields);
-    qkv_status status = b.numbers && b.reader.fields ? qkvi_table_check(&b.reader, error)
-                                                     : qkvi_no_memory(error, "an array");
+    qkv_status status =
+        b.reader.fields ? qkvi_table_check(&b.reader, error) : qkvi_no_memory(error, "an array");
     if (status == QKV_OK) {
         qkvi_table_begin(&b.reader);
         const qkvi_fpstate saved = qkvi_fpstate_enter();
@@ -150,7 +150,6 @@ qkv_status qkvi_csv_parse(const char *name, char *bytes, size_t n_bytes, qkv_arr
         if (status == QKV_OK) status = settle(&b, floats, array, error);
         qkvi_fpstate_leave(saved);
     }
-    if (b.numbers) freelocale(b.numbers);
     free(b.reader.fields);
     free(b.values);
     return status;

@@ -115,12 +115,10 @@ static qkv_status parse(const char *name, char *bytes, size_t n_bytes, qkv_table
     b->reader = (qkvi_table_reader){ .name = qkvi_escape(shown, sizeof shown, name, strlen(name)),
                                      .at = bytes,
                                      .end = bytes + n_bytes };
-    b->numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     b->table = qkvi_calloc_array(1, sizeof *b->table);
     b->reader.fields = qkvi_malloc_array(QKVI_TABLE_FIELDS, sizeof *b->reader.fields);
-    qkv_status status = b->numbers && b->table && b->reader.fields
-                            ? qkvi_table_check(&b->reader, error)
-                            : qkvi_table_no_memory(error);
+    qkv_status status = b->table && b->reader.fields ? qkvi_table_check(&b->reader, error)
+                                                     : qkvi_table_no_memory(error);
     if (status == QKV_OK) {
         qkvi_table_begin(&b->reader);
         const qkvi_fpstate saved = qkvi_fpstate_enter();
@@ -131,7 +129,6 @@ static qkv_status parse(const char *name, char *bytes, size_t n_bytes, qkv_table
         *table = b->table;
     else
         qkv_table_free(b->table);
-    if (b->numbers) freelocale(b->numbers);
     free(b->reader.fields);
     free(b);
     return status;

@@ -5,7 +5,6 @@
 #ifndef QKVI_FILES_TABLE_H
 #define QKVI_FILES_TABLE_H
 
-#include <locale.h>
 #include <stdbool.h>
 
 #include "files/base.h"
@@ -49,7 +48,6 @@ typedef struct qkvi_table_builder {
     qkvi_table_reader reader;
     qkv_table *table;
     size_t room;                  /* rows that the table has room for */
-    locale_t numbers;             /* "C", whatever the host's locale is */
     float row[QKVI_TABLE_FIELDS]; /* the n_row numbers of the last record */
     int64_t n_row;
     bool has_lists; /* some field had several numbers */

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "files/number.h"
+
 /* ---- Fields ---------------------------------------------------------------------------------- */
 
 /* The first line outside of quotes decides. */
@@ -140,7 +142,7 @@ qkv_status qkvi_table_next(qkvi_table_reader *r, qkv_error *error) {
     return QKV_OK;
 }
 
-enum { MAX_ROWS = 1000000, NUMBER_BYTES = 64 };
+enum { MAX_ROWS = 1000000 };
 
 qkv_status qkvi_table_no_memory(qkv_error *error) { return qkvi_no_memory(error, "a table"); }
 
@@ -151,15 +153,10 @@ static qkv_status wrong(const qkvi_table_builder *b, const qkvi_field *field, qk
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-/* A whole decimal number that a float can hold; no hexadecimal, no "inf", whatever the locale. */
-static bool parse_number(const qkvi_table_builder *b, const char *text, size_t n, float *value) {
-    char copy[NUMBER_BYTES], *end;
-    if (n == 0 || n >= sizeof copy) return false;
-    memcpy(copy, text, n);
-    copy[n] = '\0';
-    if (strspn(copy, "0123456789+-.eE") != n) return false;
-    const float number = strtof_l(copy, &end, b->numbers);
-    if (*end || !isfinite(number)) return false;
+/* A whole decimal number that a float can hold; no hexadecimal, no "inf". */
+static bool parse_number(const char *text, size_t n, float *value) {
+    float number;
+    if (!qkvi_number_f32(text, n, &number) || !isfinite(number)) return false;
     *value = number;
     return true;
 }
@@ -176,7 +173,7 @@ static qkv_status add_number(qkvi_table_builder *b, const qkvi_field *field, con
                              size_t n, qkv_error *error) {
     if (b->n_row == QKVI_TABLE_FIELDS - 1)
         return wrong(b, field, QKV_ERR_LIMIT, "more than 4096 values, the limit", error);
-    if (!parse_number(b, text, n, &b->row[b->n_row])) return not_a_number(b, field, text, n, error);
+    if (!parse_number(text, n, &b->row[b->n_row])) return not_a_number(b, field, text, n, error);
     b->n_row++;
     return QKV_OK;
 }
