@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/predict.h"
+#include "common/shared.h"
 #include <qkv/patterns.h>
 
 /* ---- What was asked -------------------------------------------------------------------------- */
@@ -130,7 +131,8 @@ static void choose(struct image_seen *t) {
 /* ---------------------------------------------------------------------------------------------- */
 
 static qkv_status open_image(struct image_seen *t, qkv_error *error) {
-    qkv_status status = qkv_image_read(t->options->image, &t->image, error);
+    char room[SHARED_ROOM];
+    qkv_status status = qkv_image_read(shared_path(t->options->image, room), &t->image, error);
     if (status == QKV_OK)
         status = qkv_image_see(t->session.model, t->image, NULL, &t->input, error);
     if (status != QKV_OK) return status;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum { MOST_COLUMNS = 64, LEAST_THUMBNAIL = 6, MOST_THUMBNAIL = 16, NAME_BYTES = 48 };
-static const double opacity = 0.65;
+static const double opacity = 0.5;
 
 /* A map as `columns` by `rows` pixels; weights end at `largest`. */
 struct view {

@@ -261,7 +261,7 @@ qkv_status qkv_picture_image_write(const qkv_image_maps *given, const char *path
     qkv_image_maps maps = { 0 };
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "maps is NULL");
     QKV_TRY(qkvi_options_read(&maps, sizeof maps, given, "qkv_image_maps", error));
-    if (maps.opacity == 0) maps.opacity = 0.65;
+    if (maps.opacity == 0) maps.opacity = 0.5;
     QKV_TRY(check(&maps, path, error));
     qkvi_frame frame;
     qkv_status status = qkvi_frame_open(&frame, path, maps.theme, error);

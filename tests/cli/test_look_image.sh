@@ -50,7 +50,7 @@ for ending in png svg pdf html json npy csv; do
     code 0
     check "no .$ending" test -s "$folder/all.$ending"
 done
-check "a caption says the opacity" grep -aq 'Over the image with an opacity of 0.65' "$folder/all.svg"
+check "a caption says the opacity" grep -aq 'Over the image with an opacity of 0.5' "$folder/all.svg"
 run look --image "$image" --model "$vit" --rollout --smooth --opacity 0.4 --theme dark -o "$folder/r.svg"
 code 0
 check "opacity" grep -aq 'an opacity of 0.4; between the middles of patches' "$folder/r.svg"

@@ -69,11 +69,11 @@ static void test_crisp(void **state) {
     draw(&maps, FILE_A);
     draw(&maps, FILE_B);
     assert_same_files(FILE_A, FILE_B);
-    about("weight 0", count_rgb(FILE_A, mixed(0.65, 0)), patch);
-    about("weight 0.2", count_rgb(FILE_A, mixed(0.65, 0.5)), patch);
-    about("weight 0.4", count_rgb(FILE_A, mixed(0.65, 1)), 2 * patch);
+    about("weight 0", count_rgb(FILE_A, mixed(0.5, 0)), patch);
+    about("weight 0.2", count_rgb(FILE_A, mixed(0.5, 0.5)), patch);
+    about("weight 0.4", count_rgb(FILE_A, mixed(0.5, 1)), 2 * patch);
     about("image", count_rgb(FILE_A, (qkvi_rgb){ 200, 40, 90 }), 2 * panel - 4 * patch);
-    assert_words(FILE_A, "Over the image with an opacity of 0.65; a cell is a patch. Colours run");
+    assert_words(FILE_A, "Over the image with an opacity of 0.5; a cell is a patch. Colours run");
     maps.opacity = 1;
     draw(&maps, FILE_A);
     about("opaque", count_rgb(FILE_A, qkvi_weight_color(1, false)), 2 * patch);
@@ -87,12 +87,12 @@ static void test_smooth(void **state) {
     maps.weights = down;
     maps.smooth = 1;
     draw(&maps, FILE_A);
-    about("above the middle", count_rgb(FILE_A, mixed(0.65, 0.5)), 240 * 40);
-    about("below the middle", count_rgb(FILE_A, mixed(0.65, 1)), 240 * 40);
+    about("above the middle", count_rgb(FILE_A, mixed(0.5, 0.5)), 240 * 40);
+    about("below the middle", count_rgb(FILE_A, mixed(0.5, 1)), 240 * 40);
     assert_words(FILE_A, "between the middles of patches values are interpolated");
     maps.smooth = 0;
     draw(&maps, FILE_A);
-    about("crisp", count_rgb(FILE_A, mixed(0.65, 0.5)), 240 * 80);
+    about("crisp", count_rgb(FILE_A, mixed(0.5, 0.5)), 240 * 80);
 }
 
 /* Each map by itself: the largest has the last colour. */
@@ -105,10 +105,10 @@ static void test_own_scale(void **state) {
     maps.n_heads = 2;
     maps.labels = labels;
     draw(&maps, FILE_A);
-    about("one scale", count_rgb(FILE_A, mixed(0.65, 1)), 120 * 80);
+    about("one scale", count_rgb(FILE_A, mixed(0.5, 1)), 120 * 80);
     maps.own_scale = 1;
     draw(&maps, FILE_A);
-    about("own scales", count_rgb(FILE_A, mixed(0.65, 1)), 2 * 120 * 80);
+    about("own scales", count_rgb(FILE_A, mixed(0.5, 1)), 2 * 120 * 80);
     assert_words(FILE_A, "Colours of each map run from 0 to its own largest weight");
     draw(&maps, FOLDER "/a.svg");
     assert_words(FOLDER "/a.svg", "first");
