@@ -1,8 +1,8 @@
 /*
  * Reading single weights W[out][in], or rows, such as the embedding of a word, of a linear layer
  * that has them in any of five forms: floats, which are trained, panels of Wᵀ in f32
- * (kernels/gemm.h), bf16 (kernels/gemm_bf16.h) or int8 (kernels/gemm_int8.h), or rows of blocks as a
- * GGUF file has them (kernels/blocks.h).
+ * (kernels/gemm.h), bf16 (kernels/gemm_bf16.h) or int8 (kernels/gemm_int8.h), or rows of blocks as
+ * a GGUF file has them (kernels/blocks.h).
  */
 #ifndef QKVI_LAYER_WEIGHTS_H
 #define QKVI_LAYER_WEIGHTS_H

@@ -1,6 +1,6 @@
 /**
- * Unigram of a tokenizer.json, taken as it is or made anew by XLMRobertaTokenizer and T5Tokenizer of
- * transformers.
+ * Unigram of a tokenizer.json, taken as it is or made anew by XLMRobertaTokenizer and T5Tokenizer
+ * of transformers.
  *
  *     model          Unigram: vocab [["piece", score], …] in order of ids; unk_id; byte_fallback
  *     normalizer     null, Precompiled, Strip, Replace of two and more spaces, a Sequence of these
@@ -9,8 +9,7 @@
  *
  * Of the file these classes take only the vocabulary and the first Precompiled. Their unknown piece
  * has a fixed id. Reference: transformers, models/xlm_roberta/tokenization_xlm_roberta.py,
- * models/t5/tokenization_t5.py,
- * tokenization_utils_tokenizers.py.
+ * models/t5/tokenization_t5.py, tokenization_utils_tokenizers.py.
  */
 #include "text/unigram.h"
 
