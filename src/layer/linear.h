@@ -70,8 +70,8 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
 
 /*
  * y[l] = x W[l]ᵀ + b[l] of layers with the same n_in and form of weights (some may be in blocks
- * where others are in f32): in bf16 and int8, x is rounded only once. half, nullable, only for layers in
- * bf16: half[l] [n_rows][n_out] receives y[l] rounded to bf16, and y[l] is scratch.
+ * where others are in f32): in bf16 and int8, x is rounded only once. half, nullable, only for
+ * layers in bf16: half[l] [n_rows][n_out] receives y[l] rounded to bf16, and y[l] is scratch.
  */
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
                           int64_t n_rows, const float *x, float *const *y, uint16_t *const *half);
