@@ -13,7 +13,7 @@
 #endif
 
 /* Rows of at most so many bytes are announced, eight at a time, to the second-level cache. */
-enum { LANES = 8, MOST_AHEAD = 1 << 15 };
+enum { LANES = 8, MOST_AHEAD = 1 << 15, BLOCKS_AT_ONCE = 32 };
 
 /* A block: its bytes, and of 256 elements s and t of each 16. */
 typedef struct unpacked {
@@ -244,13 +244,13 @@ B_INLINE __m256 eight_columns(const qkvi_block_kind kind, int64_t n_blocks, cons
     return c;
 }
 
-/* Of one row of W and eight of A. */
+/* Of one row of W and eight of A, whose scales and sums are side by side already. */
 B_INLINE __m256 eight_rows(const qkvi_block_kind kind, int64_t n_blocks,
-                           const uint8_t *const a[LANES], const uint8_t *w, __m256 c) {
+                           const uint8_t *const a[LANES], const __m256 *scales, const __m256i *all,
+                           const uint8_t *w, __m256 c) {
     const int at = block_d_at(kind);
     for (int64_t g = 0; g < n_blocks; g++, w += block_bytes(kind)) {
         __m256i sums[LANES], leasts[LANES], least = _mm256_setzero_si256();
-        __m256 scale;
         unpacked u;
         unpack(kind, w, &u);
 #pragma GCC unroll 8
@@ -261,13 +261,9 @@ B_INLINE __m256 eight_rows(const qkvi_block_kind kind, int64_t n_blocks,
             if (block_is_long(kind) && block_has_least(kind))
                 leasts[i] = _mm256_madd_epi16(u.leasts, load(y->sums));
         }
-        __m256i sum = reduce(is_in_16(kind), sums), all;
-        two_words(
-            a,
-            g * (int64_t)(block_is_long(kind) ? sizeof(qkvi_long_group) : sizeof(qkvi_short_group)),
-            &scale, &all);
+        __m256i sum = reduce(is_in_16(kind), sums);
         if (!block_is_long(kind)) {
-            least = all;
+            least = all[g];
             if (block_zero(kind))
                 sum = _mm256_sub_epi32(
                     sum, _mm256_mullo_epi32(least, _mm256_set1_epi32(block_zero(kind))));
@@ -277,7 +273,7 @@ B_INLINE __m256 eight_rows(const qkvi_block_kind kind, int64_t n_blocks,
         const __m256 d = _mm256_set1_ps(_cvtsh_ss(block_u16(w + at)));
         const __m256 m =
             block_has_least(kind) ? _mm256_set1_ps(_cvtsh_ss(block_u16(w + at + 2))) : d;
-        c = add_blocks(kind, sum, least, d, m, scale, c);
+        c = add_blocks(kind, sum, least, d, m, scales[g], c);
     }
     return c;
 }
@@ -320,17 +316,30 @@ B_INLINE void by_columns(const qkvi_block_kind kind, const product *p, int64_t i
     }
 }
 
+/* Eight rows, of fewer than eight the last one several times, by all columns. */
 B_INLINE void by_rows(const qkvi_block_kind kind, const product *p, int64_t i, int n) {
-    const uint8_t *a[LANES];
-    for (int l = 0; l < LANES; l++) a[l] = p->a + (i + (l < n ? l : n - 1)) * p->a_row;
-    for (int64_t j = 0; j < p->n_cols; j++) {
-        float sums[LANES];
+    const int64_t bytes =
+        (int64_t)(block_is_long(kind) ? sizeof(qkvi_long_group) : sizeof(qkvi_short_group));
+    __m256 scales[BLOCKS_AT_ONCE];
+    __m256i all[BLOCKS_AT_ONCE];
+    for (int64_t g0 = 0; g0 == 0 || g0 < p->n_blocks; g0 += BLOCKS_AT_ONCE) {
+        const int64_t left = p->n_blocks - g0, some = left < BLOCKS_AT_ONCE ? left : BLOCKS_AT_ONCE;
+        const bool is_last = some == left;
+        const uint8_t *a[LANES];
         for (int l = 0; l < LANES; l++)
-            sums[l] = p->add ? p->c[(i + (l < n ? l : n - 1)) * p->c_row + j] : 0;
-        const __m256 c =
-            eight_rows(kind, p->n_blocks, a, p->b + j * p->b_row, _mm256_loadu_ps(sums));
-        _mm256_storeu_ps(sums, c);
-        for (int l = 0; l < n; l++) put(p, i + l, j, sums[l]);
+            a[l] = p->a + (i + (l < n ? l : n - 1)) * p->a_row + g0 * bytes;
+        for (int64_t g = 0; g < some; g++) two_words(a, g * bytes, &scales[g], &all[g]);
+        for (int64_t j = 0; j < p->n_cols; j++) {
+            float *const c = p->c + i * p->c_row + j, sums[LANES] = { 0 };
+            for (int l = 0; (p->add || g0 > 0) && l < n; l++) sums[l] = c[l * p->c_row];
+            const __m256 made =
+                eight_rows(kind, some, a, scales, all, p->b + j * p->b_row + g0 * block_bytes(kind),
+                           _mm256_loadu_ps(sums));
+            _mm256_storeu_ps(sums, made);
+            const float bias = is_last && p->bias ? p->bias[j] : 0;
+            for (int l = 0; l < n; l++)
+                c[l * p->c_row] = is_last && p->bias ? sums[l] + bias : sums[l];
+        }
     }
 }
 
