@@ -13,11 +13,12 @@
 #include "make_ctx.h"
 #include "qkv/train.h"
 #include "qkv/vision.h"
+#include "sanitizers.h"
 
 /* The demonstration, on pictures that it was not trained on: n of them, of another seed. */
 static void test_seer(void **state) {
     (void)state;
-    enum { N = 300 };
+    enum { N = UNDER_SANITIZER ? 30 : 300 };
     qkv_model *model;
     qkv_error error;
     int n_right = 0;
