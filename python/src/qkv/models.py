@@ -24,7 +24,8 @@ from .page import Worth
 
 Element = TypeVar("Element", bound=np.generic)
 _EMBEDDED = pathlib.Path(__file__).parent / "model"
-_WEIGHTS = {"file": _c.QKV_WEIGHTS_FILE, "f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16, "int8": _c.QKV_WEIGHTS_INT8}
+_WEIGHTS = {"file": _c.QKV_WEIGHTS_FILE, "f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16,
+            "int8": _c.QKV_WEIGHTS_INT8}
 _ENDS = ("eos", "string", "max_new", "model_length", "caller", "forbidden")
 
 
@@ -48,8 +49,8 @@ class Generated(NamedTuple):
 class Tokens(NoCopies):
     """A text, a pair or an image as tokens: ids, how they are shown, and their bytes in the text.
 
-    Of an image: "[CLS]" and registers, then its patches, "row,column"; `grid` is (rows, columns) of these, and `n_prefix`
-    the number of tokens before them. Of a text `grid` is None.
+    Of an image: "[CLS]" and registers, then its patches, "row,column"; `grid` is (rows, columns) of these, and
+    `n_prefix` the number of tokens before them. Of a text `grid` is None.
     """
 
     def __init__(self, handle: int, tokenizer: int) -> None:
@@ -136,8 +137,8 @@ class _Run(NoCopies):
 class Model(NoCopies):
     """A model of qkv.load. It is read-only: any number of threads may use it at once."""
 
-    def __init__(self, folder: str | pathlib.Path | None = None, *, weights: Literal["file", "f32", "bf16", "int8"] = "file",
-                 context: Context | None = None) -> None:
+    def __init__(self, folder: str | pathlib.Path | None = None, *,
+                 weights: Literal["file", "f32", "bf16", "int8"] = "file", context: Context | None = None) -> None:
         self._handle: int | None = None
         if weights not in _WEIGHTS:
             raise ArgumentError(f'weights is {weights!r}, and must be "file", "f32", "bf16" or "int8"')
@@ -339,8 +340,8 @@ class Model(NoCopies):
         rows, columns = tokens.grid or (0, 0)
         caption = f"Model {self.name} ({self.architecture}), {rows} by {columns} patches."
         title = os.fsdecode(image) if isinstance(image, (str, os.PathLike)) else "an image"
-        return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title.replace("\0", "␀"), caption,
-                     tokens.special, lambda places: self._no_worth(), "model.look(image=image)")
+        return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title.replace("\0", "␀"),
+                     caption, tokens.special, lambda places: self._no_worth(), "model.look(image=image)")
 
     def _no_worth(self) -> Worth:
         raise ArgumentError("effects=True: effects are those on words that a model predicts, not on labels of images")
