@@ -104,14 +104,14 @@ void qkvi_json_string(qkvi_bytes *bytes, const char *text, size_t n) {
     qkvi_bytes_text(bytes, "\"");
 }
 
-void qkvi_json_real(qkvi_bytes *bytes, double x) {
+static void add_number(qkvi_bytes *bytes, int n_digits, double x) {
     char number[40], plain[40];
     size_t n = 0;
     if (!isfinite(x)) {
         qkvi_bytes_text(bytes, "null");
         return;
     }
-    snprintf(number, sizeof number, "%.9g", x);
+    snprintf(number, sizeof number, "%.*g", n_digits, x);
     for (const char *at = number; *at; at++) {
         if (strchr("0123456789+-e", *at))
             plain[n++] = *at;
@@ -120,6 +120,10 @@ void qkvi_json_real(qkvi_bytes *bytes, double x) {
     }
     qkvi_bytes_add(bytes, plain, n);
 }
+
+void qkvi_json_real(qkvi_bytes *bytes, double x) { add_number(bytes, 9, x); }
+
+void qkvi_json_double(qkvi_bytes *bytes, double x) { add_number(bytes, 17, x); }
 
 void qkvi_json_int(qkvi_bytes *bytes, int64_t x) {
     char number[24];

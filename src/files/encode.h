@@ -25,6 +25,8 @@ void qkvi_markup_add(qkvi_bytes *bytes, const char *text, size_t n);
 void qkvi_json_text(qkvi_bytes *bytes, const char *text);
 /** Adds a number with 9 significant digits and a point in any locale; null for NaN and infinity. */
 void qkvi_json_real(qkvi_bytes *bytes, double x);
+/** The same with 17 digits, which are the double itself. */
+void qkvi_json_double(qkvi_bytes *bytes, double x);
 void qkvi_json_int(qkvi_bytes *bytes, int64_t x);
 
 /** Adds base64 of RFC 4648, with padding, without line breaks. */

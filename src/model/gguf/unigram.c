@@ -17,17 +17,8 @@ static qkv_status put_bytes(const qkvi_gguf_keys *keys, const qkvi_gguf_key *key
         return QKVI_GGUF_FAIL(keys, QKV_ERR_LIMIT,
                               "key '%s' has %" PRIu64 " bytes, the limit is %d", name, key->count,
                               MAX_MAP);
-    uint8_t *const bytes = malloc((size_t)key->count);
-    if (!bytes) return QKVI_GGUF_FAIL(keys, QKV_ERR_MEMORY, "no memory for its vocabulary");
-    qkv_status status = QKV_OK;
-    for (uint64_t i = 0; status == QKV_OK && i < key->count; i++) {
-        int64_t byte = 0;
-        status = qkvi_gguf_int_of(keys, key, i, &byte);
-        bytes[i] = (uint8_t)byte;
-    }
-    if (status == QKV_OK) qkvi_base64_add(out, bytes, (size_t)key->count);
-    free(bytes);
-    return status;
+    qkvi_base64_add(out, keys->file->header + key->at, (size_t)key->count);
+    return QKV_OK;
 }
 
 static qkv_status put_normalizer(const qkvi_gguf_keys *keys, qkvi_bytes *out) {
@@ -46,16 +37,16 @@ static qkv_status put_normalizer(const qkvi_gguf_keys *keys, qkvi_bytes *out) {
 /* Scores are f32: 17 digits are the same double. */
 static qkv_status put_pieces(const qkvi_gguf_vocab *v, const qkvi_gguf_key *scores,
                              qkvi_bytes *out) {
-    char number[32];
     for (int64_t id = 0; id < v->n; id++) {
         const double score = qkvi_gguf_real_of(v->keys->file, scores, (uint64_t)id);
         if (!isfinite(score))
             return QKVI_GGUF_FAIL(v->keys, QKV_ERR_FORMAT,
                                   "the score of token %" PRId64 " is not finite", id);
-        snprintf(number, sizeof number, ",%.17g]", score);
         qkvi_bytes_text(out, id ? ",[" : "[");
         qkvi_json_string(out, v->tokens[id].bytes, v->tokens[id].n);
-        qkvi_bytes_text(out, number);
+        qkvi_bytes_text(out, ",");
+        qkvi_json_double(out, score);
+        qkvi_bytes_text(out, "]");
     }
     return QKV_OK;
 }
