@@ -94,8 +94,9 @@ typedef struct qkvi_forward_plan {
     qkvi_copied_q copied_q;
     int64_t k_depth, v_depth; /* words of a key in packed K and V */
     /*
-     * The problem's scale is k_factor * scale. Packing multiplies K by k_factor, a power of two
-     * with the sign, such that scale * log2 e is a normal float.
+     * The problem's scale is k_factor * scale, and scale * log2 e a normal float. Packing
+     * multiplies K by k_factor: 1, or where that needs it 4 or 2^-64, with the sign; 0 for a scale
+     * of 0.
      */
     float k_factor, scale;
     /* NULL: heads of at most 16 x 16 take the kernel of small.h. Otherwise why they do not. */

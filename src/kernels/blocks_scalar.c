@@ -2,6 +2,7 @@
  * Products by blocks in plain C: what they are (blocks.h). A block is unpacked once for all rows of
  * A.
  */
+#include "core/fma.h"
 #include "kernels/tmpl/blocks.h"
 
 enum { ROWS = 16 };
@@ -60,9 +61,9 @@ static int32_t dot(int n, const int8_t *a, const int8_t *b) {
 static float add_block(const qkvi_block_kind kind, const uint8_t *b, float scale, int32_t sum,
                        int32_t least, float c) {
     const uint8_t *const d = b + block_d_at(kind);
-    c = fmaf((float)sum, qkvi_f32_of_f16(block_u16(d)) * scale, c);
+    c = qkvi_fmaf((float)sum, qkvi_f32_of_f16(block_u16(d)) * scale, c);
     if (!block_has_least(kind)) return c;
-    return fmaf((float)least, qkvi_f32_of_f16(block_u16(d + 2)) * scale, c);
+    return qkvi_fmaf((float)least, qkvi_f32_of_f16(block_u16(d + 2)) * scale, c);
 }
 
 static void short_blocks(qkvi_block_kind kind, int64_t n_blocks, int n_rows, const uint8_t *a,

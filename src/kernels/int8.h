@@ -19,6 +19,10 @@
 
 #include <stdint.h>
 
+#define QKVI_INT8_LEAST 0x1p-100f
+/* 1.5 · 2^23: a float plus that is an integer in the lower bits, rounded to nearest even. */
+#define QKVI_INT8_MAGIC 12582912.0f
+
 enum { QKVI_INT8_GROUP = 64, QKVI_INT8_COLUMNS = 32 };
 
 /* Of a row of A. */

@@ -10,10 +10,7 @@
 
 #include "core/half.h"
 #include "kernels/blocks.h"
-
-/* As kernels/tmpl/int8.h has them. */
-#define BLOCK_LEAST 0x1p-100f
-#define BLOCK_MAGIC 12582912.0f
+#include "kernels/int8.h"
 
 #define B_INLINE static inline __attribute__((always_inline))
 
@@ -37,10 +34,10 @@ B_INLINE float block_round(int n, const float *x, int8_t *q) {
     const float greatest = qkvi_float_of_bits(bits);
     memset(q, 0, (size_t)n);
     if (bits >= 0x7F800000u) return NAN;
-    if (greatest < BLOCK_LEAST) return 0;
+    if (greatest < QKVI_INT8_LEAST) return 0;
     const float inverse = 127.0f / greatest;
     for (int e = 0; e < n; e++)
-        q[e] = (int8_t)(int32_t)((x[e] * inverse + BLOCK_MAGIC) - BLOCK_MAGIC);
+        q[e] = (int8_t)(int32_t)((x[e] * inverse + QKVI_INT8_MAGIC) - QKVI_INT8_MAGIC);
     return greatest / 127.0f;
 }
 

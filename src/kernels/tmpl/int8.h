@@ -9,10 +9,6 @@
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/vmath.h"
 
-#define INT8_LEAST 0x1p-100f
-/* 1.5 · 2^23: a float plus that is an integer in the lower bits, rounded to nearest even. */
-#define INT8_MAGIC 12582912.0f
-
 /* ---- Rounding -------------------------------------------------------------------------------- */
 
 enum { INT8_VECTORS = QKVI_INT8_GROUP / 16 };
@@ -36,15 +32,15 @@ V_INLINE void int8_round_group(const vf x[INT8_VECTORS], qkvi_int8_group *y) {
     float lanes[16];
     int32_t sum = 0;
     memset(y, 0, sizeof *y);
-    if (!(greatest >= INT8_LEAST)) {
+    if (!(greatest >= QKVI_INT8_LEAST)) {
         y->scale = greatest >= 0 ? 0 : greatest;
         return;
     }
     const vf inverse = vf_set1(127.0f / greatest);
     vi total = vi_set1(0);
     V_UNROLL(4) for (int v = 0; v < INT8_VECTORS; v++) {
-        const vf moved = vf_add(vf_mul(x[v], inverse), vf_set1(INT8_MAGIC));
-        const vi q = vi_sub(vf_as_vi(moved), vf_as_vi(vf_set1(INT8_MAGIC)));
+        const vf moved = vf_add(vf_mul(x[v], inverse), vf_set1(QKVI_INT8_MAGIC));
+        const vi q = vi_sub(vf_as_vi(moved), vf_as_vi(vf_set1(QKVI_INT8_MAGIC)));
         vi_storeu_i8(y->q + 16 * v, q);
         total = vi_add(total, q);
     }
