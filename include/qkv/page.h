@@ -84,7 +84,7 @@ typedef struct qkv_page_head {
 } qkv_page_head;
 
 /**
- * An image whose patches are tokens: a view of its own lays weights over it. Token `first` +
+ * An image whose patches are tokens. The page has a view that lays weights over it. Token `first` +
  * columns r + c is the patch of row r and column c, and the last patch is the last token.
  */
 typedef struct qkv_page_image {
@@ -105,7 +105,7 @@ typedef struct qkv_page_text {
     const char *const *tokens;
     const uint8_t *special, *segments;
     const int32_t *words;
-    /* NULL, or of all texts of a page. */
+    /* Given for all texts of a page, or NULL for all. */
     const qkv_page_image *image;
 } qkv_page_text;
 
@@ -151,9 +151,9 @@ typedef struct qkv_page_table {
  *
  * Shapes: n tokens, each a query and a key. With `queries` there are n keys, and n_queries other
  *     tokens are the queries. head_dim is the same for all heads.
- * Size: a head takes about 4/3 (8 or 4) n head_dim bytes, as f32 or f16. A map adds 22 n, a mask
- *     n n_queries / 6. The page adds 0.2 MB, its tables, and of an
- *     image 15/4 width height bytes. No number is stored for each weight.
+ * Size: a head takes about 5/4 (8 or 4) n head_dim bytes, as f32 or f16. A map adds 22 n, a mask
+ *     n n_queries / 6, an image 15/4 width height, and the page itself 0.2 MB and its tables. No
+ *     number is stored for each weight.
  * Accuracy: q and k are written as f32 up to 64 tokens, and where f16 would change a weight by more
  *     than 1e-3. Otherwise they are f16. The change is measured over all rows up to 2,048 x 2,048
  *     weights, and over 512 rows above.

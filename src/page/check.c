@@ -57,18 +57,19 @@ static qkv_status check_window(const qkv_page *page, int64_t i, qkv_error *error
 }
 
 static qkv_status check_distances(const qkv_page_head *head, int64_t i, qkv_error *error) {
+    if (!head->distance_bias) return QKV_OK;
     const struct {
         const char *name;
         int64_t value;
     } sizes[] = { { "distance_before", head->distance_before },
                   { "distance_after", head->distance_after } };
-    for (int n = 0; head->distance_bias && n < 2; n++)
-        if (sizes[n].value < 0 || sizes[n].value > 1 << 20)
+    for (int n = 0; n < 2; n++)
+        if (sizes[n].value < 0 || sizes[n].value > MAX_N)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                                  "heads[%lld].%s = %lld is not in [0, 1048576]", (long long)i,
-                                  sizes[n].name, (long long)sizes[n].value);
+                                  "heads[%lld].%s = %lld is not in [0, %d]", (long long)i,
+                                  sizes[n].name, (long long)sizes[n].value, MAX_N);
     const int64_t n = head->distance_before + 1 + head->distance_after;
-    for (int64_t e = 0; head->distance_bias && e < n; e++)
+    for (int64_t e = 0; e < n; e++)
         if (!isfinite(head->distance_bias[e]))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld].distance_bias[%lld] is not finite", (long long)i,
@@ -158,7 +159,7 @@ static qkv_status check_image(const qkv_page *page, int64_t text, const qkv_page
 }
 
 static qkv_status check_images(const qkv_page *page, qkv_error *error) {
-    if (page->queries && page->image)
+    if (page->queries && (page->image || page->queries->image))
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "image together with queries");
     QKV_TRY(check_image(page, 0, page->image, error));
     for (int64_t t = 1; t < page->n_texts; t++)

@@ -16,10 +16,13 @@ static size_t raw_bytes(const qkv_page *page, int half) {
     return (n_queries + n) * (size_t)page->head_dim * width + n_queries * sizeof(float);
 }
 
-/* What the manifest has of a mask and of a long text. */
+/* What the manifest has of a mask, of a bias by distance and of a long text. */
 static size_t long_bytes(const qkv_page *page, const qkv_page_head *head) {
     return (head->received ? (size_t)page->n * sizeof(float) : 0) +
            (head->mask ? (size_t)page->n_queries * qkvi_page_mask_row_bytes(page) : 0) +
+           (head->distance_bias
+                ? (size_t)(head->distance_before + 1 + head->distance_after) * sizeof(float)
+                : 0) +
            (head->peaks ? (size_t)qkvi_page_tiles(page, head) : 0);
 }
 

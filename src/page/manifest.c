@@ -81,8 +81,8 @@ static void add_tokens(qkvi_bytes *file, const qkv_page_text *text, int64_t n) {
 
 /* The text, and all of several with their names. */
 static void add_texts(qkvi_bytes *file, const qkv_page *page) {
-    const qkv_page_text only = { NULL,           page->tokens, page->special,
-                                 page->segments, page->words,  page->image };
+    qkv_page_text only = qkvi_page_keys(page);
+    if (page->n_texts > 0) only.image = NULL; /* it is large, and each text has its own below */
     add_tokens(file, &only, page->n);
     if (page->n_texts > 0) add_key(file, "runs");
     for (int64_t r = 0; r < page->n_texts; r++) {
@@ -315,7 +315,7 @@ enum { A_TOKEN = 32, ESCAPED = 6 };
 
 static size_t text_bytes(const qkv_page_text *text, int64_t n) {
     size_t used = (size_t)n * A_TOKEN + (text->name ? ESCAPED * strlen(text->name) : 0) +
-                  pixels_bytes(text->image) / 4 * 5 + A_TOKEN;
+                  qkvi_base85_chars(pixels_bytes(text->image)) + A_TOKEN;
     for (int64_t i = 0; i < n; i++)
         if (text->tokens[i]) used += ESCAPED * strlen(text->tokens[i]);
     return used;
@@ -332,6 +332,7 @@ size_t qkvi_page_fixed_bytes(const qkv_page *page) {
     if (page->made_by) used += ESCAPED * strlen(page->made_by);
     if (page->effect_of) used += ESCAPED * strlen(page->effect_of);
     if (page->effect_word) used += ESCAPED * strlen(page->effect_word);
-    used += pixels_bytes(page->image) / 4 * 5 + qkvi_page_tables_bytes(page);
+    used += qkvi_base85_chars(pixels_bytes(page->n_texts > 0 ? NULL : page->image));
+    used += qkvi_page_tables_bytes(page);
     return used + (page->queries ? 3 * text_bytes(page->queries, page->n_queries) : 0);
 }

@@ -76,11 +76,18 @@ static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *
     return head->distance_bias ? score + qkvi_page_bias(head, distance) : score;
 }
 
+/** The text of keys. */
+static inline qkv_page_text qkvi_page_keys(const qkv_page *page) {
+    return (qkv_page_text){ .tokens = page->tokens,
+                            .special = page->special,
+                            .segments = page->segments,
+                            .words = page->words,
+                            .image = page->image };
+}
+
 /** The text of queries: their own, or that of keys. */
 static inline qkv_page_text qkvi_page_queries(const qkv_page *page) {
-    if (page->queries) return *page->queries;
-    return (qkv_page_text){ NULL,           page->tokens, page->special,
-                            page->segments, page->words,  page->image };
+    return page->queries ? *page->queries : qkvi_page_keys(page);
 }
 
 #endif

@@ -664,6 +664,7 @@ static void test_image(void **state) {
     page.texts = texts, page.n_texts = 2, page.text_bytes = sizeof *texts, page.image = NULL;
     file = write_page(&page);
     manifest = manifest_of(&file);
+    assert_null(json_object_get(manifest, "image"));
     for (int t = 0; t < 2; t++) {
         shown =
             json_object_get(json_array_get(json_object_get(manifest, "runs"), (size_t)t), "image");
@@ -694,6 +695,10 @@ static void test_image(void **state) {
     texts[1].image = NULL;
     assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "image of text 1 is NULL, of text 0 it is given"));
+    page.texts = NULL, page.n_texts = 0;
+    page.queries = &texts[0];
+    assert_int_equal(qkv_page_write(&page, FOLDER "/a.html", NULL, &error), QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "image together with queries"));
 }
 
 static void test_limit(void **state) {

@@ -72,11 +72,7 @@ function scaleBar([first, last], color) {
     }
     return el("span", {class: "legend"}, first, bar, last);
 }
-function legend(head, top = topOf(head)) {
-    const ends = {
-        linear: ["0", String(top)],
-        log: ["2⁻¹⁶", "1"],
-        uniform: ["1/16 of uniform", "16 ×"]
-    };
-    return scaleBar(ends[state.scale], level => text(colors[round(level)]));
-}
+const scaleEnds = top =>
+    ({linear: ["0", top], log: ["2⁻¹⁶", "1"], uniform: ["1/16 of uniform", "16 ×"]})[state.scale];
+const legend = (head, top = topOf(head)) =>
+    scaleBar(scaleEnds(String(top)), level => text(colors[round(level)]));

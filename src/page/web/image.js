@@ -81,8 +81,7 @@ function photoSize() {
 }
 
 const photoSeen = () => state.to ? keysSeen : () => keysSeen(queries()[0]);
-function photoFigure() {
-    const values = shading(manifest);
+function photoFigure(values = shading(manifest)) {
     if (!values) return null;
     const {rows, columns} = manifest.image, [width, height] = photoSize(),
                  unit = [width / columns, height / rows], now = pairNow(),
@@ -139,16 +138,11 @@ function listenToPhoto(stage) {
 /* Tokens that are no part of the image, as buttons with their weights. */
 function showBefore(box, values) {
     const now = pairNow();
-    refill(box, ...listOf(manifest.image.first, j => {
-               const made = button(
-                   [bdi(tokenText(j)), el("small", {}, ` ${weightText(values[j])}`)],
-                   () => change({query: j, hover: null}), {
-                       "aria-pressed": j === now.query,
-                       "data-place": "before" + j,
-                       label: patchSays(j, values)
-                   });
-               return made;
-           }));
+    const press = j => button(
+        [bdi(tokenText(j)), el("small", {}, ` ${weightText(values[j])}`)],
+        () => change({query: j, hover: null}),
+        {"aria-pressed": j === now.query, "data-place": "before" + j, label: patchSays(j, values)});
+    refill(box, ...listOf(manifest.image.first, press));
 }
 
 /* ---- The query in every head ---- */
@@ -215,11 +209,7 @@ tabs.image = {
             Object.assign(style, {display: "flex", flexWrap: "wrap", gap: "4px", margin: "8px 0"});
         listenToPhoto(photoView.stage);
         panel.append(
-            el("div", {class: "tools"},
-               select(
-                   "Shade by attention", [["", "from the query"], ["to", "to the selected token"]],
-                   state.to ? "to" : "", to => change({to: !!to}), "t"),
-               scaleSelect(),
+            el("div", {class: "tools"}, shadeSelect(), scaleSelect(),
                check(
                    "smooth", photoView.smooth, sets(photoView, "smooth"),
                    "weights between the middles of patches are interpolated"),
@@ -229,18 +219,20 @@ tabs.image = {
             note("Each head on a scale of its own, up to its largest weight on a patch."));
     },
     draw() {
-        const values = shading(manifest), figure = photoFigure();
-        if (!values || !figure) return;
+        const values = shading(manifest);
+        if (!values) return;
         put(photoView.legend,
-            scaleBar(photoEnds(values), level => text(photoColors()[round(level)])));
+            scaleBar(
+                scaleEnds(weightText(patchTop(values))),
+                level => text(photoColors()[round(level)])));
         showBefore(photoView.before, values);
-        put(photoView.stage, figure);
-        photoView.note.textContent = this.says();
+        put(photoView.stage, photoFigure(values));
+        photoView.note.textContent = this.says(values);
         showTiles();
     },
-    says() {
-        const values = shading(manifest), off = listOf(manifest.image.first, j => j),
-              outside = values && !state.to ? off.reduce((sum, j) => sum + values[j], 0) : 0;
+    says(values = shading(manifest)) {
+        const before = values?.slice(0, manifest.image.first) || [],
+              outside = state.to ? 0 : before.reduce((sum, p) => sum + p, 0);
         return `Weights ${state.to ? "on" : "from"} ${queryText(queries()[0])} over the image, at ${
                    photoView.opacity} % opacity${photoView.smooth ? ", interpolated" : ""}. ` +
             (outside ? `${weightText(outside)} of the weight is on tokens that are no patch. ` :
@@ -249,11 +241,6 @@ tabs.image = {
     },
     figure: photoFigure
 };
-const photoEnds = values => ({
-    linear: ["0", weightText(patchTop(values))],
-    log: ["2⁻¹⁶", "1"],
-    uniform: ["1/16 of uniform", "16 ×"]
-})[state.scale];
 
 Object.assign(state, {tab: "image", scale: "linear"});
 drawn.push(() => {

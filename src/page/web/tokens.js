@@ -15,13 +15,7 @@ tabs.tokens = {
         tokensView.lists = tokenLists(true);
         tokensView.lines = el("figure");
         panel.append(
-            el("div", {class: "tools"},
-               CROSS ? null :
-                       select(
-                           "Shade by attention",
-                           [["", "from the query"], ["to", "to the selected token"]],
-                           state.to ? "to" : "", to => change({to: !!to}), "t"),
-               scaleSelect(),
+            el("div", {class: "tools"}, CROSS ? null : shadeSelect(), scaleSelect(),
                hasWords() ? check(
                                 "whole words", state.words, words => change({words}),
                                 "w: keys of a word are summed, its queries averaged") :
@@ -55,6 +49,10 @@ tabs.tokens = {
     },
     figure: () => linesFigure(),
 };
+
+const shadeSelect = () => select(
+    "Shade by attention", [["", "from the query"], ["to", "to the selected token"]],
+    state.to ? "to" : "", to => change({to: !!to}), "t");
 
 const scaleSelect = () => select(
     "Scale", [["linear", "linear"], ["log", "log"], ["uniform", "times uniform"]], state.scale,
