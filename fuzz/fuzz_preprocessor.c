@@ -35,7 +35,7 @@ static void prepare(const qkvi_image_rules *rules) {
         view.height * view.width <= MOST) { /* larger ones take long and tell nothing new */
         const size_t n = (size_t)(view.height * view.width) * 3;
         float *const pixels = fuzz_alloc(n * sizeof *pixels);
-        FUZZ_CHECK(qkvi_image_prepare(rules, image, pixels, &error) == QKV_OK);
+        FUZZ_CHECK(qkvi_image_prepare(rules, image, pixels, NULL, &error) == QKV_OK);
         for (size_t i = 0; i < n; i++) FUZZ_CHECK(isfinite(pixels[i]));
         free(pixels);
     }

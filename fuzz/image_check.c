@@ -26,7 +26,7 @@ static void prepare(const qkv_image *image) {
     qkvi_image_rules rules;
     qkv_error error;
     FUZZ_CHECK(qkvi_image_rules_read("x", text, sizeof text - 1, NULL, &rules, &error) == QKV_OK);
-    FUZZ_CHECK(qkvi_image_prepare(&rules, image, pixels, &error) == QKV_OK);
+    FUZZ_CHECK(qkvi_image_prepare(&rules, image, pixels, NULL, &error) == QKV_OK);
     for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
         FUZZ_CHECK(-1 <= pixels[i] && pixels[i] <= 1);
 }

@@ -58,8 +58,7 @@ typedef struct qkv_image {
  * @param image  receives the image, or NULL after an error.
  * @return QKV_OK; QKV_ERR_ARGUMENT for NULL; QKV_ERR_IO; QKV_ERR_FORMAT; QKV_ERR_LIMIT;
  *         QKV_ERR_MEMORY; QKV_ERR_UNSUPPORTED for other formats (GIF, TIFF, WebP, HEIC …), 16 bits
- *         a sample, 12-bit JPEG, and in a library that was built with
- *         QKV_IMAGES=OFF.
+ *         a sample, 12-bit JPEG, and in a library that was built with QKV_IMAGES=OFF.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_image_read(const char *path, qkv_image **image,
                                                 qkv_error *error);

@@ -56,7 +56,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_image_encode(const qkv_model *model, int64_
                                                   int64_t width, const float *pixels, int flags,
                                                   qkv_encoding **encoding, qkv_error *error);
 
-/** How an image is made what a model reads. Made by qkv_see_options_init(). */
+/** How an image is prepared for a model. Made by qkv_see_options_init(). */
 typedef struct qkv_see_options {
     size_t struct_size;
     /**
@@ -71,7 +71,8 @@ QKV_DEFINE_INIT(qkv_see_options)
 /**
  * Makes the tokens of an image as the files of a model say: preprocessor_config.json, or the object
  * image_processor of processor_config.json. The image is resized, cropped, rescaled and normalized,
- * with the bits of transformers' torchvision processors on a processor with AVX2.
+ * with the bits of transformers' torchvision processors on a processor with AVX2; of DINOv3, which
+ * resizes floats, nearly (docs/images.md).
  *
  * @param model    reads images (qkv_model_images).
  * @param options  NULL: the defaults.

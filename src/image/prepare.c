@@ -123,35 +123,31 @@ static qkv_status resize_floats(const qkvi_image_rules *rules, const qkv_image *
     return qkvi_resize_floats(&resize, image->rgb, factor, *floats, error);
 }
 
+/* What was resized, between zeros. */
+static void copy_rgb(const crop_side *y, const crop_side *x, const uint8_t *bytes, uint8_t *rgb) {
+    memset(rgb, 0, (size_t)(y->n * x->n * CHANNELS));
+    for (int64_t r = 0; r < y->resize.n; r++)
+        memcpy(rgb + ((y->at + r) * x->n + x->at) * CHANNELS, bytes + r * x->resize.n * CHANNELS,
+               (size_t)(x->resize.n * CHANNELS));
+}
+
 qkv_status qkvi_image_prepare(const qkvi_image_rules *rules, const qkv_image *image, float *pixels,
-                              qkv_error *error) {
+                              uint8_t *rgb, qkv_error *error) {
+    const bool by_floats = pixels && rules->rescales_first;
     uint8_t *bytes = NULL;
     float *floats = NULL;
     crop_side y, x;
     QKV_TRY(find_sides(rules, image, &y, &x, error));
-    const qkv_status status = rules->rescales_first
-                                  ? resize_floats(rules, image, &y, &x, &floats, error)
-                                  : resize_bytes(rules, image, &y, &x, &bytes, error);
-    for (int c = 0; c < CHANNELS && status == QKV_OK; c++) {
+    qkv_status status = QKV_OK;
+    if (rgb || !by_floats) status = resize_bytes(rules, image, &y, &x, &bytes, error);
+    if (status == QKV_OK && by_floats) status = resize_floats(rules, image, &y, &x, &floats, error);
+    for (int c = 0; c < CHANNELS && pixels && status == QKV_OK; c++) {
         value_map map = map_of(rules, c);
         if (rules->rescales_first) map.factor = 1; /* it was done */
         spread(&y, &x, &map, c, bytes, floats, pixels + c * y.n * x.n);
     }
+    if (rgb && status == QKV_OK) copy_rgb(&y, &x, bytes, rgb);
     free(bytes);
     free(floats);
-    return status;
-}
-
-qkv_status qkvi_image_prepare_rgb(const qkvi_image_rules *rules, const qkv_image *image,
-                                  uint8_t *rgb, qkv_error *error) {
-    uint8_t *bytes = NULL;
-    crop_side y, x;
-    QKV_TRY(find_sides(rules, image, &y, &x, error));
-    const qkv_status status = resize_bytes(rules, image, &y, &x, &bytes, error);
-    if (status == QKV_OK) memset(rgb, 0, (size_t)(y.n * x.n * CHANNELS));
-    for (int64_t r = 0; r < y.resize.n && status == QKV_OK; r++)
-        memcpy(rgb + ((y.at + r) * x.n + x.at) * CHANNELS, bytes + r * x.resize.n * CHANNELS,
-               (size_t)(x.resize.n * CHANNELS));
-    free(bytes);
     return status;
 }

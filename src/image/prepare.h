@@ -1,7 +1,7 @@
 /**
  * An image by the rules of a model: resized, cropped, rescaled and normalized, with the bits of
- * transformers' torchvision processors on a processor with AVX2. (DINOv3, which resizes floats: to
- * 1e-4.)
+ * transformers' torchvision processors on a processor with AVX2 (of DINOv3, which resizes floats,
+ * nearly: docs/images.md).
  */
 #ifndef QKVI_IMAGE_PREPARE_H
 #define QKVI_IMAGE_PREPARE_H
@@ -22,12 +22,11 @@ typedef struct qkvi_image_view {
 qkv_status qkvi_image_view_of(const qkvi_image_rules *rules, const qkv_image *image,
                               qkvi_image_view *view, qkv_error *error);
 
-/** pixels [3][view.height][view.width]. LIMIT, MEMORY. */
+/**
+ * Makes pixels [3][view.height][view.width], and rgb [view.height][view.width][3], which is the
+ * same before values are rescaled. Either may be NULL. LIMIT, MEMORY.
+ */
 qkv_status qkvi_image_prepare(const qkvi_image_rules *rules, const qkv_image *image, float *pixels,
-                              qkv_error *error);
-
-/** The same before values are rescaled: rgb [view.height][view.width][3]. LIMIT, MEMORY. */
-qkv_status qkvi_image_prepare_rgb(const qkvi_image_rules *rules, const qkv_image *image,
-                                  uint8_t *rgb, qkv_error *error);
+                              uint8_t *rgb, qkv_error *error);
 
 #endif

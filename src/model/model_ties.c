@@ -162,7 +162,7 @@ qkv_status qkvi_model_match(qkv_model *model, const qkvi_model_family *family,
  * computed is left out.
  */
 
-/* The tensor of that name and shape as floats, to be freed; NULL if it is not stored. */
+/* The tensor of that name and shape as floats, for qkvi_aligned_free; NULL if it is not stored. */
 static qkv_status load(qkvi_resolver *resolver, const char *name, int64_t rows, int64_t cols,
                        float **values, qkv_error *error) {
     qkvi_param_table table = { 0 };
@@ -198,7 +198,7 @@ qkv_status qkvi_model_lm_bias(qkv_model *model, const qkvi_model_family *family,
 
 /* ---- Positions ------------------------------------------------------------------------------- */
 
-/* What a model with sinusoids has at its positions, to be freed. */
+/* What a model with sinusoids has at its positions, for qkvi_aligned_free. */
 static float *make_sinusoids(const qkv_model_info *info) {
     size_t n;
     float *const table = qkvi_mul_size((size_t)info->max_len, (size_t)info->hidden, &n)

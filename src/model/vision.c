@@ -10,7 +10,7 @@
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
-enum { MAX_PIXELS = 1 << 26, MAX_TOKENS = 1 << 20 };
+enum { MAX_TOKENS = 1 << 20 };
 
 /* ---- Towers ---------------------------------------------------------------------------------- */
 
@@ -49,9 +49,9 @@ static qkv_status check_size(const qkv_model *model, int64_t height, int64_t wid
             "the image has %lld by %lld pixels (height by width), the model %lld by %lld",
             (long long)height, (long long)width, (long long)info->image_height,
             (long long)info->image_width);
-    if (width <= MAX_PIXELS / height) return QKV_OK;
+    if (width <= QKV_IMAGE_MAX_PIXELS / height) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_LIMIT, "an image of %lld by %lld pixels has more than %d",
-                          (long long)height, (long long)width, MAX_PIXELS);
+                          (long long)height, (long long)width, QKV_IMAGE_MAX_PIXELS);
 }
 
 /* What comes before arrays are made. */
@@ -154,8 +154,7 @@ static qkv_status see(const qkv_model *model, const qkv_image *image, const qkvi
     s->pixels = qkvi_malloc_array(n, sizeof *s->pixels);
     s->rgb = qkvi_malloc_array(n, 1);
     if (!s->pixels || !s->rgb) return qkvi_no_memory(error, "an image");
-    QKV_TRY(qkvi_image_prepare(rules, image, s->pixels, error));
-    QKV_TRY(qkvi_image_prepare_rgb(rules, image, s->rgb, error));
+    QKV_TRY(qkvi_image_prepare(rules, image, s->pixels, s->rgb, error));
     QKV_TRY(
         qkv_image_encode(model, s->view.height, s->view.width, s->pixels, flags, encoding, error));
     qkv_image_tokens *const tokens = (*encoding)->image;
@@ -222,17 +221,6 @@ static int64_t end_of_text(const qkv_model *model, const qkv_run *run, int64_t b
     return 0;
 }
 
-static qkv_status check(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
-                        const float *out, const char *name, qkv_error *error) {
-    QKV_TRY(qkvi_need(ctx, "ctx", error));
-    QKV_TRY(qkvi_need(model, "model", error));
-    QKV_TRY(qkvi_need(run, "run", error));
-    QKV_TRY(qkvi_need(out, name, error));
-    if (run->model != model)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
-    return qkvi_check_index("b", b, run->n_batch, error);
-}
-
 static qkv_status pool(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                        float *pooled, qkv_error *error) {
     const float *const x = qkv_run_hidden(run, QKV_SELF, b, run->n_layers);
@@ -249,19 +237,19 @@ static qkv_status pool(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
 
 qkv_status qkv_model_pool(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                           float *pooled, qkv_error *error) {
-    QKV_TRY(check(ctx, model, run, b, pooled, "pooled", error));
+    QKV_TRY(qkvi_run_check(ctx, model, run, b, pooled, "pooled", error));
     return pool(ctx, model, run, b, pooled, error);
 }
 
 qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                            float *vector, qkv_error *error) {
-    QKV_TRY(check(ctx, model, run, b, vector, "vector", error));
+    QKV_TRY(qkvi_run_check(ctx, model, run, b, vector, "vector", error));
     float *const pooled = qkvi_aligned_array((size_t)run->hidden, sizeof *pooled);
     if (!pooled) return qkvi_no_memory(error, "a vector");
     qkv_status status =
         model->info.joint_dim > 0 ? pool(ctx, model, run, b, pooled, error) : QKV_OK;
     if (status == QKV_OK) status = qkvi_net_join(ctx, model->net, pooled, vector, error);
-    free(pooled);
+    qkvi_aligned_free(pooled);
     return status;
 }
 

@@ -78,7 +78,7 @@ static qkv_status read_picture(const char *folder, const char *file, size_t n_fi
         status = qkvi_error_set(error, QKV_ERR_ARGUMENT, "labels.tsv names '%s', not in its folder",
                                 QKVI_PRINTABLE(128, name));
     if (status == QKV_OK) status = qkv_image_read(path, &image, error);
-    if (status == QKV_OK) status = qkvi_image_prepare_rgb(&rules, image, rgb, error);
+    if (status == QKV_OK) status = qkvi_image_prepare(&rules, image, NULL, rgb, error);
     qkv_image_free(image);
     free(path);
     free(name);
@@ -157,8 +157,7 @@ static int64_t place_of(const qkvi_pictures *p, qkvi_split split, int64_t index,
         return index % n_held * HELD_OUT_EVERY + HELD_OUT_EVERY - 1;
     qkvi_rng rng = qkvi_rng_make(seed, PURPOSE_PICTURES, (uint64_t)index);
     const int64_t drawn = (int64_t)qkvi_rng_below(&rng, (uint32_t)(p->n - n_held));
-    return drawn + drawn / (HELD_OUT_EVERY - 1) < p->n ? drawn + drawn / (HELD_OUT_EVERY - 1)
-                                                       : p->n - 1;
+    return drawn + drawn / (HELD_OUT_EVERY - 1); /* without every tenth */
 }
 
 int32_t qkvi_pictures_draw(const qkvi_pictures *p, qkvi_split split, int64_t index, uint64_t seed,

@@ -162,7 +162,7 @@ static void same_rgb(const char *name, const qkvi_image_rules *rules, const qkv_
                      const qkvi_image_view *view, const float *pixels) {
     const int64_t n = view->height * view->width;
     uint8_t *const rgb = malloc((size_t)n * 3);
-    assert_int_equal(qkvi_image_prepare_rgb(rules, image, rgb, NULL), QKV_OK);
+    assert_int_equal(qkvi_image_prepare(rules, image, NULL, rgb, NULL), QKV_OK);
     for (int64_t i = 0; i < n * 3; i++) {
         const int c = (int)(i % 3);
         double v = rgb[i] * (rules->rescale_factor > 0 ? rules->rescale_factor : 1);
@@ -192,7 +192,7 @@ static void test_prepared(void **state) {
         assert_int_equal(wanted->shape[1], view.height);
         assert_int_equal(wanted->shape[2], view.width);
         float *const pixels = malloc((size_t)wanted->n_elems * sizeof *pixels);
-        assert_int_equal(qkvi_image_prepare(&rules, image, pixels, &error), QKV_OK);
+        assert_int_equal(qkvi_image_prepare(&rules, image, pixels, NULL, &error), QKV_OK);
         same_floats(names->of[i], &rules, pixels, wanted);
         same_rgb(names->of[i], &rules, image, &view, pixels);
         free(pixels);

@@ -308,7 +308,7 @@ static void test_see(void **state) {
         assert_int_equal(t->height, side);
         assert_int_equal(t->width, side);
         assert_int_equal(t->rows, side / 4);
-        assert_int_equal(qkvi_image_prepare(&rules, image, pixels, &error), QKV_OK);
+        assert_int_equal(qkvi_image_prepare(&rules, image, pixels, NULL, &error), QKV_OK);
         assert_memory_equal(t->pixels, pixels, (size_t)(3 * side * side) * sizeof *pixels);
         assert_non_null(t->rgb);
         assert_true(t->y0 == 0 && t->y1 == HEIGHT);

@@ -12,6 +12,7 @@ static qkv_image *image;
 static char *bytes;
 static size_t n_bytes;
 static float *pixels;
+static uint8_t *seen;
 
 static qkv_status claimed(qkv_status status) {
     oom_claim(status == QKV_OK || !image, "image is NULL after a failure");
@@ -61,6 +62,7 @@ static void drop_image(void) {
 static void open_image(void) {
     oom_must(qkv_image_read(FILES "RGB.png", &image, NULL), NULL);
     pixels = malloc(3 * 12 * 14 * sizeof *pixels);
+    seen = malloc(3 * 12 * 14);
 }
 static qkv_status prepare_by(const char *type, qkv_error *error) {
     char text[200];
@@ -68,18 +70,19 @@ static qkv_status prepare_by(const char *type, qkv_error *error) {
     snprintf(text, sizeof text,
              "{\"image_processor_type\": \"%s\", \"size\": {\"height\": 12, \"width\": 14}}", type);
     QKV_TRY(qkvi_image_rules_read("x", text, strlen(text), NULL, &rules, error));
-    return qkvi_image_prepare(&rules, image, pixels, error);
+    return qkvi_image_prepare(&rules, image, pixels, seen, error);
 }
 static qkv_status prepare(qkv_error *error) { return prepare_by("ViTImageProcessor", error); }
 static qkv_status prepare_floats(qkv_error *error) {
     return prepare_by("DINOv3ViTImageProcessor", error);
 }
 static uint64_t take_pixels(void) {
-    return oom_hash(0, pixels, (size_t)3 * 12 * 14 * sizeof *pixels);
+    return oom_hash(oom_hash(0, pixels, (size_t)3 * 12 * 14 * sizeof *pixels), seen, 3 * 12 * 14);
 }
 static void drop_pixels(void) {
     qkv_image_free(image);
     free(pixels);
+    free(seen);
 }
 
 static const oom_call calls[] = {

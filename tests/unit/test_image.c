@@ -227,18 +227,18 @@ static void test_limits(void **state) {
     (void)state;
     assert_int_equal(qkvi_image_view_of(&rules, image, &view, &error), QKV_ERR_LIMIT);
     assert_non_null(strstr(error.message, "13440000 pixels after resizing"));
-    assert_int_equal(qkvi_image_prepare(&rules, image, &one, &error), QKV_ERR_LIMIT);
+    assert_int_equal(qkvi_image_prepare(&rules, image, &one, NULL, &error), QKV_ERR_LIMIT);
     qkv_image_free(image);
     image = grey(1, 4097);
     rules = rules_of("{\"image_processor_type\": \"ViTImageProcessor\", \"do_resize\": false}");
-    assert_int_equal(qkvi_image_prepare(&rules, image, &one, &error), QKV_ERR_LIMIT);
+    assert_int_equal(qkvi_image_prepare(&rules, image, &one, NULL, &error), QKV_ERR_LIMIT);
     assert_non_null(strstr(error.message, "4097 pixels for the model"));
     qkv_image_free(image);
     image = grey(65535, 1); /* all rows, as wide as the result, are held between the passes */
     rules = rules_of("{\"image_processor_type\": \"ViTImageProcessor\","
                      "\"size\": {\"height\": 1, \"width\": 4000}}");
     float *const pixels = malloc(3 * 4000 * sizeof *pixels);
-    assert_int_equal(qkvi_image_prepare(&rules, image, pixels, &error), QKV_ERR_LIMIT);
+    assert_int_equal(qkvi_image_prepare(&rules, image, pixels, NULL, &error), QKV_ERR_LIMIT);
     assert_non_null(strstr(error.message, "65535 rows"));
     free(pixels);
     qkv_image_free(image);

@@ -18,21 +18,13 @@
 
 /* ---- Classes --------------------------------------------------------------------------------- */
 
-static void mean_rows(int64_t n, int64_t h, const float *x, float *mean) {
-    for (int64_t c = 0; c < h; c++) {
-        double sum = 0;
-        for (int64_t i = 0; i < n; i++) sum += (double)x[i * h + c];
-        mean[c] = (float)(sum / (double)n);
-    }
-}
-
 /* What the classifier reads of an image's last hidden states. */
 static void read_image(const qkvi_stack *stack, int64_t n_rows, const float *hidden, float *read) {
     const int64_t h = stack->hidden, n_prefix = qkvi_patches_prefix(&stack->patches);
     float *const mean = stack->reads == QKVI_READS_CLS_MEAN ? read + h : read;
     if (stack->reads != QKVI_READS_MEAN) memcpy(read, hidden, (size_t)h * sizeof *read);
     if (stack->reads != QKVI_READS_CLS)
-        mean_rows(n_rows - n_prefix, h, hidden + n_prefix * h, mean);
+        qkvi_mean_of_rows(n_rows - n_prefix, h, hidden + n_prefix * h, mean);
 }
 
 qkv_status qkvi_net_classify_image(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
@@ -50,7 +42,7 @@ qkv_status qkvi_net_classify_image(qkv_ctx *ctx, const qkvi_net *net, int64_t n_
         for (int64_t c = 0; c < n; c++) logits[c] = (logits[c] + other[c]) / 2;
     }
     qkvi_fpstate_leave(saved);
-    free(read);
+    qkvi_aligned_free(read);
     return QKV_OK;
 }
 
@@ -95,7 +87,7 @@ static qkv_status pool_by_probe(qkv_ctx *ctx, const qkvi_net *net, int64_t n, co
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = run_probe(ctx, net, n, x, pooled, &cutter);
     qkvi_fpstate_leave(saved);
-    free(room);
+    qkvi_aligned_free(room);
     return qkvi_pass_failed(ctx, status, error);
 }
 
@@ -183,12 +175,6 @@ void qkvi_images_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch
     losses->n_label_right = found.n_right;
 }
 
-static void zero_layer(const qkvi_linear *d) {
-    if (!d->weight) return;
-    memset(d->weight, 0, (size_t)(d->n_in * d->n_out) * sizeof *d->weight);
-    if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
-}
-
 static void zero_norm(const qkvi_layernorm *d) {
     if (d->gamma) memset(d->gamma, 0, (size_t)d->n * sizeof *d->gamma);
     if (d->beta) memset(d->beta, 0, (size_t)d->n * sizeof *d->beta);
@@ -205,7 +191,7 @@ static void zero_others(const qkvi_net *grads) {
                                           &p->attention.key,
                                           &p->attention.value,
                                           &p->attention.output };
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) zero_layer(layers[i]);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) qkvi_linear_zero(layers[i]);
     zero_norm(&grads->pooled_norm);
     zero_norm(&p->norm);
     if (p->row) memset(p->row, 0, (size_t)p->norm.n * sizeof *p->row);
@@ -242,8 +228,8 @@ void qkvi_images_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *gra
     zero_others(grads);
     memset(p->d, 0, (size_t)(p->rows.n_rows * h) * sizeof *p->d);
     if (n == 0) {
-        zero_layer(&grads->classifier);
-        zero_layer(&grads->second);
+        qkvi_linear_zero(&grads->classifier);
+        qkvi_linear_zero(&grads->second);
         return;
     }
     for (int64_t i = 0; two && i < n * net->n_labels; i++) a->logits[i] /= 2;

@@ -99,7 +99,7 @@ const char *qkvi_param_stored_name(const qkvi_param *row);
 int qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[QKVI_STORED_AXES]);
 
 /**
- * Where row r of a parameter that is rows of a tensor is stored, and how many of its rows, this one
+ * Where row r of a parameter that is not transposed is stored, and how many of its rows, this one
  * among them, follow each other there.
  */
 int64_t qkvi_param_stored_row(const qkvi_param *row, int64_t r, int64_t *n);
@@ -129,11 +129,11 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena);
 /** The row of that name, or NULL. */
 const qkvi_param *qkvi_params_find(const qkvi_param_table *table, const char *name);
 
-/** n zeros, aligned to 64 bytes, to be freed by free(); NULL without memory. */
+/** n zeros, aligned to 64 bytes, for qkvi_aligned_free; NULL without memory. */
 float *qkvi_params_zeros(size_t n);
 
 /**
- * An arena for the table, aligned to 64 bytes, to be freed by free(); NULL without memory. Of
+ * An arena for the table, aligned to 64 bytes, for qkvi_aligned_free; NULL without memory. Of
  * zeros; or, as room for values that will all be set, with zeros in the gaps alone, so that no page
  * of it is touched before it is needed.
  */
