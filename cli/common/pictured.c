@@ -5,7 +5,8 @@
 
 int picture_check(const struct cli_command *command, const void *options,
                   const struct picture_options *picture, const char *out, const char *two_sided) {
-    const char *const any = option_first(command, options, 0, PICTURE_CELLS "|--size|--title");
+    const char *const any =
+        option_first(command, options, 0, PICTURE_CELLS "|--size|--title|--opacity|--smooth");
     if (any && path_ending(out, ".png .svg .pdf") < 0)
         return cli_usage(command, "%s is of a picture: -o FILE.png, .svg or .pdf", any);
     if (two_sided && picture->palette.set && picture->palette.value != QKV_PALETTE_QKV)
@@ -66,4 +67,14 @@ qkv_status picture_grid(const struct picture_options *picture, qkv_head_grid gri
     grid.min = picture->min.value;
     grid.max = picture->max.value;
     return named(qkv_picture_grid_write(&grid, path, error), error);
+}
+
+qkv_status picture_image(const struct picture_options *picture, qkv_image_maps maps,
+                         const char *path, qkv_error *error) {
+    maps.title = picture_title(picture, maps.title);
+    maps.palette = (qkv_palette)picture->palette.value;
+    maps.size = picture->size.value;
+    maps.min = picture->min.value;
+    maps.max = picture->max.value;
+    return qkv_picture_image_write(&maps, path, error);
 }

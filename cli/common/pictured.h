@@ -36,10 +36,12 @@ int picture_check(const struct cli_command *command, const void *options,
 /* The title of --title, else `title`. */
 const char *picture_title(const struct picture_options *picture, const char *title);
 
-/* Draws a heat map, or a grid, by the options; messages call fields by their options. */
+/* Draw a heat map, a grid, or maps over an image by the options; messages name the options. */
 qkv_status picture_heatmap(const struct picture_options *picture, qkv_heatmap map, const char *path,
                            qkv_error *error);
 qkv_status picture_grid(const struct picture_options *picture, qkv_head_grid grid, const char *path,
                         qkv_error *error);
+qkv_status picture_image(const struct picture_options *picture, qkv_image_maps maps,
+                         const char *path, qkv_error *error);
 
 #endif

@@ -156,6 +156,11 @@ void term_readable_on(struct term *term, double t) {
     set_color(term, 30, &term->fg, code);
 }
 
+const char *term_more(const struct term *term) {
+    if (term->depth == TERM_PLAIN) return "denser";
+    return term->theme == QKV_THEME_LIGHT ? "darker" : "brighter";
+}
+
 void term_style(struct term *term, enum term_style style) {
     if (term->depth == TERM_PLAIN) return;
     if (style == STYLE_NONE || term->fg != -1 || term->bg != -1) term_reset(term);

@@ -29,6 +29,8 @@ enum term_style { STYLE_NONE, STYLE_BOLD, STYLE_DIM, STYLE_ACCENT };
 /* Sets term by the environment, by whether out is a terminal, and by --color, --ascii, --theme. */
 void term_init(struct term *term, FILE *out, const struct cli_common *common);
 
+/* What larger values are in a map: "denser", "darker" or "brighter". */
+const char *term_more(const struct term *term);
 void term_style(struct term *term, enum term_style style); /* STYLE_NONE ends any other style */
 void term_reset(struct term *term);
 void term_newline(struct term *term);

@@ -27,7 +27,7 @@ static int answer(struct embed *e, int n_words, char **words) {
     if (!e->session->tokenizer && !o->image)
         return cli_fail("%s: a %s reads images, not texts: --image F", e->session->info->source,
                         e->session->info->architecture);
-    if (o->image && n_words > 0) return cli_status(embed_match(e, n_words, words, &error), &error);
+    if (o->image && n_words > 0) return embed_match(e, n_words, words);
     qkv_status status = o->out && first ? qkv_file_writable(o->out, &error) : QKV_OK;
     if (status == QKV_OK && o->image) {
         status = embed_see(e, &error);

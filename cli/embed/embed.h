@@ -58,7 +58,7 @@ int64_t embed_nearest(const struct embed *embed, int64_t a, int64_t most, int64_
  * --image: how well texts match it, on the terminal or as an object; without texts its vector, as
  * that of a text whose words are its name (image.c).
  */
-qkv_status embed_match(struct embed *embed, int n_words, char **words, qkv_error *error);
+int embed_match(struct embed *embed, int n_words, char **words);
 qkv_status embed_see(struct embed *embed, qkv_error *error);
 
 /* Show the result on the terminal, as JSON, and as a file (show.c). */

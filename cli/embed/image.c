@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/shared.h"
 #include "embed/embed.h"
 #include <qkv/image.h>
 #include <qkv/vision.h>
@@ -36,7 +37,8 @@ static qkv_status image_vector(const struct embed *e, float **vector, int64_t *d
                           e->session->info->source, e->session->info->architecture);
     const qkv_model_info *const info = qkv_model_get_info(model);
     *dim = info->joint_dim > 0 ? info->joint_dim : info->hidden;
-    qkv_status status = qkv_image_read(e->options->image, &image, error);
+    char room[SHARED_ROOM];
+    qkv_status status = qkv_image_read(shared_path(e->options->image, room), &image, error);
     if (status == QKV_OK) status = qkv_image_see(model, image, NULL, &tokens, error);
     if (status == QKV_OK && !(*vector = calloc((size_t)*dim, sizeof **vector)))
         status = text_no_memory(error);
@@ -57,10 +59,7 @@ qkv_status embed_see(struct embed *e, qkv_error *error) {
     e->texts[0] = (struct text){ copy, strlen(copy) };
     e->n = 1;
     const qkv_status status = image_vector(e, &e->vectors, &e->dim, error);
-    double sum = 0;
-    for (int64_t c = 0; status == QKV_OK && c < e->dim; c++)
-        sum += (double)e->vectors[c] * (double)e->vectors[c];
-    e->lengths[0] = sqrt(sum);
+    if (status == QKV_OK) e->lengths[0] = sqrt(rows_product(e->vectors, e->vectors, e->dim));
     return status;
 }
 
@@ -83,43 +82,59 @@ static qkv_status text_vectors(struct embed *e, int n_words, char **words, float
     return QKV_OK;
 }
 
-static void print(const struct embed *e, int n_words, char **words, const double *logits,
-                  const double *shares) {
-    json_t *const list = json_array();
-    for (int t = 0; t < n_words; t++) {
-        const double cosine =
-            (logits[t] - e->session->info->match_bias) / e->session->info->match_scale;
-        if (e->options->common.json)
-            json_array_append_new(list, json_pack("{s:o,s:f,s:f,s:f}", "text", json_text(words[t]),
-                                                  "cosine", cosine, "logit", logits[t], "share",
-                                                  shares[t]));
-        else
-            printf("%5.1f %%  %6.3f  %s\n", 100 * shares[t], cosine, words[t]);
-    }
-    if (e->options->common.json)
-        json_print(stdout,
-                   json_pack("{s:o,s:O}", "image", json_text(e->options->image), "matches", list));
-    json_decref(list);
+/* One text of the answer. */
+typedef struct match {
+    const char *text;
+    double cosine, logit, share;
+} match;
+
+static json_t *match_json(const match *m) {
+    return json_set(NULL, "text:t cosine:n logit:n share:n", m->text, m->cosine, m->logit,
+                    m->share);
 }
 
-qkv_status embed_match(struct embed *e, int n_words, char **words, qkv_error *error) {
+static void print_match(const match *m) {
+    printf("%5.1f %%  %6.3f  ", 100 * m->share, m->cosine);
+    term_print(stdout, m->text);
+    putchar('\n');
+}
+
+static int answer(const struct embed *e, int n_words, char **words, const double *logits,
+                  const double *shares) {
     const qkv_model_info *const info = e->session->info;
+    json_t *const list = e->options->common.json ? json_array() : NULL;
+    for (int t = 0; t < n_words; t++) {
+        const match m = { words[t], (logits[t] - info->match_bias) / info->match_scale, logits[t],
+                          shares[t] };
+        if (list)
+            json_array_append_new(list, match_json(&m));
+        else
+            print_match(&m);
+    }
+    if (!e->options->common.json) return EXIT_OK;
+    json_t *const object = json_set(NULL, "image:t matches:o", e->options->image, list);
+    return json_emit(object);
+}
+
+int embed_match(struct embed *e, int n_words, char **words) {
+    const qkv_model_info *const info = e->session->info;
+    qkv_error error;
     int64_t dim;
     if (info->joint_dim == 0)
-        return text_error(error, QKV_ERR_UNSUPPORTED, "%s: a %s matches no texts and images",
-                          info->source, info->architecture);
+        return cli_fail("%s: a %s matches no texts and images", info->source, info->architecture);
     float *const texts = calloc((size_t)n_words, (size_t)info->joint_dim * sizeof *texts);
     double *const found = calloc((size_t)n_words, 2 * sizeof *found);
     float *image = NULL;
-    qkv_status status = texts && found ? QKV_OK : text_no_memory(error);
-    if (status == QKV_OK) status = image_vector(e, &image, &dim, error);
-    if (status == QKV_OK) status = text_vectors(e, n_words, words, texts, error);
+    qkv_status status = texts && found ? QKV_OK : text_no_memory(&error);
+    if (status == QKV_OK) status = image_vector(e, &image, &dim, &error);
+    if (status == QKV_OK) status = text_vectors(e, n_words, words, texts, &error);
     if (status == QKV_OK)
         status = qkv_image_match(e->session->model, image, n_words, texts, found, found + n_words,
-                                 error);
-    if (status == QKV_OK) print(e, n_words, words, found, found + n_words);
+                                 &error);
+    const int code = status == QKV_OK ? answer(e, n_words, words, found, found + n_words)
+                                      : cli_status(status, &error);
     free(image);
     free(texts);
     free(found);
-    return status;
+    return code;
 }

@@ -96,6 +96,13 @@ qkv_status embed_print(const struct embed *e, qkv_error *error) {
     struct report report;
     term_init(&term, stdout, &e->options->common);
     report_begin(&report, 0, false);
+    if (e->options->image) {
+        report_note(&report,
+                    "The image is a vector of %" PRId64
+                    " numbers, which -o and --json have; model %s.",
+                    e->dim, e->session->info->source);
+        return report_end(&report, &term, error);
+    }
     if (e->options->similar) {
         report_heading_word(&report, "Nearest to ", e->texts[e->n - 1].bytes, e->texts[e->n - 1].n);
         put_similar(&report, e);

@@ -444,12 +444,11 @@ static qkv_status add_runs(const struct against *a, struct page *page, qkv_error
     for (int m = 0; m < 2 && status == QKV_OK; m++) {
         char *const name = names + m * BYTES;
         text_append(name, BYTES, "%s: %.100s", m ? "B" : "A", source_of(a, m));
-        runs[m] = (qkv_page_text){ name,
-                                   (const char *const *)tokens.texts,
-                                   keys->tokens->special,
-                                   keys->tokens->types,
-                                   tokens.words,
-                                   NULL };
+        runs[m] = (qkv_page_text){ .name = name,
+                                   .tokens = (const char *const *)tokens.texts,
+                                   .special = keys->tokens->special,
+                                   .segments = keys->tokens->types,
+                                   .words = tokens.words };
     }
     page->desc.n_texts = 2;
     page->desc.texts = runs;

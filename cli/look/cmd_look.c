@@ -114,15 +114,11 @@ static int check_out(const struct cli_command *command, const struct look_option
 
 /* A rollout is of no head, and has no weights from one token to another. */
 static int check_image_out(const struct cli_command *command, const struct look_options *o) {
-    const int ending = path_ending(o->out, PICTURES);
-    if (o->rollout && ending < 0 && path_ending(o->out, ".json") < 0)
+    if (o->rollout && path_ending(o->out, PICTURES " .json") < 0)
         return cli_usage(command,
                          "-o: '%s' ends in none of " PICTURES " .json, which --rollout "
                          "writes",
                          o->out);
-    if ((o->smooth || o->opacity.set) && ending < 0)
-        return cli_usage(command, "%s is of a picture: -o FILE.png, .svg or .pdf",
-                         o->smooth ? "--smooth" : "--opacity");
     return EXIT_OK;
 }
 
@@ -131,6 +127,8 @@ static int check(const struct cli_command *command, const struct look_options *o
     if (code == EXIT_OK && o->align && o->out && path_ending(o->out, PICTURES " .json") < 0)
         code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
     if (code == EXIT_OK && o->image && o->out) code = check_image_out(command, o);
+    if (code == EXIT_OK && o->opacity.set && !(o->opacity.value > 0 && o->opacity.value <= 1))
+        code = cli_usage(command, "--opacity %g: must be above 0 and at most 1", o->opacity.value);
     if (code == EXIT_OK) code = conflicts_check(command, o, n_words, charts, CLI_COUNT(charts));
     if (code == EXIT_OK)
         code = picture_check(command, o, &o->sink.picture, o->out,

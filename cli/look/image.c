@@ -30,9 +30,6 @@ int image_begin(struct image_seen *t, const struct session *session,
                              .add_json = image_add_json,
                              .make_page = image_page,
                              .draw = image_draw };
-    if (options->opacity.set && !(options->opacity.value > 0 && options->opacity.value <= 1))
-        return cli_usage(session->command, "--opacity: %g is not above 0, to 1",
-                         options->opacity.value);
     return session_head(&t->session, QKV_SELF, &t->seen.by_name, &t->seen.choice.layer,
                         &t->seen.choice.head);
 }
@@ -97,12 +94,11 @@ static qkv_status make_rollout(struct image_seen *t, qkv_error *error) {
     float *const received = malloc((size_t)n * sizeof *received + 1);
     t->rollout = calloc((size_t)n_patches + 1, sizeof *t->rollout);
     qkv_status status = received && t->rollout ? QKV_OK : text_no_memory(error);
-    for (int64_t i = i0; i < i1 && status == QKV_OK; i++) {
-        status = qkv_inspect_rollout(t->session.ctx, t->session.model, t->text.run, 0, i, received,
-                                     error);
-        for (int64_t j = 0; j < n_patches && status == QKV_OK; j++)
-            t->rollout[j] += received[first + j] / (float)(i1 - i0);
-    }
+    if (status == QKV_OK)
+        status = qkv_inspect_rollout(t->session.ctx, t->session.model, t->text.run, 0, i0, i1,
+                                     received, error);
+    if (status == QKV_OK)
+        memcpy(t->rollout, received + first, (size_t)n_patches * sizeof *received);
     free(received);
     return status;
 }

@@ -29,8 +29,8 @@ static inline const struct image_seen *image_of(const struct seen *seen) {
 }
 
 /*
- * Reads the image. The session must outlive t, and image_free is called in any case. Returns an
- * exit code, having said what is wrong.
+ * Sets t up for a model that reads images. The session must outlive t, and image_free is called in
+ * any case. Returns an exit code, having said what is wrong.
  */
 int image_begin(struct image_seen *t, const struct session *session,
                 const struct look_options *options);

@@ -38,7 +38,6 @@ static void make_caption(const struct image_seen *t, struct caption *caption) {
 qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *error) {
     const struct image_seen *const t = image_of(seen);
     const qkv_image_tokens *const tokens = t->tokens;
-    const struct picture_options *const picture = &seen->sink->picture;
     const bool all = !seen->by_name && !t->options->rollout;
     struct caption title = { "" }, caption = { "" };
     make_title(t, &title);
@@ -56,18 +55,14 @@ qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *erro
         .n_heads = all ? seen->info->n_heads : 1,
         .weights =
             t->options->rollout ? t->rollout : t->maps + (all ? 0 : seen->head) * image_patches(t),
-        .title = picture_title(picture, title.text),
+        .title = title.text,
         .caption = caption.text,
         .theme = (qkv_theme)seen->common->theme.value,
-        .opacity = t->options->opacity.set ? t->options->opacity.value : 0,
+        .opacity = t->options->opacity.value,
         .smooth = t->options->smooth,
-        .palette = (qkv_palette)picture->palette.value,
-        .size = picture->size.set ? picture->size.value : 0,
-        .min = picture->min.set ? picture->min.value : 0,
-        .max = picture->max.set ? picture->max.value : 0,
         .quantity = t->options->rollout ? "share" : NULL,
     };
-    return qkv_picture_image_write(&maps, path, error);
+    return picture_image(&seen->sink->picture, maps, path, error);
 }
 
 /* ---- The page -------------------------------------------------------------------------------- */

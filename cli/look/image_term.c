@@ -84,11 +84,7 @@ void image_draw_map(struct term *term, const struct image_seen *t, const float *
         draw_line(term, &view, line);
         term_newline(term);
     }
-    fprintf(term->out, "%s is more, 0 to %.3g\n",
-            term->depth == TERM_PLAIN        ? "denser"
-            : term->theme == QKV_THEME_LIGHT ? "darker"
-                                             : "brighter",
-            (double)largest);
+    fprintf(term->out, "%s is more, 0 to %.3g\n", term_more(term), (double)largest);
 }
 
 /* Heads `first` to end - 1 of a layer, side by side, with their names below. */
@@ -127,10 +123,7 @@ void image_draw_grid(struct term *term, const struct image_seen *t) {
     const int64_t band = term->width / (columns + 1) > 0 ? term->width / (columns + 1) : 1;
     term_newline(term);
     term_styled(term, STYLE_BOLD, "All heads");
-    fprintf(term->out, "  down: layers, across: heads; %s is more, 0 to %.3g\n",
-            term->depth == TERM_PLAIN        ? "denser"
-            : term->theme == QKV_THEME_LIGHT ? "darker"
-                                             : "brighter",
+    fprintf(term->out, "  down: layers, across: heads; %s is more, 0 to %.3g\n", term_more(term),
             (double)largest);
     for (int64_t layer = 0; layer < t->seen.info->n_layers; layer++)
         for (int64_t h = 0; h < across; h += band)

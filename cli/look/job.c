@@ -184,14 +184,18 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-static qkv_status answer_arrays(struct arrays *arrays, qkv_error *error) {
-    const struct look_options *const options = arrays->options;
+/* What is not one of several lines: with --json printed, otherwise shown. */
+static qkv_status show_or_print(const struct seen *seen, const struct look_options *options,
+                                qkv_error *error) {
     json_t *json = NULL;
-    qkv_status status = arrays_look(arrays, error);
-    if (status == QKV_OK)
-        status = show(&arrays->seen, options, options->common.json ? &json : NULL, error);
+    const qkv_status status = show(seen, options, options->common.json ? &json : NULL, error);
     if (status != QKV_OK || !json) return status;
     return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
+}
+
+static qkv_status answer_arrays(struct arrays *arrays, qkv_error *error) {
+    const qkv_status status = arrays_look(arrays, error);
+    return status == QKV_OK ? show_or_print(&arrays->seen, arrays->options, error) : status;
 }
 
 /* The first rank alone writes. */
@@ -243,15 +247,10 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
 /* ---- Images ---------------------------------------------------------------------------------- */
 
 static qkv_status answer_image(struct image_seen *t, qkv_error *error) {
-    const struct look_options *const options = t->options;
-    json_t *json = NULL;
-    qkv_status status = image_look(t, error);
-    if (status == QKV_OK && options->out && cli_cancelled)
-        status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    if (status == QKV_OK)
-        status = show(&t->seen, options, options->common.json ? &json : NULL, error);
-    if (status != QKV_OK || !json) return status;
-    return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
+    const qkv_status status = image_look(t, error);
+    if (status == QKV_OK && t->options->out && cli_cancelled)
+        return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    return status == QKV_OK ? show_or_print(&t->seen, t->options, error) : status;
 }
 
 int look_image(const struct cli_command *command, const struct look_options *options) {
@@ -261,7 +260,7 @@ int look_image(const struct cli_command *command, const struct look_options *opt
     if (code) return code;
     struct image_seen *const t = calloc(1, sizeof *t);
     code = t ? image_begin(t, &session, options) : cli_fail("out of memory");
-    if (!code && options->out) code = cli_status(qkv_file_writable(options->out, &error), &error);
+    if (!code) code = check_out(options);
     if (!code) code = cli_status(answer_image(t, &error), &error);
     if (t) image_free(t);
     free(t);

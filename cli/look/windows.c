@@ -329,9 +329,10 @@ static qkv_status add_run(const struct windows *windows, int64_t w, struct page 
         status = page_heads(page, &window->of->seen, windows->mean.seen.head, w, error);
     if (status != QKV_OK) return status;
     text_append(name, BYTES, "%" PRId64 ": %.90s", window->first, window->begins);
-    *run = (qkv_page_text){
-        name, (const char *const *)tokens.texts, window->encoding.special, NULL, tokens.words, NULL
-    };
+    *run = (qkv_page_text){ .name = name,
+                            .tokens = (const char *const *)tokens.texts,
+                            .special = window->encoding.special,
+                            .words = tokens.words };
     return QKV_OK;
 }
 

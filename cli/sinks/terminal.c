@@ -43,10 +43,7 @@ static qkv_status print_grid(const struct seen *seen, struct term *term, qkv_err
     };
     struct caption title = { "All heads" }, scale = { "down: layers, across: heads; " };
     caption_add(&title, "%s", seen->of_heads);
-    caption_add(&scale, "%s is more, 0 to 1",
-                term->depth == TERM_PLAIN        ? "denser"
-                : term->theme == QKV_THEME_LIGHT ? "darker"
-                                                 : "brighter");
+    caption_add(&scale, "%s is more, 0 to 1", term_more(term));
     if (status == QKV_OK) {
         heading(term, title.text);
         term_wrap(term, scale.text);

@@ -178,16 +178,19 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx,
                                                           float *y, qkv_error *error);
 
 /**
- * Computes by rollout how much of each input token is in one output token, through all layers of a
- * run that captured. It begins with x = 1 at `position`, and takes a step for each layer, from the
- * last to the first. The result sums to 1.
+ * Computes by rollout how much of each input token is in some output tokens, through all layers of
+ * a run that captured: the mean over the tokens [first, end), in one walk. It begins with
+ * x = 1 / (end - first) for each of them, and takes a step for each layer, from the last to the
+ * first. The result sums to 1.
  *
  * @param b         the input.
+ * @param first     the first output token.
+ * @param end       the token after the last one; first + 1: one token alone.
  * @param received  [n] of input b; receives the result.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model,
-                                                     const qkv_run *run, int64_t b,
-                                                     int64_t position, float *received,
+                                                     const qkv_run *run, int64_t b, int64_t first,
+                                                     int64_t end, float *received,
                                                      qkv_error *error);
 
 /* ---- Votes ----------------------------------------------------------------------------------- */

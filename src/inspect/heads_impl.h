@@ -38,18 +38,17 @@ struct qkv_heads {
     uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
     qkv_token_list queries, keys;     /* of a run */
     qkv_attention_kind which;
-    int decodes;                  /* causal because the model is, not by a what-if */
-    double *numbers;              /* [n_all][n_numbers]; NULL: not measured */
-    int64_t *empty, *nan;         /* [n_all] numbers of such rows; set with numbers */
-    qkvi_head_peak *peaks;        /* [n_all]; NULL: not found */
-    int64_t n_lse;                /* of arrays: the first n_lse sources have their lse */
-    float *own_lse;               /* [n_all][n_queries] of arrays */
-    float *distance;              /* [n_all][n_queries] of arrays: mean distances of rows */
-    float softcap;                /* 0: none */
-    qkv_attention_desc distances; /* of a run with a distance bias: its fields; else NULL */
-    qkv_heads_rows rows;          /* a copy that `given` points to */
-    const qkv_heads_rows *given;  /* the caller's statistics, without q and k; NULL: q and k */
-    qkv_attention_desc *descs;    /* [n_all], which views of heads point to */
+    int decodes;                 /* causal because the model is, not by a what-if */
+    double *numbers;             /* [n_all][n_numbers]; NULL: not measured */
+    int64_t *empty, *nan;        /* [n_all] numbers of such rows; set with numbers */
+    qkvi_head_peak *peaks;       /* [n_all]; NULL: not found */
+    int64_t n_lse;               /* of arrays: the first n_lse sources have their lse */
+    float *own_lse;              /* [n_all][n_queries] of arrays */
+    float *distance;             /* [n_all][n_queries] of arrays: mean distances of rows */
+    float softcap;               /* 0: none */
+    qkv_heads_rows rows;         /* a copy that `given` points to */
+    const qkv_heads_rows *given; /* the caller's statistics, without q and k; NULL: q and k */
+    qkv_attention_desc *descs;   /* [n_all], which views of heads point to */
     struct qkvi_heads_mean *mean;
     qkv_ranks ranks;
     qkvi_peers peers;        /* the ranks that share passes over arrays; else this one */

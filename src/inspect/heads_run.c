@@ -102,10 +102,11 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     h->keys = given->keys;
     h->seen = c->seen;
     h->softcap = c->softcap;
-    h->distances.distance_bias = c->distance_bias;
-    h->distances.distance_bias_stride = c->distance_bias_stride;
-    h->distances.distance_before = c->distance_before;
-    h->distances.distance_after = c->distance_after;
+    if (c->distance_bias) h->desc.flags |= QKV_SET_DISTANCE_BIAS;
+    h->desc.distance_bias = c->distance_bias;
+    h->desc.distance_bias_stride = c->distance_bias_stride;
+    h->desc.distance_before = c->distance_before;
+    h->desc.distance_after = c->distance_after;
     h->n_kv_heads = c->n_kv_heads;
     if (windows) h->layer_rules = qkvi_calloc_array((size_t)n_layers, sizeof *h->layer_rules);
     if (windows && !h->layer_rules) return qkvi_no_memory(error, "heads");

@@ -162,8 +162,8 @@ static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64
 }
 
 static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
-                            int64_t b, int64_t position, const float *received, int64_t *n,
-                            qkv_error *error) {
+                            int64_t b, int64_t first, int64_t end, const float *received,
+                            int64_t *n, qkv_error *error) {
     qkv_capture capture = qkv_capture_init();
     QKV_TRY(qkvi_need(ctx, "ctx", error));
     QKV_TRY(qkvi_need(model, "model", error));
@@ -171,19 +171,21 @@ static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qk
     QKV_TRY(qkvi_need(received, "received", error));
     QKV_TRY(qkv_run_capture(run, QKV_SELF, b, 0, &capture, error));
     *n = capture.n;
-    if (position >= 0 && position < capture.n) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "position = %lld is not in [0, %lld)",
-                          (long long)position, (long long)capture.n);
+    if (first >= 0 && first < end && end <= capture.n) return QKV_OK;
+    return qkvi_error_set(
+        error, QKV_ERR_ARGUMENT,
+        "[first, end) = [%lld, %lld) has no token, or one that is not in [0, %lld)",
+        (long long)first, (long long)end, (long long)capture.n);
 }
 
 qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
-                               int64_t position, float *received, qkv_error *error) {
+                               int64_t first, int64_t end, float *received, qkv_error *error) {
     int64_t n = 0;
-    QKV_TRY(check_run(ctx, model, run, b, position, received, &n, error));
+    QKV_TRY(check_run(ctx, model, run, b, first, end, received, &n, error));
     float *const x = qkvi_calloc_array((size_t)n, sizeof *x);
     if (!x) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens", (long long)n);
     qkv_status status = QKV_OK;
-    x[position] = 1;
+    for (int64_t i = first; i < end; i++) x[i] = 1 / (float)(end - first);
     for (int64_t at = qkv_model_get_info(model)->n_layers - 1;
          status == QKV_OK && at >= 0 && !isnan(x[0]); at--) /* NaN is everywhere, and stays */
         status = step_of_run(ctx, run, b, at, x, error);

@@ -54,7 +54,7 @@ check "a caption says the opacity" grep -aq 'Over the image with an opacity of 0
 run look --image "$image" --model "$vit" --rollout --smooth --opacity 0.4 --theme dark -o "$folder/r.svg"
 code 0
 check "opacity" grep -aq 'an opacity of 0.4; between the middles of patches' "$folder/r.svg"
-check "the page has the image" grep -q 'image' "$folder/all.html"
+check "the page has the image" grep -q '"image":{"width":16,"height":16,"rows":4' "$folder/all.html"
 
 # The tower of CLIP
 run look --image "$image" --model "$clip"
@@ -84,7 +84,10 @@ code 2
 err_like 'which --rollout writes'
 run look --image "$image" --model "$vit" --opacity 1.5 -o "$folder/r.png"
 code 2
-err_like '1.5 is not above 0, to 1'
+err_like 'opacity 1.5: must be above 0 and at most 1'
+run look --image "$image" --model "$vit" --opacity 0.4
+code 2
+err_like 'opacity is of a picture: -o FILE'
 run look --image "$image" --model "$vit" "a text"
 code 2
 run look "a text" --query 1,1

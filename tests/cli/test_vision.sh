@@ -36,6 +36,9 @@ out_like '^100.0 %  .*  the dog$'
 run embed --image "$boats" --model "$vision/vit_1" -o "$folder/v.npy"
 code 0
 check "a vector of 24 numbers" test "$(wc -c <"$folder/v.npy")" -eq $((128 + 24 * 4))
+run embed --image "$boats" --model "$vision/vit_1"
+code 0
+out_like 'The image is a vector of 24 numbers, which -o and --json have'
 usage embed "--image together with --file" embed --image "$boats" --file x
 usage embed "-o writes vectors: --image without a text has one" embed --image "$boats" "a dog" -o "$folder/v.npy"
 run embed --image "$boats" "a dog" --model "$vision/vit_1"

@@ -151,7 +151,7 @@ static qkv_status rollout_step(void) {
                                     P(5, floats[1]), P(6, floats[2]), P(7, &null_error));
 }
 static qkv_status rollout(void) {
-    return qkv_inspect_rollout(P(0, null_ctx), P(1, null_bert), P(2, null_run), 0, 1,
+    return qkv_inspect_rollout(P(0, null_ctx), P(1, null_bert), P(2, null_run), 0, 1, 2,
                                P(3, floats[0]), P(4, &null_error));
 }
 static qkv_status pool(void) {

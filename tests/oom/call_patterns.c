@@ -62,7 +62,7 @@ static qkv_status step(qkv_error *error) {
 }
 
 static qkv_status roll(qkv_error *error) {
-    return qkv_inspect_rollout(ctx, model, run, 0, 1, y, error);
+    return qkv_inspect_rollout(ctx, model, run, 0, 1, 2, y, error);
 }
 
 static qkv_status pool(qkv_error *error) {

@@ -395,15 +395,27 @@ static void rollout_of_a_model(void **state) {
         }
         memcpy(x, y, (size_t)n * sizeof *x);
     }
-    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 2, got, NULL), QKV_OK);
+    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 2, 3, got, NULL), QKV_OK);
     double sum = 0;
     for (int64_t j = 0; j < n; j++) {
         near((double)got[j], x[j], 1e-6);
         sum += (double)got[j];
     }
     near(sum, 1, 1e-6);
+    float *const mean = calloc((size_t)n, sizeof *mean), *const one =
+                                                             calloc((size_t)n, sizeof *one);
+    assert_true(mean && one);
+    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 1, 4, mean, NULL), QKV_OK);
+    for (int64_t i = 1; i < 4; i++) {
+        assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, i, i + 1, one, NULL), QKV_OK);
+        for (int64_t j = 0; j < n; j++) mean[j] -= one[j] / 3;
+    }
+    for (int64_t j = 0; j < n; j++) near((double)mean[j], 0, 1e-6);
+    free(mean);
+    free(one);
     qkv_error error;
-    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, n, got, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, n, n + 1, got, &error),
+                     QKV_ERR_ARGUMENT);
     free(x);
     free(y);
     free(w);
