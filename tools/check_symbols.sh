@@ -15,21 +15,13 @@ fail() {
 # defined FILE: "object symbol" of every global definition in an archive
 defined() { nm -A -g --defined-only "$1" 2>/dev/null | sed -E 's/^[^:]*:([^:]*):.* ([^ ]+)$/\1 \2/'; }
 
-for source in "$here"/src/kernels/isa_*.c; do
+for source in "$here"/src/kernels/isa_*.c "$here"/src/kernels/blocks_*.c; do
     object=$(basename "$source")
-    isa=${object#isa_}
+    name=${object%.c}
     ar t "$build/libqkv.a" | grep -qx "$object.o" || continue # of another processor
+    case $name in isa_*) table=qkvi_kernels_${name#isa_} ;; *) table=qkvi_$name ;; esac
     symbols=$(defined "$build/libqkv.a" | awk -v object="$object.o" '$1 == object { print $2 }')
-    [ "$symbols" = "qkvi_kernels_${isa%.c}" ] ||
-        fail "$object exports $(echo $symbols), not just qkvi_kernels_${isa%.c}"
-done
-
-for source in "$here"/src/kernels/blocks_*.c; do
-    object=$(basename "$source")
-    isa=${object#blocks_}
-    ar t "$build/libqkv.a" | grep -qx "$object.o" || continue
-    symbols=$(defined "$build/libqkv.a" | awk -v object="$object.o" '$1 == object { print $2 }')
-    [ "$symbols" = "qkvi_blocks_${isa%.c}" ] || fail "$object exports $(echo $symbols), not just qkvi_blocks_${isa%.c}"
+    [ "$symbols" = "$table" ] || fail "$object exports $(echo $symbols), not just $table"
 done
 
 [ "$(ar t "$build/libqkv.a" | grep -c '^isa_')" -ge 2 ] || fail "hardly any instruction set in $build/libqkv.a"

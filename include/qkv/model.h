@@ -146,7 +146,7 @@ enum {
     QKV_BIAS_QKV = 1,
     QKV_BIAS_OUTPUT = 2,
     QKV_BIAS_MLP = 4,
-    /** Beside QKV_BIAS_QKV: not of k. */
+    /** With QKV_BIAS_QKV: k has no bias. */
     QKV_BIAS_NO_KEY = 8
 };
 

@@ -175,7 +175,7 @@ typedef struct qkv_image_maps {
     const char *const *labels;
     const char *title, *caption;
     qkv_theme theme;
-    /* Of the colours: above 0, to 1. 0: 0.5. */
+    /* Opacity of the colours, above 0 and at most 1. 0 means 0.5. */
     double opacity;
     /* 1: weights are interpolated between the middles of cells (bilinear). 0: cells are crisp. */
     int smooth;

@@ -145,7 +145,7 @@ QKV_API const char *qkv_tokenizer_chat(const qkv_tokenizer *tokenizer);
  *
  * @param chat      name of a template; NULL: that of the files. One that is named writes no turn of
  *                  the system, and needs its marks in the vocabulary.
- * @param end       receives the token that ends an answer, -1 if the model's own do.
+ * @param end       receives the token that ends an answer; -1: the end tokens of the model do.
  * @return as qkv_tokenizer_encode; QKV_ERR_UNSUPPORTED if the files have no template, or one that
  *         is not known, or the vocabulary lacks a mark; QKV_ERR_ARGUMENT for another name.
  *         *encoding is NULL on error.

@@ -4,8 +4,8 @@
  *
  * Every allocation of a context goes through its qkv_allocator, which is always complete here:
  * qkvi_allocator_resolve has replaced the two NULLs of the default. Arrays of qkvi_malloc_array and
- * its sisters come from malloc; release with free. Aligned ones have a release of their own, since
- * what Windows aligns its free does not take.
+ * its sisters come from malloc; release with free. Aligned ones are released by
+ * qkvi_aligned_free, because free of Windows does not take them.
  */
 #ifndef QKVI_CORE_ALLOC_H
 #define QKVI_CORE_ALLOC_H

@@ -1,4 +1,4 @@
-/* The first place of some bytes in others: memmem, which Windows has not. */
+/* The first place of some bytes in others, as memmem finds it, which Windows lacks. */
 #ifndef QKVI_CORE_FIND_H
 #define QKVI_CORE_FIND_H
 

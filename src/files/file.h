@@ -52,7 +52,7 @@ int qkvi_file_exists(const char *path);
 /** folder/name as a new string to be freed by free(); NULL without memory. */
 char *qkvi_path_join(const char *folder, const char *name);
 
-/** Sets "NAME: WHAT: strerror(cause)", with the name escaped; returns IO. */
+/** Sets "NAME: WHAT: REASON", with the name escaped; returns MEMORY if cause is ENOMEM, else IO. */
 qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error);
 
 /**

@@ -62,8 +62,8 @@ static bool read_decimal(const char *at, size_t n, decimal *d) {
 
 /* ---- Long integers --------------------------------------------------------------------------- */
 
-/* The longest is 10^1100 or digits of 64 places and more, shifted by as much. */
-enum { WORDS = 160 };
+/* 10^463 has 1,539 bits; a shift makes at most 64 more, and a carry one. */
+enum { WORDS = 64 };
 
 typedef struct integer {
     uint32_t word[WORDS]; /* the lowest first */

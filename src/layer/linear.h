@@ -37,6 +37,12 @@ typedef struct qkvi_linear {
     const qkvi_block_format *format; /* of blocks */
 } qkvi_linear;
 
+/* Zeros the gradients that a layer has. */
+static inline void qkvi_linear_zero(const qkvi_linear *d) {
+    if (d->weight) memset(d->weight, 0, (size_t)(d->n_in * d->n_out) * sizeof *d->weight);
+    if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
+}
+
 /* W, in the form that the layer has. */
 static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
     return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half,
@@ -69,8 +75,8 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
                              const float *x, float *y, float *g);
 
 /*
- * y[l] = x W[l]ᵀ + b[l] of layers with the same n_in and form of weights (some may be in blocks
- * where others are in f32): in bf16 and int8, x is rounded only once. half, nullable, only for
+ * y[l] = x W[l]ᵀ + b[l] of layers with the same n_in, whose weights are all in bf16, all in int8,
+ * or each in f32 or in blocks. In bf16 and int8, x is rounded only once. half, nullable, only for
  * layers in bf16: half[l] [n_rows][n_out] receives y[l] rounded to bf16, and y[l] is scratch.
  */
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,

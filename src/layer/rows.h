@@ -22,6 +22,15 @@ typedef void qkvi_rows_task(qkv_ctx *ctx, void *argument, qkvi_rows rows);
 
 int64_t qkvi_row_blocks(int64_t n_rows);
 
+/* The mean of rows x [n_rows][n]: a sum in double, in the order of rows, rounded once. */
+static inline void qkvi_mean_of_rows(int64_t n_rows, int64_t n, const float *x, float *mean) {
+    for (int64_t c = 0; c < n; c++) {
+        double sum = 0;
+        for (int64_t i = 0; i < n_rows; i++) sum += (double)x[i * n + c];
+        mean[c] = (float)(sum / (double)n_rows);
+    }
+}
+
 /* Calls task for each block of n_rows rows, in parallel. */
 void qkvi_rows_run(qkv_ctx *ctx, int64_t n_rows, qkvi_rows_task *task, void *argument);
 

@@ -6,29 +6,26 @@
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "kernels/table.h"
+#include "layer/rows.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
-/* In double, in the order of rows. */
-static void mean_of_rows(int64_t n, int64_t dim, const float *x, float *mean) {
-    for (int64_t c = 0; c < dim; c++) {
-        double sum = 0;
-        for (int64_t i = 0; i < n; i++) sum += (double)x[i * dim + c];
-        mean[c] = (float)(sum / (double)n);
-    }
+qkv_status qkvi_run_check(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                          const void *out, const char *name, qkv_error *error) {
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(run, "run", error));
+    QKV_TRY(qkvi_need(out, name, error));
+    if (run->model != model)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
+    return qkvi_check_index("b", b, run->n_batch, error);
 }
 
 /* The last hidden state of a token, if all that a head needs is there. */
 static qkv_status last_hidden(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
                               int64_t b, int64_t position, const float *logits,
                               const float **hidden, qkv_error *error) {
-    QKV_TRY(qkvi_need(ctx, "ctx", error));
-    QKV_TRY(qkvi_need(model, "model", error));
-    QKV_TRY(qkvi_need(run, "run", error));
-    QKV_TRY(qkvi_need(logits, "logits", error));
-    if (run->model != model)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
-    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
+    QKV_TRY(qkvi_run_check(ctx, model, run, b, logits, "logits", error));
     QKV_TRY(qkvi_check_index("position", position, run->lengths[b], error));
     *hidden = qkv_run_hidden(run, QKV_SELF, b, run->n_layers) + position * run->hidden;
     return QKV_OK;
@@ -90,7 +87,7 @@ qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_ru
         return qkvi_net_classify(ctx, model->net, hidden, logits, error);
     float *const mean = qkvi_aligned_array((size_t)run->hidden, sizeof *mean);
     if (!mean) return qkvi_no_memory(error, "a mean");
-    mean_of_rows(run->lengths[b], run->hidden, hidden, mean);
+    qkvi_mean_of_rows(run->lengths[b], run->hidden, hidden, mean);
     const qkv_status status = qkvi_net_classify(ctx, model->net, mean, logits, error);
     qkvi_aligned_free(mean);
     return status;

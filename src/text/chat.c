@@ -12,23 +12,18 @@ const char *qkv_tokenizer_chat(const qkv_tokenizer *tokenizer) {
 
 /* ---- White space ----------------------------------------------------------------------------- */
 
-/* As str.strip of Python has it: four control characters are, too. */
-static bool is_space(int32_t code) {
-    return (qkvi_char_class(code) & QKVI_CHAR_SPACE) || (code >= 0x1C && code <= 0x1F);
-}
-
 /* Without what is white at both ends. Bytes that are no UTF-8 stay, and are an error later. */
 static void trim(const char **text, size_t *n) {
     int32_t code;
     size_t used, kept = 0;
-    while (*n > 0 && (used = qkvi_utf8_next(*text, *n, &code)) > 0 && is_space(code)) {
+    while (*n > 0 && (used = qkvi_utf8_next(*text, *n, &code)) > 0 && qkvi_char_strips(code)) {
         *text += used;
         *n -= used;
     }
     for (size_t at = 0; at < *n; at += used) {
         used = qkvi_utf8_next(*text + at, *n - at, &code);
         if (used == 0) return;
-        if (!is_space(code)) kept = at + used;
+        if (!qkvi_char_strips(code)) kept = at + used;
     }
     *n = kept;
 }

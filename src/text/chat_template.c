@@ -68,14 +68,21 @@ const qkvi_chat_kind *qkvi_chat_kind_of(const char *name) {
 
 /* ---- Text outside of tags -------------------------------------------------------------------- */
 
+/* Where a literal ends that goes on here; NULL: nowhere. */
+static const char *literal_end(const char *at) {
+    for (; *at && *at != '\''; at++)
+        if (*at == '\\' && at[1]) at++;
+    return *at ? at : NULL;
+}
+
 /* Behind the tag that begins here, whose literals may have its end in them. */
 static const char *tag_end(const char *at) {
     const char end = at[1] == '{' ? '}' : '%';
     for (at += 2; *at && !(*at == end && at[1] == '}'); at++) {
         if (*at != '\'') continue;
-        for (at++; *at && *at != '\''; at++)
-            if (*at == '\\' && at[1]) at++;
-        if (!*at) return at;
+        const char *const closing = literal_end(at + 1);
+        if (!closing) return at + strlen(at);
+        at = closing;
     }
     return *at ? at + 2 : at;
 }
@@ -230,13 +237,6 @@ static void escape(const char *from, char *to, size_t room) {
     to[n] = '\0';
 }
 
-/* Where a literal ends that goes on here; NULL: nowhere. */
-static const char *literal_end(const char *at) {
-    for (; *at && *at != '\''; at++)
-        if (*at == '\\' && at[1]) at++;
-    return *at ? at : NULL;
-}
-
 /*
  * Llama 3.1 and later say two dates. A template that asks a clock has one for where there is none:
  * that is taken, as the same input is to give the same text.
@@ -244,12 +244,12 @@ static const char *literal_end(const char *at) {
 static qkv_status take_dates(const char *text, qkvi_chat *chat, bool *is_known) {
     static const char cut[] = "Cutting Knowledge Date: December 2023", date[] = "setdate_string='";
     char line[160];
-    const char *const at = strstr(text, date);
-    const char *const end = at ? literal_end(at + strlen(date)) : NULL;
+    const char *const at = strstr(text, date), *const first = at ? at + sizeof date - 1 : NULL;
+    const char *const end = first ? literal_end(first) : NULL;
     *is_known = strstr(text, cut) && strstr(text, "'Today Date: '+date_string+'\\n\\n'") && end &&
-                end - at < 64;
+                end - first < 48;
     if (!*is_known) return QKV_OK;
-    snprintf(line, sizeof line, "%s\nToday Date: %.*s\n\n", cut, (int)(end - at) - 16, at + 16);
+    snprintf(line, sizeof line, "%s\nToday Date: %.*s\n\n", cut, (int)(end - first), first);
     chat->system = strdup(line);
     return chat->system ? QKV_OK : QKV_ERR_MEMORY;
 }

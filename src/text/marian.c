@@ -103,8 +103,7 @@ static size_t count_between(const qkv_tokenizer *tokenizer, const int32_t *ids, 
 /* What Python's strip() takes away. */
 static int is_blank(const char *bytes, size_t n) {
     int32_t code;
-    return n > 0 && qkvi_utf8_next(bytes, n, &code) > 0 &&
-           ((qkvi_char_class(code) & QKVI_CHAR_SPACE) || (code >= 0x1C && code <= 0x1F));
+    return n > 0 && qkvi_utf8_next(bytes, n, &code) > 0 && qkvi_char_strips(code);
 }
 
 /* The place of the last character. */

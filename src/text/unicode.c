@@ -79,6 +79,10 @@ unsigned qkvi_char_class(int32_t code) {
            (is_accent(code, category) ? QKVI_CHAR_ACCENT : 0u);
 }
 
+int qkvi_char_strips(int32_t code) {
+    return (qkvi_char_class(code) & QKVI_CHAR_SPACE) || (code >= 0x1C && code <= 0x1F);
+}
+
 static qkvi_char_group unassigned_group(int32_t code) {
     if (in_ranges(code, qkvi_newer_letters, COUNT(qkvi_newer_letters))) return QKVI_GROUP_LETTER;
     if (in_ranges(code, qkvi_newer_numbers, COUNT(qkvi_newer_numbers))) return QKVI_GROUP_NUMBER;

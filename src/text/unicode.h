@@ -22,6 +22,9 @@ enum {
 /** The classes of a scalar value, or-ed. */
 unsigned qkvi_char_class(int32_t code);
 
+/** White space for str.strip of Python, which takes U+001C to U+001F away, too. */
+int qkvi_char_strips(int32_t code);
+
 /** The groups of the patterns of byte-level BPE: \p{L}, \p{N}, \s, and all else. */
 typedef enum qkvi_char_group {
     QKVI_GROUP_LETTER,

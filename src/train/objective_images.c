@@ -24,11 +24,6 @@ static void make_example(const qkvi_examples *examples, qkvi_split split, int64_
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-static qkv_status make_vocabulary(qkvi_trainer *trainer, qkv_error *error) {
-    (void)trainer, (void)error; /* pixels have none */
-    return QKV_OK;
-}
-
 static json_t *label_names(const qkvi_pictures *pictures, bool by_name) {
     json_t *const names = json_object();
     for (int64_t l = 0; l < qkvi_pictures_n_labels(pictures); l++) {
@@ -87,8 +82,6 @@ static void fill_info(const qkvi_trainer *trainer, qkv_model_info *info) {
 
 static const char *const losses[] = { "label_loss", NULL };
 
-const qkvi_objective qkvi_objective_images = { .losses = losses,
-                                               .example = make_example,
-                                               .make_vocabulary = make_vocabulary,
-                                               .save_vocabulary = save,
-                                               .fill_info = fill_info };
+const qkvi_objective qkvi_objective_images = {
+    .losses = losses, .example = make_example, .save_vocabulary = save, .fill_info = fill_info
+};

@@ -1,4 +1,6 @@
 /* Pictures of things: see shapes.h. */
+#include <math.h>
+
 #include "train/shapes.h"
 
 #include <stdio.h>
@@ -100,20 +102,18 @@ static scene make_scene(qkvi_rng *rng, int32_t label) {
 
 static bool within(double x, double low, double high) { return x >= low && x <= high; }
 
-static double size_of(double x) { return x < 0 ? -x : x; }
-
 /* Of a point in a thing's own square, -1 to 1 from left to right and from top to bottom. */
 static bool is_inside(what kind, double u, double v) {
     switch (kind) {
-    case BOX: return size_of(u) <= 0.8 && size_of(v) <= 0.8;
+    case BOX: return fabs(u) <= 0.8 && fabs(v) <= 0.8;
     case TREE:
-        return (within(v, -1, 0.5) && size_of(u) <= (v + 1) * 0.55) ||
-               (within(v, 0.5, 1) && size_of(u) <= 0.16);
+        return (within(v, -1, 0.5) && fabs(u) <= (v + 1) * 0.55) ||
+               (within(v, 0.5, 1) && fabs(u) <= 0.16);
     case BOAT:
-        return (within(v, 0.3, 0.85) && size_of(u) <= 1 - (v - 0.3) * 0.8) ||
+        return (within(v, 0.3, 0.85) && fabs(u) <= 1 - (v - 0.3) * 0.8) ||
                (within(v, -1, 0.15) && within(u, 0.06, 0.06 + (v + 1) * 0.7)) ||
                (within(v, -0.6, 0.15) && within(u, -0.06 - (v + 0.6) * 0.8, -0.06)) ||
-               (within(v, -1, 0.3) && size_of(u) <= 0.05);
+               (within(v, -1, 0.3) && fabs(u) <= 0.05);
     default: return u * u + v * v <= 0.85;
     }
 }

@@ -35,7 +35,10 @@ typedef struct qkvi_objective {
 
     /** Refuses a corpus that does not fit the objective. Nullable. */
     qkv_status (*check)(const struct qkvi_trainer *trainer, qkv_error *error);
-    /** Makes the tokenizer of a new model from the corpus. ARGUMENT, FORMAT, LIMIT, MEMORY. */
+    /**
+     * Makes the tokenizer of a new model from the corpus. NULL: there is none (images). ARGUMENT,
+     * FORMAT, LIMIT, MEMORY.
+     */
     qkv_status (*make_vocabulary)(struct qkvi_trainer *trainer, qkv_error *error);
     qkv_status (*save_vocabulary)(const struct qkvi_trainer *trainer, qkvi_files *files,
                                   qkv_error *error);

@@ -324,7 +324,8 @@ static qkv_status begin(qkvi_trainer *trainer, qkv_error *error) {
                              : qkvi_objective_of(trainer->options->kind);
     QKV_TRY(open_corpus(trainer, error));
     if (trainer->objective->check) QKV_TRY(trainer->objective->check(trainer, error));
-    return trainer->from ? QKV_OK : trainer->objective->make_vocabulary(trainer, error);
+    if (trainer->from || !trainer->objective->make_vocabulary) return QKV_OK;
+    return trainer->objective->make_vocabulary(trainer, error);
 }
 
 qkv_status qkvi_trainer_folder(const qkvi_trainer *trainer, qkv_error *error) {

@@ -136,11 +136,6 @@ static void nsp_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
-static void zero_linear(const qkvi_linear *d) {
-    memset(d->weight, 0, (size_t)(d->n_in * d->n_out) * sizeof *d->weight);
-    if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
-}
-
 /*
  * Zeros the gradients of tables of words, which are added to, but for one that the head stores
  * into.
@@ -184,11 +179,11 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
     if (p->has_nsp)
         nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->stacks[0].scratch.mha);
     else if (p->has_pooler)
-        zero_linear(&grads->pooler);
-    if (p->n_labels > 0) zero_linear(&grads->classifier);
+        qkvi_linear_zero(&grads->pooler);
+    if (p->n_labels > 0) qkvi_linear_zero(&grads->classifier);
     if (!p->has_discriminator) return;
-    zero_linear(&grads->discriminator);
-    zero_linear(&grads->discriminator_out);
+    qkvi_linear_zero(&grads->discriminator);
+    qkvi_linear_zero(&grads->discriminator_out);
 }
 
 /*

@@ -12,8 +12,7 @@ enum { MAX_SIDE = 1 << 15, MAX_REGISTERS = 1 << 10, MAX_RATIO = 64 };
 static bool is_task(const qkvi_json_reader *reader, const char *task) {
     const json_t *const list = json_object_get(reader->object, "architectures");
     const char *const first = json_string_value(json_array_get(list, 0));
-    const size_t n = first ? strlen(first) : 0, n_task = strlen(task);
-    return n >= n_task && strcmp(first + n - n_task, task) == 0;
+    return first && qkvi_ends_with(first, task);
 }
 
 const qkvi_model_family *qkvi_config_tower(const qkvi_json_reader *reader,

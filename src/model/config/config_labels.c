@@ -11,10 +11,8 @@
 static bool is_of_texts(const char *architecture) {
     static const char *const tasks[] = { "ForSequenceClassification", "ForImageClassification",
                                          "ForImageClassificationWithTeacher" };
-    for (size_t t = 0; t < sizeof tasks / sizeof *tasks; t++) {
-        const size_t n = strlen(architecture), n_task = strlen(tasks[t]);
-        if (n >= n_task && strcmp(architecture + n - n_task, tasks[t]) == 0) return true;
-    }
+    for (size_t t = 0; t < sizeof tasks / sizeof *tasks; t++)
+        if (qkvi_ends_with(architecture, tasks[t])) return true;
     return false;
 }
 

@@ -31,14 +31,15 @@ static inline int64_t qkvi_distance_bias_size(const qkvi_distance_bias *d) {
 /* The bucket of a key at j - i = distance. */
 int64_t qkvi_distance_bucket(const qkvi_distance_bias *distances, int64_t distance);
 
-/* Fills bias from the table: after every change of it. */
+/* Fills bias from the table; to be called after every change of the table. */
 void qkvi_distance_bias_fill(const qkvi_distance_bias *distances);
 
-/* The fields of a descriptor whose keys are counted from those of the queries. */
+/* Sets the fields of a descriptor in which query i and key i stand at the same position. */
 void qkvi_distance_bias_describe(const qkvi_distance_bias *distances, qkv_attention_desc *desc);
 
 /*
- * d_bias, as bias, is added to the gradient of the table, distance by distance in their order.
+ * Adds d_bias, which has the shape of bias, to the gradient of the table, in the order of
+ * distances.
  */
 void qkvi_distance_bias_backward(const qkvi_distance_bias *distances, const float *d_bias,
                                  float *d_table);

@@ -124,13 +124,8 @@ static qkv_status load_blocks(const qkvi_resolver *resolver, const qkvi_stored *
     const int64_t width = row->shape[1] / row->format.n_elems * row->format.n_bytes;
     uint8_t *const to = (uint8_t *)(arena + row->offset);
     for (int64_t r = 0, some; r < row->shape[0]; r += some) {
-        int64_t from = r;
-        some = row->shape[0] - r;
-        if (row->stored_rows) {
-            const int64_t left = some;
-            from = qkvi_param_stored_row(row, r, &some);
-            if (some > left) some = left;
-        }
+        const int64_t from = qkvi_param_stored_row(row, r, &some);
+        if (some > row->shape[0] - r) some = row->shape[0] - r;
         QKV_TRY(
             qkvi_safetensors_read_rows(resolver->file, tensor, from, some, to + r * width, error));
     }

@@ -1,7 +1,7 @@
 /*
  * libqkvview of a tool that is built without cairo (QKV_PICTURES=OFF): colours, which the terminal
- * needs, are there, and every picture is refused. It is not installed: programs of others find no
- * qkv/picture.h library there.
+ * needs, are there, and every picture is refused. It is not installed, so that no other program
+ * links it by mistake.
  */
 #include <qkv/picture.h>
 
