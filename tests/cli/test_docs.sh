@@ -24,7 +24,7 @@ mkdir -p "$folder/d"
 lines=$(wc -l <"$folder/commands")
 for i in $(seq "$lines"); do
     # training is as short as can be, pictures and models go elsewhere, and so does what another line has made
-    command=$(sed -n "${i}p" "$folder/commands" | sed "s|models/|$root/models/|g; s|examples/|$root/examples/|g; s|--out $root/models/[a-z]*|--out $folder/d/$i|; s|--out my-model|--out $folder/d/$i|; s|-o |-o $folder/d/|
+    command=$(sed -n "${i}p" "$folder/commands" | sed "s|models/|$root/models/|g; s|examples/|$root/examples/|g; s|--out $root/models/[a-z]*|--out $folder/d/$i|; s|--out my-[a-z]*|--out $folder/d/$i|; s|-o |-o $folder/d/|
         s|--steps [0-9]*|--steps 1|; s|--batch [0-9]*|--batch 2|; s|build/toy/train.tsv|$folder/pairs|; s|written.txt|$folder/said|; s|--text sentences.txt|--text $folder/said|; s|--file sentences.txt|--file $folder/said|; s|--restarts [0-9]*|--restarts 1|")
     case $command in
     train*--steps*) ;;
