@@ -53,7 +53,7 @@ def our_map(library, x, start, method, iters):
                                      pointer(xy.ctypes.data), None, None, None, None, error)
     seconds = time.perf_counter() - clock
     assert status == 0, error.raw
-    library.qkv_ctx_destroy(context)
+    library.qkv_ctx_free(context)
     return xy, seconds
 
 

@@ -58,7 +58,7 @@ void model_close(struct shim *shim) {
     qkv_run_free(shim->run);
     model_end(shim);
     qkv_model_free(shim->model);
-    qkv_ctx_destroy(shim->ctx);
+    qkv_ctx_free(shim->ctx);
     free(shim);
 }
 

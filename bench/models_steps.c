@@ -65,7 +65,7 @@ void train_close(struct train *s) {
     qkvi_net_free(s->gradients);
     for (int i = 0; i < 4; i++) free(arenas[i]);
     qkv_model_free(s->model);
-    qkv_ctx_destroy(s->ctx);
+    qkv_ctx_free(s->ctx);
     free(s);
 }
 

@@ -67,7 +67,7 @@ int main(void) {
         printf("\n");
     }
     if (status != QKV_OK) fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     printf("%d of %d rows are those of one causal pass\n", n_done, TOKENS);
     return status != QKV_OK || n_done != TOKENS;
 }

@@ -73,7 +73,7 @@ int main(void) {
     check(ctx, qkv_kv_cache_truncate(ctx, cache, 1, PROMPT)); /* its guesses are taken back */
     printf("sequence 1 has %d tokens again: %d of 8 pages free\n", (int)qkv_kv_cache_len(cache, 1),
            (int)qkv_kv_cache_free_pages(cache));
-    qkv_kv_cache_destroy(cache);
-    qkv_ctx_destroy(ctx);
+    qkv_kv_cache_free(cache);
+    qkv_ctx_free(ctx);
     return largest >= 1e-6;
 }

@@ -59,6 +59,6 @@ int main(int n_args, char **args) {
         status = fill(ctx, model, "I was watching the [MASK] when it opened.", &error);
     if (status != QKV_OK) fprintf(stderr, "%s\n", error.message);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return status != QKV_OK;
 }

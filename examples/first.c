@@ -12,7 +12,7 @@ int main(void) {
     if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) return 1;
     const qkv_status status = qkv_attention(ctx, 1, 1, 3, 3, 2, QKV_CAUSAL, q, k, v, o);
     if (status != QKV_OK) fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     for (int i = 0; i < 3; i++) printf("%.4f %.4f\n", (double)o[2 * i], (double)o[2 * i + 1]);
     return status != QKV_OK;
 }

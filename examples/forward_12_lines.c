@@ -18,7 +18,7 @@ static int attend(const float *q, const float *k, const float *v, float *o, floa
     desc.flags |= QKV_SET_CAUSAL;
     const qkv_status status = qkv_attention_forward(ctx, &desc, q, k, v, o, lse, NULL);
     if (status != QKV_OK) fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return status != QKV_OK;
 }
 

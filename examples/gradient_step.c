@@ -61,13 +61,13 @@ int main(void) {
         if (last < 0 ||
             qkv_attention_backward(ctx, &desc, q, k, v, o, lse, &grads, NULL) != QKV_OK) {
             fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
             return 1;
         }
         if (i == 0) printf("dL/dk[0] is %.3f, by differences %.3f\n", (double)d_k[0], quotient);
         if (i % 40 == 0) printf("step %3d  loss %.4f\n", i, last);
         step(q, d_q), step(k, d_k), step(v, d_v);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return last < first / 10 ? 0 : 1;
 }

@@ -67,6 +67,6 @@ int main(void) {
     for (int a = 0; a < TILES; a++)
         for (int b = 0; b < TILES; b++)
             printf("%6.1f%s", 100 * (double)mass[a][b], b == TILES - 1 ? "\n" : "");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }

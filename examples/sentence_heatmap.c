@@ -79,6 +79,6 @@ int main(int argc, char **argv) {
     qkv_run_free(run);
     qkv_encoding_free(tokens);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return status != QKV_OK;
 }

@@ -21,7 +21,7 @@ static int embed(const char *folder, const char *text, float *vector) {
                         &(qkv_embed_options){ sizeof(qkv_embed_options), QKV_POOLING_MEAN, 1, 0 },
                         vector, &error);
     if (failed) fprintf(stderr, "%s\n", error.message);
-    qkv_encoding_free(tokens), qkv_model_free(model), qkv_ctx_destroy(ctx);
+    qkv_encoding_free(tokens), qkv_model_free(model), qkv_ctx_free(ctx);
     return failed;
 }
 

@@ -80,7 +80,7 @@ int main(void) {
     qkv_attention_desc_contiguous(&desc, 1, 1, 1, N, N, D, D);
     const qkv_status status = qkv_attention_forward(ctx, &desc, q, k, v, o, NULL, NULL);
     if (status != QKV_OK) fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     if (status != QKV_OK) return 1;
     puts("output p v, (1, 3, 4), by qkv_attention_forward");
     for (int i = 0; i < N; i++) {

@@ -73,6 +73,6 @@ int main(void) {
         if (i % 25 == 0)
             printf("step %3d  loss %.4f  right %2d of %d\n", i, loss, (int)n_right, BATCH);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return loss > 0.05;
 }

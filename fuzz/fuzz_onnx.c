@@ -266,6 +266,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     if (qkv_ctx_create(&options, &ctx, NULL) != QKV_OK) return 0;
     const qkv_onnx_attention_node node = node_of(&reader);
     check_node(ctx, node, reader.at, reader.left);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }

@@ -90,7 +90,7 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     if (!code) code = attend_problem(options, ctx, &problem);
     attend_problem_free(&problem);
     attend_rules_free(&rules);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }
 

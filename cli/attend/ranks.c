@@ -204,6 +204,6 @@ int attend_ranks(const struct cli_command *command, const struct attend_options 
     code = ranks_agree(code);
     ranks_end();
     attend_problem_free(&problem);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }

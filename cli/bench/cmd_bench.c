@@ -75,7 +75,7 @@ static int measure_case(const struct run *run, const struct bench_case *c,
     else if (status != QKV_OK)
         code = cli_cancelled ? EXIT_FAILED : cli_fail("%s: %s", c->name, qkv_ctx_message(ctx));
     if (made) bench_free(&bench);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }
 
@@ -151,7 +151,7 @@ static int measure_and_report(struct run *run, const struct bench_file *before) 
     if (!code && options->compare)
         code =
             compare(options, before, qkv_ctx_isa(ctx), qkv_ctx_threads(ctx), run->n, run->results);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(run->results);
     return code;
 }

@@ -245,7 +245,7 @@ static int count_threads(struct measuring *m) {
     qkv_ctx *ctx = NULL;
     const int code = session_context(m->options->command, m->options->common, &ctx);
     if (!code) m->n_threads = qkv_ctx_threads(ctx);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }
 

@@ -99,8 +99,8 @@ bool ranks_bench_make(struct ranks_bench *b, const struct ranks_case *c, int64_t
 
 void ranks_bench_free(struct ranks_bench *b) {
     free(b->memory);
-    qkv_ctx_destroy(b->ctx);
-    qkv_ctx_destroy(b->all_ctx);
+    qkv_ctx_free(b->ctx);
+    qkv_ctx_free(b->all_ctx);
     *b = (struct ranks_bench){ .c = NULL };
 }
 

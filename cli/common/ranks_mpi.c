@@ -102,8 +102,8 @@ void ranks_end(void) {
     cli_flush(); /* a rank that fails may end the others */
     ranks_sent();
     MPI_Comm_free(&comm);
-    qkvmpi_group_destroy(alone);
-    qkvmpi_group_destroy(group);
+    qkvmpi_group_free(alone);
+    qkvmpi_group_free(group);
     group = alone = NULL;
     MPI_Finalize();
 }

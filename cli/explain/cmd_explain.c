@@ -37,7 +37,7 @@ static int explain_without(const struct cli_command *command,
     const int code = session_context(command, &options->common, &e.ctx);
     if (code) return code;
     const qkv_status status = answer(&e, &json, &error);
-    qkv_ctx_destroy(e.ctx);
+    qkv_ctx_free(e.ctx);
     if (status != QKV_OK && (strncmp(error.message, "--query: ", 9) == 0 || options->scores))
         return cli_usage(command, "%s", error.message);
     if (status != QKV_OK) return cli_fail("%s", error.message);

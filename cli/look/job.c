@@ -238,7 +238,7 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
     if (arrays) {
         qkv_ctx *const ctx = arrays->seen.ctx;
         arrays_free(arrays);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     free(arrays);
     return code;

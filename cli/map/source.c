@@ -166,6 +166,6 @@ int map_arrays(const struct cli_command *command, const struct map_options *opti
     if (code) return code;
     if (answer_arrays(ctx, &map, &error) != QKV_OK) code = cli_fail("%s", error.message);
     map_free(&map);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }

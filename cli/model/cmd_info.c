@@ -296,7 +296,7 @@ static int info(const struct cli_command *command, const void *data, int n_words
     qkv_ctx *ctx = NULL;
     int code = session_context(command, &options->common, &ctx);
     if (!code) code = tell_self(ctx, &options->common);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }
 

@@ -250,7 +250,7 @@ static int train(const struct cli_command *command, const void *data, int n_word
         code = evaluate(ctx, options, &train_options);
     /* An interruption that came too late to stop anything is none. */
     if (!code && !options->eval) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return code;
 }
 

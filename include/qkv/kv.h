@@ -165,8 +165,8 @@ typedef struct qkv_kv_cache_options {
 QKV_DEFINE_INIT(qkv_kv_cache_options)
 
 /**
- * Makes a cache with the context's allocator, which must work until the cache is destroyed. The
- * context may be destroyed before it. Bytes: n_pages n_kv_heads page_len (head_dim + head_dim_v)
+ * Makes a cache with the context's allocator, which must work until the cache is freed. The
+ * context may be freed before it. Bytes: n_pages n_kv_heads page_len (head_dim + head_dim_v)
  * elements; for QKV_I8 8 n_pages n_kv_heads page_len more; 8 n_pages; (4 row + 16) n_sequences with
  * row = ceil(max_len or ring_len / page_len). Each piece is rounded up to 64.
  *
@@ -179,7 +179,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_kv_cache_create(qkv_ctx *ctx,
                                                      qkv_kv_cache **cache);
 
 /** Frees the cache. NULL is allowed. */
-QKV_API void qkv_kv_cache_destroy(qkv_kv_cache *cache);
+QKV_API void qkv_kv_cache_free(qkv_kv_cache *cache);
 
 /**
  * Appends n tokens to a sequence. They are converted to the cache's type, rounded to nearest even.

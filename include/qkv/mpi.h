@@ -52,7 +52,7 @@ QKV_API QKV_NODISCARD qkv_status qkvmpi_group_create(MPI_Comm comm, qkvmpi_group
                                                      qkv_error *error);
 
 /** Frees the group and its communicator, before MPI_Finalize. Collective. NULL is allowed. */
-QKV_API void qkvmpi_group_destroy(qkvmpi_group *group);
+QKV_API void qkvmpi_group_free(qkvmpi_group *group);
 
 /**
  * Returns the text of the last failure on this group, "" after a success. It is the same on all

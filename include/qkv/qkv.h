@@ -7,7 +7,7 @@
  *     if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) return 1;
  *     const qkv_status status = qkv_attention(ctx, 1, 1, 3, 3, 2, QKV_CAUSAL, q, k, v, o);
  *     if (status != QKV_OK) fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
- *     qkv_ctx_destroy(ctx);
+ *     qkv_ctx_free(ctx);
  *
  * This header goes on step by step:
  *     1. context            threads, memory, instruction set
@@ -40,7 +40,7 @@ extern "C" {
 /**
  * Memory functions of the caller. alloc returns memory of the given bytes and alignment (a power of
  * two), or NULL. release gets the same size. Both are called on the calling thread only. They must
- * work until the last context that shares threads is destroyed. NULL in both: the C library's.
+ * work until the last context that shares threads is freed. NULL in both: the C library's.
  */
 typedef struct qkv_allocator {
     void *(*alloc)(void *user, size_t bytes, size_t alignment);
@@ -81,7 +81,7 @@ typedef struct qkv_ctx_options {
      * executor, the field n_threads above is ignored.
      */
     qkv_executor executor;
-    /* NULL, or a context whose threads are shared. It may be destroyed first. */
+    /* NULL, or a context whose threads are shared. It may be freed first. */
     qkv_ctx *share_pool;
 } qkv_ctx_options;
 
@@ -100,7 +100,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_ctx_create(const qkv_ctx_options *options, 
                                                 qkv_error *error);
 
 /** Frees the context. NULL is allowed. */
-QKV_API void qkv_ctx_destroy(qkv_ctx *ctx);
+QKV_API void qkv_ctx_free(qkv_ctx *ctx);
 
 /** Returns the text of the last failure on this context, "" after a success. Valid until the next
  * call. */

@@ -117,7 +117,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     ctx->pool = options.share_pool ? qkvi_pool_retain(options.share_pool->pool)
                                    : qkvi_pool_create(&allocator, n_threads, &options.executor);
     if (!ctx->pool) {
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a pool of %d threads",
                               n_threads);
     }
@@ -125,7 +125,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     return QKV_OK;
 }
 
-void qkv_ctx_destroy(qkv_ctx *ctx) {
+void qkv_ctx_free(qkv_ctx *ctx) {
     if (!ctx) return;
     const qkv_allocator allocator = ctx->allocator;
     qkvi_pool_release(ctx->pool);

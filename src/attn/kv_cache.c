@@ -107,7 +107,7 @@ qkv_status qkv_kv_cache_create(qkv_ctx *ctx, const qkv_kv_cache_options *options
     return qkvi_ctx_end(ctx, status);
 }
 
-void qkv_kv_cache_destroy(qkv_kv_cache *cache) {
+void qkv_kv_cache_free(qkv_kv_cache *cache) {
     if (!cache) return;
     const qkv_allocator allocator = cache->allocator;
     qkvi_release(&allocator, cache, cache->block_bytes);

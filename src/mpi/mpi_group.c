@@ -67,7 +67,7 @@ qkv_status qkvmpi_group_create(MPI_Comm comm, qkvmpi_group **group, qkv_error *e
     return status;
 }
 
-void qkvmpi_group_destroy(qkvmpi_group *group) {
+void qkvmpi_group_free(qkvmpi_group *group) {
     if (!group) return;
     qkvi_group_free(group->of);
     qkvi_mpi_close(&group->mpi);

@@ -11,7 +11,7 @@ static inline void forward(const char *on, const check_case *c, const outputs *x
     if (qkv_attention_forward(ctx, &c->d, c->q.data, c->k.data, c->v.data, x->o.data, x->lse.data,
                               NULL) != QKV_OK)
         fail_msg("%s\n%s", qkv_ctx_message(ctx), c->text);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static inline void columns(const char *on, int n_threads, const check_case *c, const outputs *x,
@@ -20,7 +20,7 @@ static inline void columns(const char *on, int n_threads, const check_case *c, c
     if (qkv_attention_columns_pass(ctx, &c->d, c->q.data, c->k.data, x->lse.data, want, NULL) !=
         QKV_OK)
         fail_msg("%s\n%s", qkv_ctx_message(ctx), c->text);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 #endif

@@ -29,7 +29,7 @@ static inline void on_every_isa(void **state) {
 static inline void run_with(problem *p, int n_threads) {
     qkv_ctx *ctx = context_on(isa, n_threads);
     problem_run(ctx, p);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static inline void same_bits(const char *name, const float *x, const float *y, int64_t n) {

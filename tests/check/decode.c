@@ -24,7 +24,7 @@ static bool decode_call(const check_case *c, const qkv_kv_view *view, const chec
         qkv_attention_decode(ctx, &c->d, c->q.data, view, x->o.data, x->lse.data, NULL);
     const bool ok = check_status(status, "decode", s, ctx, report);
     host_modes_set(saved);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     if (ok && !output_intact(&c->d, 'o', &x->o, c->d.o_stride))
         check_failed(report, "decode on %s wrote outside of the rows of o", s->isa);
     if (ok && !output_intact(&c->d, 'l', &x->lse, c->d.lse_stride))

@@ -91,7 +91,7 @@ bool check_call(const check_case *c, const check_setup *s, outputs *x, check_rep
     if (!ctx) return false;
     *x = outputs_new(c);
     const bool ok = call_both(ctx, c, s, x, report);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     const char *const spoilt = ok ? outputs_spoilt(c, x) : NULL;
     if (spoilt) check_failed(report, "%s wrote outside of the rows of %s", s->isa, spoilt);
     if (ok) check_zeros(c, s, x, report);

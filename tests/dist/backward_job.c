@@ -98,7 +98,7 @@ int backward_job_of_rank(qkvi_transport *t, void *user) {
     const int failed = status != QKV_OK || grads_differ(j, t->rank, d_sinks);
     free(d_sinks);
     qkvi_group_free(group);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return failed;
 }
 
@@ -116,6 +116,6 @@ outputs both_in_one_process(const check_case *c) {
         fprintf(stderr, "%s\n%s\n", qkv_ctx_message(ctx), c->text);
         exit(1);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return x;
 }

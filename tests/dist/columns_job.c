@@ -33,7 +33,7 @@ void columns_in_one_process(const check_case *c, const outputs *whole, columns_a
         fprintf(stderr, "%s\n%s\n", qkv_ctx_message(ctx), c->text);
         exit(1);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -109,6 +109,6 @@ int columns_job_of_rank(qkvi_transport *t, void *user) {
         memcpy(j->n_tiny + (size_t)t->rank * n_heads, counts + n_heads, n_heads * sizeof *counts);
     free(counts);
     qkvi_group_free(group);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return failed;
 }

@@ -118,7 +118,7 @@ int decode_job_of_rank(qkvi_transport *t, void *user) {
     }
     outputs_free(&x);
     qkvi_group_free(group);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return failed;
 }
 
@@ -134,6 +134,6 @@ outputs decode_in_one_process(const stored_case *x, stats_arrays *stats) {
         fprintf(stderr, "%s\n%s\n", qkv_ctx_message(ctx), c->text);
         exit(1);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return y;
 }

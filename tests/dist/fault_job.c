@@ -276,7 +276,7 @@ static int one_fault(qkvi_transport *t, qkvi_group *group, attention *call, cons
         fprintf(stderr, "rank %d of %d, fault of %s on rank %d: %s: %s\n", t->rank, t->size,
                 f->name, guilty, qkv_status_name(status), group->error.message);
     if (s->ctx && strcmp(qkv_ctx_message(ctx), group->error.message) != 0) failed = 1;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(s);
     return failed;
 }
@@ -287,7 +287,7 @@ static int works(qkvi_group *group, attention *call) {
     if (!s) abort();
     begin(s, &fails);
     const int failed = call(group, s) != QKV_OK;
-    qkv_ctx_destroy(s->ctx);
+    qkv_ctx_free(s->ctx);
     free(s);
     return failed;
 }

@@ -104,7 +104,7 @@ int forward_job_of_rank(qkvi_transport *t, void *user) {
     if (status != QKV_OK)
         fprintf(stderr, "rank %d: %s\n%s\n", t->rank, group->error.message, j->c->text);
     qkvi_group_free(group);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     int failed = status != QKV_OK || piece_differs(j->c, j->x, j->whole, &j->at, t->rank);
     if (!failed && j->stats) failed = stats_differ(j, t->rank, counts);
     free(counts);
@@ -125,6 +125,6 @@ outputs forward_in_one_process(const check_case *c, stats_arrays *stats) {
         fprintf(stderr, "%s\n%s\n", qkv_ctx_message(ctx), c->text);
         exit(1);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return x;
 }

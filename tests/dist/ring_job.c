@@ -144,7 +144,7 @@ int ring_job_of_rank(qkvi_transport *t, void *user) {
         fprintf(stderr, "rank %d: %s\n%s\n", t->rank, x.group->error.message, j->c->text);
     if (j->pairs) j->pairs[t->rank] = pairs;
     qkvi_group_free(x.group);
-    qkv_ctx_destroy(x.ctx);
+    qkv_ctx_free(x.ctx);
     if (status != QKV_OK || !j->whole) return status != QKV_OK;
     return piece_differs(j->c, j->x, j->whole, &j->at, t->rank);
 }

@@ -75,7 +75,7 @@ static void *rank_main(void *argument) {
         p->status = status;
         p->costs = costs;
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     qkvi_group_free(group);
     return NULL;
 }

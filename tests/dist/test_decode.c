@@ -127,7 +127,7 @@ static void no_statistics_in_a_tree(void **state) {
     outputs_free(&o);
     stats_arrays_free(&stats);
     stored_case_free(&x);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     qkvi_group_free(group);
 }
 

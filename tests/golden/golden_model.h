@@ -115,7 +115,7 @@ static inline void close_golden(golden *g) {
     qkvi_safetensors_close(g->expected);
     qkv_model_free(g->model);
     qkv_model_free(g->trained);
-    qkv_ctx_destroy(g->ctx);
+    qkv_ctx_free(g->ctx);
 }
 
 /* n int32s as int64s, to be freed. */

@@ -61,7 +61,7 @@ static void test_logits(void **state) {
     free(g.ids);
     qkvi_safetensors_close(g.expected);
     qkv_model_free(g.model);
-    qkv_ctx_destroy(g.ctx);
+    qkv_ctx_free(g.ctx);
 }
 
 static void test_names(void **state) {
@@ -80,7 +80,7 @@ static void test_names(void **state) {
     free(g.ids);
     qkvi_safetensors_close(g.expected);
     qkv_model_free(g.model);
-    qkv_ctx_destroy(g.ctx);
+    qkv_ctx_free(g.ctx);
 }
 
 /* A model for masked words has none. */
@@ -103,7 +103,7 @@ static void test_none(void **state) {
     assert_string_equal(error.message, "no classifier");
     qkv_run_free(run);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

@@ -93,7 +93,7 @@ static void close_fixture(fixture *f) {
     free(f->log_p);
     qkvi_safetensors_close(f->g.expected);
     qkv_model_free(f->g.model);
-    qkv_ctx_destroy(f->g.ctx);
+    qkv_ctx_free(f->g.ctx);
 }
 
 static qkv_run *run_text(const fixture *f, const qkv_encoding *input, const qkv_encoding *target) {
@@ -233,7 +233,7 @@ static void test_same_bits(void **state) {
     double *const other = calloc((size_t)f.n_rows, sizeof *other);
     qkv_ctx_options one = qkv_ctx_options_init();
     one.n_threads = 1;
-    qkv_ctx_destroy(f.g.ctx);
+    qkv_ctx_free(f.g.ctx);
     assert_int_equal(qkv_ctx_create(&one, &f.g.ctx, NULL), QKV_OK);
     f.asked.max_tokens = 1;
     ask(&f, other);

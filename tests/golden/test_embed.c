@@ -59,7 +59,7 @@ static void open_golden(golden *g, const char *mode, int n_threads) {
 static void close_golden(golden *g) {
     free(g->ids);
     qkv_model_free(g->model);
-    qkv_ctx_destroy(g->ctx);
+    qkv_ctx_free(g->ctx);
 }
 
 static void embed(const golden *g, int n, const qkv_encoding *const *inputs, float *vectors) {

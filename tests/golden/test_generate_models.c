@@ -72,7 +72,7 @@ static void open_model(opened *o, const char *name, int n_threads) {
 
 static void close_model(opened *o) {
     qkv_model_free(o->model);
-    qkv_ctx_destroy(o->ctx);
+    qkv_ctx_free(o->ctx);
 }
 
 static int64_t read_ids(const json_t *list, int32_t *ids) {

@@ -223,7 +223,7 @@ static states compute(const qkv_model *model, const char *isa, int n_threads, in
         QKV_OK)
         fail_msg("%s", error.message);
     qkv_run_free(run);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return s;
 }
 

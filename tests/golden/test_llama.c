@@ -103,7 +103,7 @@ static void test_kept(void **state) {
     for (int i = 0; i < 5 && model->info.has_lm && model->info.max_len >= LEN; i++)
         check_kept(*state, ctx, model, lists[i], counts[i]);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ static void test_steps(void **state) {
         }
     qkv_run_free(run);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static void test_heads(void **state) {
     qkv_heads_free(heads);
     qkv_run_free(run);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- bf16, and bits -------------------------------------------------------------------------- */
@@ -247,10 +247,10 @@ static void test_bits(void **state) {
                                     qkv_run_hidden(first, QKV_SELF, 0, l),
                                     (size_t)n * sizeof(float));
             qkv_run_free(run);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
         qkv_run_free(first);
-        qkv_ctx_destroy(scalar);
+        qkv_ctx_free(scalar);
         qkv_model_free(model);
     }
 }
@@ -277,7 +277,7 @@ static void check_near(const char *name, qkv_model_weights weights) {
     qkv_run_free(b);
     qkv_model_free(full);
     qkv_model_free(half);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void test_rounded_is_near(void **state) {
@@ -371,7 +371,7 @@ static void test_int8(void **state) {
     qkv_ctx *const ctx = open_ctx(NULL, 2);
     (void)state;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) check_int8(list[i], ctx, expected);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     qkvi_safetensors_close(expected);
 }
 

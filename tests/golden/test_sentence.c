@@ -43,7 +43,7 @@ static void open_golden(golden *g, const char *name, int n_threads) {
 static void close_golden(golden *g) {
     json_decref(g->root);
     qkv_model_free(g->model);
-    qkv_ctx_destroy(g->ctx);
+    qkv_ctx_free(g->ctx);
 }
 
 /* The text of a prompt by its name; of the default one without. */

@@ -161,7 +161,7 @@ static void test_case(void **state) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(params);
     qkvi_params_free(&table);
-    qkv_ctx_destroy(g.ctx);
+    qkv_ctx_free(g.ctx);
 }
 
 static int open_file(void **state) {

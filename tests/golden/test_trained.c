@@ -256,7 +256,7 @@ static void test_transformers_logits(void **state) {
     unlink(in(folder, "text.txt", path));
     assert_int_equal(rmdir(folder), 0);
     qkvi_safetensors_close(file);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static int write_folders(const char *parent) {
@@ -264,7 +264,7 @@ static int write_folders(const char *parent) {
     if (qkv_ctx_create(NULL, &ctx, NULL)) return 1;
     write_text(parent);
     for (int t = 0; t < N_TRAINED; t++) train(ctx, parent, &all[t]);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

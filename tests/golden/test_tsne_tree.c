@@ -60,7 +60,7 @@ static int tear_down(void **state) {
     (void)state;
     qkvi_tsne_free(&tsne);
     qkvi_points_free(&points);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -146,7 +146,7 @@ static void open_case(untied *u, const char *name) {
 static void close_case(untied *u) {
     qkv_model_free(u->model);
     qkv_model_free(u->trained);
-    qkv_ctx_destroy(u->ctx);
+    qkv_ctx_free(u->ctx);
     remove_folder(u);
     json_decref(u->root);
 }

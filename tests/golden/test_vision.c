@@ -324,7 +324,7 @@ static void test_see(void **state) {
     qkvi_safetensors_close(g.expected);
     qkv_model_free(g.model);
     qkv_model_free(g.trained);
-    qkv_ctx_destroy(g.ctx);
+    qkv_ctx_free(g.ctx);
 }
 
 static void expect(qkv_status wanted, qkv_status status, const qkv_error *error, const char *text) {

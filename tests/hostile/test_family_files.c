@@ -217,7 +217,7 @@ static void refuse_token(const qkv_model *model, int32_t id) {
     assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
     assert_int_equal(qkv_model_run(ctx, model, 1, texts, 0, NULL, &run, &error), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "the model has ids 0 to"));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /*

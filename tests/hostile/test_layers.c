@@ -336,7 +336,7 @@ static int make_context(void **state) {
 
 static int free_context(void **state) {
     (void)state;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -238,7 +238,7 @@ static qkv_status run_long(const void *number, qkv_error *error) {
     if (status == QKV_OK) status = qkv_model_run(ctx, model, 1, encodings, 0, NULL, &run, error);
     if (status != QKV_OK && run) status = HOSTILE_BROKEN;
     qkv_run_free(run);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     qkv_model_free(model);
     free(ids);
     return status;

@@ -32,7 +32,7 @@ void run_backward(const check_case *c, qkvmpi_group *group, cuts at) {
     if (!(c->d.flags & QKV_SET_MASK))
         expect(bytes_sent == backward_bytes(&p.d, &c->d), "backward: not the bytes of the formula");
     free(d_sinks);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     outputs_free(&whole);
     outputs_free(&x);
 }

@@ -35,7 +35,7 @@ void run_columns(const check_case *c, qkvmpi_group *group, cuts at, uint64_t see
         expect(bytes_sent == columns_bytes(&p.d, columns.row_weights != NULL),
                "columns: not the bytes of the formula");
     free(counts);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     columns_arrays_free(&expected);
     columns_arrays_free(&x);
     outputs_free(&whole);

@@ -16,7 +16,7 @@ static void run_decode(const stored_case *x, qkvmpi_group *group, const kv_store
         qkvmpi_attention_decode(group, ctx, &d, c->q.data, &view, y.o.data, y.lse.data, &options);
     expect(succeeded(group, status, c), "decode failed");
     expect(status != QKV_OK || !decode_differs(&j, &y, my_rank), "other results of decode");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     outputs_free(&whole);
     outputs_free(&y);
 }

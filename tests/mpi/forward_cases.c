@@ -16,7 +16,7 @@ static void run_case(const check_case *c, qkvmpi_group *group, cuts at) {
     const int64_t expected =
         d->n_batch * d->n_kv_heads * p.d.len_k * (d->head_dim + d->head_dim_v) * element;
     expect(bytes_sent == expected, "not the bytes of the formula");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     outputs_free(&whole);
     outputs_free(&x);
 }

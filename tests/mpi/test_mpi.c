@@ -79,7 +79,7 @@ static void check_before_init(void) {
     qkvmpi_group *group;
     expect(qkvmpi_group_create(MPI_COMM_WORLD, NULL, NULL) == QKV_ERR_ARGUMENT,
            "a group needs a place");
-    qkvmpi_group_destroy(NULL);
+    qkvmpi_group_free(NULL);
     expect(qkvmpi_group_message(NULL)[0] == '\0' && qkvmpi_group_rank(NULL) == -1 &&
                qkvmpi_group_size(NULL) == 0,
            "NULL is no group");
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
     run_schemes(group);
     refuse_options(group);
     check_faults(group);
-    qkvmpi_group_destroy(group);
+    qkvmpi_group_free(group);
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
     return all != 0;

@@ -44,7 +44,7 @@ static qkv_status ctx_create(void) {
 static qkv_status ctx_destroy(void) {
     qkv_ctx *ctx;
     null_must(qkv_ctx_create(NULL, &ctx, NULL));
-    qkv_ctx_destroy(P(0, ctx));
+    qkv_ctx_free(P(0, ctx));
     return QKV_OK;
 }
 static qkv_status ctx_message(void) { return some(qkv_ctx_message(P(0, null_ctx)) != NULL); }
@@ -130,7 +130,7 @@ static qkv_status tiles_halve(void) {
 
 const null_call null_core[] = {
     { "qkv_ctx_create", ctx_create, "nrn" },
-    { "qkv_ctx_destroy", ctx_destroy, "n" },
+    { "qkv_ctx_free", ctx_destroy, "n" },
     { "qkv_ctx_message", ctx_message, "n" },
     { "qkv_ctx_isa", ctx_isa, "-" },
     { "qkv_ctx_threads", ctx_threads, "-" },

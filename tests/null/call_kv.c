@@ -51,7 +51,7 @@ static qkv_status cache_create(void) {
     return qkv_kv_cache_create(P(0, null_ctx), P(1, &cache_options), P(2, &cache));
 }
 static qkv_status cache_destroy(void) {
-    qkv_kv_cache_destroy(P(0, make_cache()));
+    qkv_kv_cache_free(P(0, make_cache()));
     return QKV_OK;
 }
 static qkv_status cache_append(void) {
@@ -85,7 +85,7 @@ const null_call null_kv[] = {
     { "qkv_attention_decode", decode, "-rrrrnn" },
     { "qkv_attention_decode_workspace", decode_workspace, "-rr" },
     { "qkv_kv_cache_create", cache_create, "-rr" },
-    { "qkv_kv_cache_destroy", cache_destroy, "n" },
+    { "qkv_kv_cache_free", cache_destroy, "n" },
     { "qkv_kv_cache_append", cache_append, "-rrnrn" },
     { "qkv_kv_cache_truncate", cache_truncate, "-r" },
     { "qkv_kv_cache_fork", cache_fork, "-r" },

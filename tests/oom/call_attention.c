@@ -64,7 +64,7 @@ static qkv_status create_shared(qkv_error *error) {
 static uint64_t take_ctx(void) { return oom_hash_text(0, qkv_ctx_isa(ctx)); }
 
 static void drop_ctx(void) {
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     ctx = NULL;
     oom_claim(caller_bytes == 0, "the allocator got back what it gave");
 }
@@ -280,7 +280,7 @@ static void set_up(void) {
     oom_must(qkv_attention_forward(shared, &desc, q, k, v, other_o, other_lse, NULL), &error);
 }
 
-static void tear_down(void) { qkv_ctx_destroy(shared); }
+static void tear_down(void) { qkv_ctx_free(shared); }
 
 static const oom_call calls[] = {
     { "qkv_ctx_create", "the default allocator", NULL, create_default, take_ctx, drop_ctx, 0, 0 },

@@ -111,7 +111,7 @@ static void set_up(void) {
 static void tear_down(void) {
     qkv_model_free(gpt2);
     qkv_model_free(marian);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static const oom_call calls[] = {

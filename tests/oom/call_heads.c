@@ -45,7 +45,7 @@ static void drop(void) {
     qkv_heads_free(made);
     qkv_heads_free(mean);
     qkv_heads_free(heads);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     heads = mean = made = NULL;
     ctx = NULL;
 }
@@ -190,7 +190,7 @@ static void set_up(void) {
     oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input, QKV_RUN_CAPTURE,
                            NULL, &run, &error),
              &error);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void tear_down(void) {

@@ -211,7 +211,7 @@ static void tear_down(void) {
     qkv_run_free(run);
     qkv_encoding_free(input);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static const oom_call calls[] = {

@@ -71,7 +71,7 @@ static uint64_t take_lengths(void) {
 }
 
 static void drop(void) {
-    qkv_kv_cache_destroy(cache);
+    qkv_kv_cache_free(cache);
     cache = NULL;
 }
 
@@ -84,7 +84,7 @@ static void set_up(void) {
     }
 }
 
-static void tear_down(void) { qkv_ctx_destroy(ctx); }
+static void tear_down(void) { qkv_ctx_free(ctx); }
 
 static const oom_call calls[] = {
     { "qkv_kv_cache_create", "8 pages", NULL, create, take_lengths, drop, 0, 0 },

@@ -43,7 +43,7 @@ static void begin(void) {
 }
 
 static void drop(void) {
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     ctx = NULL;
 }
 

@@ -75,7 +75,7 @@ static void set_up(void) {
 static void tear_down(void) {
     qkv_run_free(captured);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static const oom_call calls[] = {

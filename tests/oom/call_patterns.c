@@ -32,7 +32,7 @@ static void new_ctx(void) {
 }
 
 static void drop_ctx(void) {
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     ctx = NULL;
 }
 

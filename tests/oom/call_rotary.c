@@ -57,7 +57,7 @@ static void load_run(void) {
     oom_must(qkv_model_run(ctx, model, 1, texts, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN | QKV_RUN_OUTPUTS,
                            NULL, &run, &error),
              &error);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     new_ctx(); /* an arena that has not grown yet */
 }
 
@@ -69,7 +69,7 @@ static void drop(void) {
     qkv_steps_free(steps);
     qkv_model_free(opened);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     made_run = run = NULL;
     generation = NULL;
     heads = NULL;

@@ -327,7 +327,7 @@ static void set_up(void) {
 static void tear_down(void) {
     qkv_model_free(text_model);
     qkv_model_free(grammar_model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     oom_put(pair_path, NULL, 0);
 }
 

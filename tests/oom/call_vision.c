@@ -18,7 +18,7 @@ static qkv_image *picture;
 static void new_ctx(void) { oom_must(qkv_ctx_create(NULL, &ctx, NULL), NULL); }
 
 static void drop_ctx(void) {
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     ctx = NULL;
 }
 

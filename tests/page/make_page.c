@@ -289,7 +289,7 @@ int main(int argc, char **argv) {
     const int failed = write_page(path, &page) ||
                        write_arrays(argv[1], argv[2], n, dim, numbers, numbers + n * dim) ||
                        write_rule(argv[1], argv[2], n, &rule);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     if (has_image) free((void *)(uintptr_t)tokens[0]);
     free((void *)(uintptr_t)image.pixels);
     free(tokens);

@@ -167,7 +167,7 @@ static void expect_batch_of_single_runs(uint64_t index) {
         }
     }
     qkvi_net_pass_free(single);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_setup(s);
 }
 
@@ -184,7 +184,7 @@ static void expect_same_training(setup *s, const char *isa, int n_threads, const
             fail_msg("seed %llu: gradient of %s differs on %s with %d threads",
                      (unsigned long long)seed, row->name, qkv_ctx_isa(ctx), n_threads);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void test_batch_equals_single_runs(void **state) {
@@ -203,7 +203,7 @@ static void expect_training_everywhere(uint64_t index) {
     for (int i = 0; qkv_isa_name(i); i++)
         expect_same_training(s, qkv_isa_name(i), 2, gradients, &losses);
     free(gradients);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_setup(s);
 }
 
@@ -264,7 +264,7 @@ static void test_sinusoidal_model_equals_learned_one(void **state) {
         assert_memory_equal(fixed->gradients + row->offset, learned->gradients + same->offset,
                             row->n_elems * sizeof(float));
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_setup(learned);
     free_setup(fixed);
 }
@@ -318,7 +318,7 @@ static void test_gradient_is_the_derivative(void **state) {
     }
     free(origin);
     free(direction);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_setup(s);
 }
 
@@ -365,7 +365,7 @@ static void test_bad_batches_are_refused(void **state) {
     expect_refusal(s, ctx, QKV_ERR_ARGUMENT, "labels[0] = 2");
     s->labels[0] = 0;
     compute(s, ctx, 1);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_setup(s);
 }
 
@@ -381,7 +381,7 @@ static void test_missing_heads_are_refused(void **state) {
     s->batch.labels = NULL;
     compute(s, ctx, 1); /* no loss at all: every gradient is 0 */
     for (size_t i = 0; i < s->table.n_elems; i++) assert_true(s->gradients[i] == 0);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_setup(s);
 }
 

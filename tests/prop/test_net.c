@@ -139,7 +139,7 @@ static void test_batch_equals_single_runs(void **state) {
         qkvi_net_pass_free(one);
         free_net(r);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void check_same_training(qkv_model_weights compute) {
@@ -165,7 +165,7 @@ static void check_same_training(qkv_model_weights compute) {
                 expect_same_rows(net_kinds[k].name, g->arena, first->arena, (int64_t)g->used);
                 free_net(g);
             }
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
         free_net(first);
         free_net(r);
@@ -225,7 +225,7 @@ static void test_gradients_in_bf16_are_near(void **state) {
         free_net(r);
         free_net(g);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Derivatives ----------------------------------------------------------------------------- */
@@ -286,7 +286,7 @@ static void test_gradient_is_the_derivative(void **state) {
         check_derivative(ctx, r, &a, &net_kinds[k]);
         free_net(r);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Decoding -------------------------------------------------------------------------------- */
@@ -386,7 +386,7 @@ static void test_decoding_equals_runs(void **state) {
         for (uint64_t turn = 0; turn < 3; turn++) check_decoding(ctx, r, &net_kinds[k], turn);
         free_net(r);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 enum { N_WRITTEN = 500 };
@@ -440,7 +440,7 @@ static void test_a_long_text_is_that_of_runs(void **state) {
     qkvi_decoder_free(d);
     free(whole);
     free_net(r);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- What is seen ---------------------------------------------------------------------------- */
@@ -463,7 +463,7 @@ static void test_nothing_that_follows_is_seen(void **state) {
         assert_memory_not_equal(part, other, (size_t)n_words * sizeof *part);
         free_net(r);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
@@ -498,7 +498,7 @@ static void test_bad_calls_are_refused(void **state) {
     qkvi_decoder_free(d);
     free_net(r);
     free_net(pairs);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(int argc, char **argv) {

@@ -132,7 +132,7 @@ static int begin_tests(void **state) {
 static int end_tests(void **state) {
     (void)state;
     qkv_tokenizer_free(model.tokenizer);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -33,7 +33,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
     (void)state;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -50,9 +50,9 @@ static void defaults(void **state) {
         assert_string_equal(qkv_ctx_isa(ctx), qkvi_kernels_best()->name);
         assert_int_equal(qkv_ctx_threads(ctx), qkvi_cpu_count());
         assert_string_equal(qkv_ctx_message(ctx), "");
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
-    qkv_ctx_destroy(NULL);
+    qkv_ctx_free(NULL);
     assert_string_equal(qkv_ctx_message(NULL), "");
     assert_int_equal(qkv_ctx_create(NULL, NULL, &error), QKV_ERR_ARGUMENT);
     assert_string_equal(error.message, "ctx is NULL");
@@ -70,11 +70,11 @@ static void every_isa_by_name(void **state) {
         setenv("QKV_ISA", "no such thing", 1); /* the option wins, unread */
         assert_int_equal(create(&options, &ctx), QKV_OK);
         assert_string_equal(qkv_ctx_isa(ctx), name);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         setenv("QKV_ISA", name, 1);
         assert_int_equal(create(NULL, &ctx), QKV_OK);
         assert_string_equal(qkv_ctx_isa(ctx), name);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     assert_string_equal(qkv_isa_name(n_isas - 1), qkvi_kernels_best()->name);
     assert_null(qkv_isa_name(n_isas + 1));
@@ -94,7 +94,7 @@ static void unknown_isas(void **state) {
     expect_refusal(NULL, QKV_ERR_ARGUMENT, "QKV_ISA = \"altivec\"");
     setenv("QKV_ISA", "", 1); /* empty is unset */
     assert_int_equal(create(NULL, &ctx), QKV_OK);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void numbers_of_threads(void **state) {
@@ -106,7 +106,7 @@ static void numbers_of_threads(void **state) {
         options.n_threads = n;
         assert_int_equal(create(&options, &ctx), QKV_OK);
         assert_int_equal(qkv_ctx_threads(ctx), n ? n : 3);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     static const char *const wrong[] = { "0",  "-1", "1025", "two", "2 ",
                                          " 2", "2x", "+2",   "0x2", "99999999999999999999" };
@@ -153,7 +153,7 @@ static void AT24_all_memory_comes_from_the_allocator(void **state) {
     assert_int_equal(qkvi_ctx_end(ctx, qkvi_ctx_workspace(ctx, NULL, 20000, &again)),
                      QKV_ERR_MEMORY);
     assert_non_null(strstr(qkv_ctx_message(ctx), "20000 bytes"));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     assert_int_equal(counter.n_alive, 0);
     assert_int_equal(counter.bytes_alive, 0);
 
@@ -182,7 +182,7 @@ static void workspace_of_the_caller(void **state) {
     assert_int_equal(qkvi_ctx_workspace(ctx, &call, 64, &workspace), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(qkv_ctx_message(ctx), "is not aligned to 64"));
     assert_int_equal(qkvi_ctx_end(ctx, QKV_OK), QKV_OK);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Options of other versions --------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static void newer_options(void **state) {
     newer.known.n_threads = 2;
     assert_int_equal(create(&newer.known, &ctx), QKV_OK);
     assert_int_equal(qkv_ctx_threads(ctx), 2);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     newer.more[3] = 1;
     expect_refusal(&newer.known, QKV_ERR_VERSION, "qkv_ctx_options.struct_size");
     newer.known.struct_size = 0;
@@ -220,11 +220,11 @@ static void a_shared_pool_outlives_its_maker(void **state) {
     assert_int_equal(create(&options, &sharer), QKV_OK);
     assert_int_equal(qkv_ctx_threads(sharer), 4);
     assert_ptr_equal(sharer->pool, maker->pool);
-    qkv_ctx_destroy(maker);
+    qkv_ctx_free(maker);
     int counts[100] = { 0 };
     qkvi_pool_run(sharer->pool, 100, note_index, counts);
     for (int i = 0; i < 100; i++) assert_int_equal(counts[i], 1);
-    qkv_ctx_destroy(sharer);
+    qkv_ctx_free(sharer);
 }
 
 static void one_after_the_other(void *user, int n_tasks, void (*task)(void *, int),
@@ -244,7 +244,7 @@ static void the_hosts_threads(void **state) {
     qkvi_pool_run(ctx->pool, 7, note_index, counts);
     assert_int_equal(n_tasks, 7);
     for (int i = 0; i < 7; i++) assert_int_equal(counts[i], 1);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     options.executor.n_threads = 0;
     expect_refusal(&options, QKV_ERR_ARGUMENT, "executor.n_threads = 0");
 }
@@ -269,7 +269,7 @@ static void AT22_one_call_at_a_time(void **state) {
     assert_int_equal(qkvi_ctx_begin(ctx), QKV_OK);
     assert_int_equal(qkvi_ctx_end(ctx, QKV_OK), QKV_OK);
     assert_string_equal(qkv_ctx_message(ctx), "");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void AT21_floating_point_state_is_restored(void **state) {
@@ -287,7 +287,7 @@ static void AT21_floating_point_state_is_restored(void **state) {
     assert_int_equal(ended, QKV_OK);
     assert_int_equal(inside, QKVI_FPSTATE_DEFAULT);
     assert_int_equal(after, odd);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 struct contest {
@@ -324,7 +324,7 @@ static void AT22_only_one_of_many_callers_is_inside(void **state) {
         assert_null(failed);
     }
     assert_int_equal(contest.n_won + contest.n_refused, 20000 * N_CALLERS);
-    qkv_ctx_destroy(contest.ctx);
+    qkv_ctx_free(contest.ctx);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, clean_environment)

@@ -261,7 +261,7 @@ static void test_problems(void **state) {
         qkv_run_free(run);
         qkv_model_free(model);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     remove_folder(folder);
 }
 

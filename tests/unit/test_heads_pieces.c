@@ -139,7 +139,7 @@ static qkv_status answer(const qkv_heads_arrays *arrays, int rank, answers *a, q
         status = ask(heads, q + head * QUERIES * DIM, k + head / (HEADS / KV_HEADS) * KEYS * DIM,
                      rank, a, error);
     qkv_heads_free(heads);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return status;
 }
 

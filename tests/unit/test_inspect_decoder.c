@@ -45,7 +45,7 @@ static int set_up(void **state) {
 }
 static int tear_down(void **state) {
     (void)state;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -166,14 +166,14 @@ static void check(qkv_class class, const problem *p) {
     qkv_ctx *ctx = make_ctx("scalar", 1);
     compute(ctx, class, p, &first);
     check_against_double(p, &first);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     for (int i = 0, n_threads = 1; (isa = qkv_isa_name(i)); i++)
         for (int turn = 0; turn < 4; turn++, n_threads = n_threads % 7 + 1) {
             ctx = make_ctx(isa, n_threads);
             atomic_store(&ctx->inputs_taken, turn == 3); /* no memory for them */
             compute(ctx, class, p, &other);
             expect_same(&p->s, &first, &other, isa);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
     free_results(&first);
     free_results(&other);

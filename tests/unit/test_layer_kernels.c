@@ -493,7 +493,7 @@ static int make_contexts(void **state) {
 
 static int free_contexts(void **state) {
     (void)state;
-    for (int isa = 0; isa < n_isas; isa++) qkv_ctx_destroy(contexts[isa]);
+    for (int isa = 0; isa < n_isas; isa++) qkv_ctx_free(contexts[isa]);
     for (int i = 0; i < N_BUFFERS; i++)
         if (buffers[i].map) munmap(buffers[i].map, buffers[i].map_bytes);
     return 0;

@@ -327,7 +327,7 @@ static int make_contexts(void **state) {
 
 static int free_contexts(void **state) {
     (void)state;
-    for (int k = 0; k < n_contexts; k++) qkv_ctx_destroy(contexts[k]);
+    for (int k = 0; k < n_contexts; k++) qkv_ctx_free(contexts[k]);
     return 0;
 }
 

@@ -324,7 +324,7 @@ static int make_contexts(void **state) {
 
 static int free_contexts(void **state) {
     (void)state;
-    for (int i = 0; i < n_isas; i++) qkv_ctx_destroy(contexts[i]);
+    for (int i = 0; i < n_isas; i++) qkv_ctx_free(contexts[i]);
     return 0;
 }
 

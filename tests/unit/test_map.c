@@ -36,7 +36,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 
@@ -416,7 +416,7 @@ static void same_bits(void **state) {
                 if (memcmp(xy, other, (size_t)(2 * n) * sizeof *xy) != 0 ||
                     memcmp(&report, &first, sizeof report) != 0)
                     fail_msg("%s, %d threads: other bits", context.isa, threads);
-                qkv_ctx_destroy(ctx);
+                qkv_ctx_free(ctx);
                 ctx = kept;
             }
         }

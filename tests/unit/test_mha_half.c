@@ -165,7 +165,7 @@ static void check(const shape *s, qkv_class class, qkvi_rng *rng) {
             assert_memory_equal(halves, first_halves, sizeof halves);
             assert_memory_equal(floats[3], first_o, sizeof first_o);
             assert_memory_equal(lse, first_lse, sizeof lse);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
     const qkvi_linear *const maps[] = { &layer.query, &layer.key, &layer.value };
     for (int m = 0; m < 3; m++) free(maps[m]->bias), free(maps[m]->half);

@@ -59,7 +59,7 @@ static void *work(void *argument) {
         w->n_failed += ask(ctx, w, &a);
         w->n_different += memcmp(&a, &w->first, sizeof a) != 0;
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return NULL;
 }
 
@@ -77,7 +77,7 @@ static void test_threads_share_a_model(void **state) {
                  t % 2 ? "old " : "", t);
         assert_int_equal(ask(ctx, &workers[t], &workers[t].first), 0);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     for (int t = 0; t < N_THREADS; t++)
         assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
     for (int t = 0; t < N_THREADS; t++) pthread_join(threads[t], NULL);

@@ -59,7 +59,7 @@ static void compute(const qkv_model *model, const char *isa, int n_threads, int 
     assert_int_equal(qkv_model_logits(ctx, model, run, QKV_HEAD_MASKED, 0, 4, out->logits, NULL),
                      QKV_OK);
     qkv_run_free(run);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void same_bits_everywhere(void **state) {
@@ -129,7 +129,7 @@ static void captures_are_what_was_computed_with(void **state) {
             }
         }
         qkv_run_free(run);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         qkv_model_free(model);
     }
 }

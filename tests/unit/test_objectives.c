@@ -90,7 +90,7 @@ static void close_fixture(fixture *f) {
     qkvi_examples_free(&f->examples);
     qkv_tokenizer_free(f->tokenizer);
     qkvi_corpus_free(f->corpus);
-    qkv_ctx_destroy(f->ctx);
+    qkv_ctx_free(f->ctx);
 }
 
 static void fill(fixture *f, qkvi_split split, int64_t first, int64_t n) {

@@ -746,7 +746,7 @@ static void test_same_bytes_of_contexts(void **state) {
         assert_int_equal(alone.n, other.n);
         assert_memory_equal(alone.bytes, other.bytes, alone.n);
         close_page(&other, NULL);
-        qkv_ctx_destroy(page.ctx);
+        qkv_ctx_free(page.ctx);
     }
     close_page(&alone, NULL);
 }

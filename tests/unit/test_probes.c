@@ -30,7 +30,7 @@ static int begin_tests(void **state) {
 static int end_tests(void **state) {
     (void)state;
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 
@@ -148,7 +148,7 @@ static void test_same_bits(void **state) {
                 QKV_OK, "");
             if (i == 0 && n_threads == 1) memcpy(first, other, sizeof first);
             assert_memory_equal(first, other, sizeof first);
-            qkv_ctx_destroy(another);
+            qkv_ctx_free(another);
         }
 }
 

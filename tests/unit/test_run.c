@@ -47,7 +47,7 @@ static int teardown(void **state) {
     fixture *f = *state;
     qkv_run_free(f->run);
     qkv_model_free(f->model);
-    qkv_ctx_destroy(f->ctx);
+    qkv_ctx_free(f->ctx);
     free(f);
     return 0;
 }

@@ -25,7 +25,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 
@@ -149,7 +149,7 @@ static void test_same_bits(void **state) {
         assert_int_equal(qkv_inspect_saturation(other, 64, 2, 8, 16, 1, b, sizeof *b, NULL),
                          QKV_OK);
         assert_memory_equal(a, b, sizeof a);
-        qkv_ctx_destroy(other);
+        qkv_ctx_free(other);
     }
 }
 

@@ -48,7 +48,7 @@ static void test_seer(void **state) {
     print_message("%d of %d held-out pictures right\n", n_right, (int)N);
     assert_true(n_right >= N * 9 / 10);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

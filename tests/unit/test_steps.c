@@ -53,7 +53,7 @@ static int tear_down(void **state) {
     qkv_run_free(run);
     qkv_encoding_free(input);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

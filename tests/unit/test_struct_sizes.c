@@ -57,7 +57,7 @@ static int end_tests(void **state) {
     qkv_model_free(bart);
     qkv_model_free(gpt);
     qkv_model_free(bert);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -68,7 +68,7 @@ static void resume_each_step(qkv_train_options options, const char *what) {
         const qkv_status status = qkv_train(ctx, &options, &error);
         if (status != (step < options.n_steps ? QKV_ERR_CANCELLED : QKV_OK))
             fail_msg("%s: step %d: %s", what, (int)step, error.message);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     expect_same(take_result(), &expected, what);
     free_result(&expected);
@@ -89,7 +89,7 @@ static void expect_refused(qkv_train_options options, qkv_status wanted, const c
     if (status != wanted || !strstr(error.message, says))
         fail_msg("%s \"%s\", expected %s \"%s\"", qkv_status_name(status), error.message,
                  qkv_status_name(wanted), says);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Each of the options is part of what a checkpoint is of. */
@@ -118,7 +118,7 @@ static void test_another_run(void **state) {
     options = run_of(QKV_MODEL_DECODER);
     options.resume = out_path;
     expect_refused(options, QKV_ERR_ARGUMENT, "arch 2, not 1; decoder_layers 1, not 0");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 
@@ -192,7 +192,7 @@ static void test_dropout_and_smoothing(void **state) {
 static void make_base_of(qkv_train_options options) {
     qkv_ctx *const ctx = make_ctx(NULL, 1);
     train(ctx, &options);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     assert_int_equal(rename(out_path, base_path), 0);
 }
 
@@ -244,7 +244,7 @@ static void test_from(void **state) {
         assert_int_equal(info->n_layers, 2);
         assert_int_equal(info->kind, arch);
         qkv_model_free(model);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         clear_out();
         options.n_steps = 5;
         resume_each_step(options, "from a model");
@@ -269,7 +269,7 @@ static void test_from_llama(void **state) {
     qkv_model_free(model);
     clear_out();
     resume_each_step(options, "from a llama");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     drop_base();
     options = run_of_llama();
     options.architecture = "qwen2";
@@ -304,7 +304,7 @@ static void test_from_itself(void **state) {
     assert_int_equal(read_losses(log, losses), n_first);
     assert_true(losses[n_first - 3] < first);
     free(log);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 

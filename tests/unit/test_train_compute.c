@@ -55,7 +55,7 @@ static void check_stops(qkv_train_options options, const result *expected) {
     for (int64_t step = 0; step < options.n_steps; step++) {
         qkv_ctx *const ctx = any_ctx();
         status = qkv_train(ctx, &options, &error);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         options.resume = out_path;
     }
     if (status != QKV_OK) fail_msg("%s", error.message);
@@ -93,7 +93,7 @@ static void learn(int compute, double to[64]) {
     n_losses = 0;
     train(ctx, &options);
     memcpy(to, losses, sizeof losses);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 
@@ -123,7 +123,7 @@ static void expect_error(const qkv_train_options *options, const char *says) {
     qkv_error error = { QKV_OK, "" };
     qkv_ctx *const ctx = any_ctx();
     const qkv_status status = qkv_train(ctx, options, &error);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     if (status != QKV_ERR_ARGUMENT || !strstr(error.message, says))
         fail_msg("%s \"%s\", expected \"%s\"", qkv_status_name(status), error.message, says);
 }
@@ -134,7 +134,7 @@ static void stop_after_one_step(int compute) {
     qkv_ctx *const ctx = any_ctx();
     options.cancel = &raised;
     assert_int_equal(qkv_train(ctx, &options, NULL), QKV_ERR_CANCELLED);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void test_another_class_is_refused(void **state) {

@@ -95,7 +95,7 @@ static void test_report_adds_up(void **state) {
     assert_true(report->n_head_probes == report->n_probes / 2);
     qkv_eval_report_free(report);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

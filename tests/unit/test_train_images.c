@@ -42,7 +42,7 @@ static void test_the_same_bits(void **state) {
         if (!ctx) continue;
         train(ctx, &options);
         expect_same(take_result(), &expected, qkv_isa_name(i));
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     qkv_ctx *const ctx = make_ctx(NULL, 2);
     qkv_train_options stopped = options;
@@ -53,7 +53,7 @@ static void test_the_same_bits(void **state) {
     }
     if (qkv_train(ctx, &stopped, &error) != QKV_OK) fail_msg("%s", error.message);
     expect_same(take_result(), &expected, "a step at a time");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free_result(&expected);
 }
 
@@ -75,7 +75,7 @@ static void test_another_run(void **state) {
     options.text = text_path;
     assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "another corpus"));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 
@@ -139,7 +139,7 @@ static void test_the_folder(void **state) {
     qkv_encoding_free(tokens);
     qkv_image_free(image);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 
@@ -201,7 +201,7 @@ static void test_a_folder_of_images(void **state) {
     assert_string_equal(qkv_model_label(model, 0), "cat");
     assert_string_equal(qkv_model_label(model, 1), "dog");
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
     static const char *const names[] = { "RGB.png", "L.png", "labels.tsv" };
     for (int i = 0; i < 3; i++) {
@@ -236,7 +236,7 @@ static void test_refusals(void **state) {
         if (status == QKV_OK || !strstr(error.message, says[i]))
             fail_msg("%d: %s", i, error.message);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ static float *run_adamw(const char *isa, int n_threads, const qkvi_param_table *
     free(m);
     free(v);
     qkvi_adamw_free(&adamw);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return params;
 }
 
@@ -315,7 +315,7 @@ static void close_fixture(fixture *f) {
     qkvi_examples_free(&f->examples);
     qkv_tokenizer_free(f->tokenizer);
     qkvi_corpus_free(f->corpus);
-    qkv_ctx_destroy(f->ctx);
+    qkv_ctx_free(f->ctx);
 }
 
 static void fill(fixture *f, int64_t first, int64_t n) {

@@ -60,7 +60,7 @@ static void *run_member(void *argument) {
     member *const m = argument;
     qkv_ctx *const ctx = make_ctx(NULL, m->n_threads);
     m->status = qkv_train(ctx, &m->options, &m->error);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return NULL;
 }
 
@@ -154,7 +154,7 @@ static void test_resumed(void **state) {
     make_world(&options, 3, 1); /* all is done: nothing is computed */
     run_world();
     expect_all(QKV_OK, NULL);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     expect_same(take_result(), &expected, "resumed");
     free_result(&expected);
 }
@@ -197,7 +197,7 @@ static void refused(qkv_train_options options, qkv_ranks ranks, const char *says
     const qkv_status status = qkv_train(ctx, &options, &error);
     if (status != QKV_ERR_ARGUMENT || !strstr(error.message, says))
         fail_msg("%s \"%s\", expected \"%s\"", qkv_status_name(status), error.message, says);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void test_refused(void **state) {

@@ -54,7 +54,7 @@ static qkv_status run_on(qkv_train_options options, qkv_error *error) {
     qkv_ctx *const ctx = any_ctx();
     if (exists(checkpoint)) options.resume = out_path;
     const qkv_status status = qkv_train(ctx, &options, error);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return status;
 }
 
@@ -172,7 +172,7 @@ static void expect_error(qkv_train_options options, qkv_status wanted, const cha
     qkv_error error = { QKV_OK, "" };
     qkv_ctx *const ctx = make_ctx(NULL, 1);
     const qkv_status status = qkv_train(ctx, &options, &error);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     if (status != wanted || !strstr(error.message, says))
         fail_msg("%s \"%s\", expected %s \"%s\"", qkv_status_name(status), error.message,
                  qkv_status_name(wanted), says);
@@ -258,7 +258,7 @@ static void test_another_folder(void **state) {
     assert_true(exists(checkpoint));
     clear_out();
     free_result(&expected);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Without resume the same run is not begun anew by mistake; another one is. */
@@ -272,7 +272,7 @@ static void test_begin_anew(void **state) {
     train(ctx, &options);
     assert_false(exists(checkpoint));
     expect_refused(tiny_run(), QKV_ERR_ARGUMENT, "train_run.txt: is of another run: seed 8, not 7");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
     expect_refused(options, QKV_ERR_IO, "no run was stopped here, or it was finished");
     assert_int_not_equal(rmdir(out_path), 0); /* no folder was made */
@@ -330,7 +330,7 @@ static void test_finished(void **state) {
     free(model);
     expect_same(take_result(), &expected, "finished");
     free_result(&expected);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* In place: the run replaces the model that it began from. */
@@ -352,7 +352,7 @@ static void test_finished_from_itself(void **state) {
     free(again);
     free(first.model);
     clear_out();
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static int raise_rate(void *user, const qkv_train_report *report) {
@@ -397,7 +397,7 @@ static void test_failed_run_leaves_all(void **state) {
     }
     for (int f = 0; f < N; f++) free(before[f]);
     clear_out();
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Another run's checkpoint stays until there is one of this run. */
@@ -414,7 +414,7 @@ static void test_failed_run_leaves_checkpoint(void **state) {
     if (run_on(tiny_run(), &error) != QKV_OK) fail_msg("%s", error.message);
     expect_same(take_result(), &expected, "after another run failed");
     free_result(&expected);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* A checkpoint of before has no log; its lines were in the folder. */
@@ -516,7 +516,7 @@ static void test_damaged(void **state) {
     assert_false(survives(ctx, file, n, &expected));
     free(file);
     free_result(&expected);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 

@@ -23,13 +23,13 @@ static void test_same_bits(void **state) {
     const qkv_train_options options = small_run();
     qkv_ctx *ctx = make_ctx("scalar", 1);
     train(ctx, &options);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     const result expected = take_result();
     for (int i = 0; qkv_isa_name(i); i++)
         for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
             ctx = make_ctx(qkv_isa_name(i), n_threads);
             train(ctx, &options);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
             expect_same(take_result(), &expected, qkv_isa_name(i));
         }
     free(expected.model);
@@ -154,7 +154,7 @@ static void test_learns(void **state) {
     expect_same_figures(ctx, model, report);
     qkv_eval_report_free(report);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     clear_out();
 }
 
@@ -167,7 +167,7 @@ static void expect_refused(const qkv_train_options *options, qkv_status status, 
     if (got != status || !strstr(error.message, says))
         fail_msg("%s \"%s\", expected %s \"%s\"", qkv_status_name(got), error.message,
                  qkv_status_name(status), says);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 #define REFUSED(change, status, says)                                                              \
@@ -206,7 +206,7 @@ static void test_bad_eval(void **state) {
     assert_int_equal(qkv_eval(NULL, NULL, text_path, NULL, 1, NULL, &error), QKV_ERR_ARGUMENT);
     assert_null(report);
     qkv_eval_report_free(NULL);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

@@ -35,7 +35,7 @@ static void run_on(const qkv_train_options *options, const char *isa, int n_thre
                    const result *expected) {
     qkv_ctx *const ctx = make_ctx(isa, n_threads);
     train(ctx, options);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     expect_same(take_result(), expected, isa ? isa : "the best");
 }
 
@@ -114,7 +114,7 @@ static void expect_refused(const qkv_train_options *options, const char *says) {
     const qkv_status status = qkv_train(ctx, options, &error);
     if (status != QKV_ERR_ARGUMENT || !strstr(error.message, says))
         fail_msg("%s \"%s\", expected \"%s\"", qkv_status_name(status), error.message, says);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void test_stopped(void **state) {
@@ -127,7 +127,7 @@ static void test_stopped(void **state) {
     qkv_ctx *const ctx = make_ctx(NULL, 2);
     options.cancel = &raised;
     assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_CANCELLED);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     options.cancel = NULL;
     options.resume = out_path;
     options.n_slices = 4;

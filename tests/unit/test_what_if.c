@@ -44,7 +44,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     fixture *f = *state;
     qkv_model_free(f->model);
-    qkv_ctx_destroy(f->ctx);
+    qkv_ctx_free(f->ctx);
     free(f);
     return 0;
 }

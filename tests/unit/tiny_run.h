@@ -111,7 +111,7 @@ static inline void free_result(const result *r) {
 static inline result whole_run(const qkv_train_options *options) {
     qkv_ctx *const ctx = make_ctx("scalar", 1);
     train(ctx, options);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return take_result();
 }
 

@@ -63,7 +63,7 @@ class KVCache(NoCopies):
 
     def __del__(self) -> None:
         if self._handle is not None:
-            lib.qkv_kv_cache_destroy(self._handle)
+            lib.qkv_kv_cache_free(self._handle)
 
     def _ctx(self) -> Context:
         return self._context or context()

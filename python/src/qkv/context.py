@@ -37,7 +37,7 @@ class Context(NoCopies):
     def __del__(self) -> None:
         # After a fork the threads of the parent's context are not there: its memory is left to the system.
         if self.handle is not None and self._process == os.getpid():
-            lib.qkv_ctx_destroy(self.handle)
+            lib.qkv_ctx_free(self.handle)
 
     @property
     def isa(self) -> str:

@@ -121,7 +121,7 @@ class Group(errors.NoCopies):
         with self._lock:
             handle, self._handle = self._handle, None
             if handle is not None:
-                _function("qkvmpi_group_destroy", None, ctypes.c_void_p)(handle)
+                _function("qkvmpi_group_free", None, ctypes.c_void_p)(handle)
 
     def __enter__(self) -> Group:
         return self

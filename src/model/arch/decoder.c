@@ -215,8 +215,7 @@ qkv_status qkvi_decoder_make(qkv_ctx *ctx, const qkvi_net *net, int64_t n_slots,
 
 void qkvi_decoder_free(qkvi_decoder *d) {
     if (!d) return;
-    for (int64_t l = 0; d->caches && l < d->stack->n_layers; l++)
-        qkv_kv_cache_destroy(d->caches[l]);
+    for (int64_t l = 0; d->caches && l < d->stack->n_layers; l++) qkv_kv_cache_free(d->caches[l]);
     qkvi_arena_release(&d->arena, &d->allocator);
     free(d->caches);
     qkvi_aligned_free(d->cross);

@@ -260,7 +260,7 @@ static void library_agrees_with_numpy_and_pytorch(void **state) {
             free_case(&g);
         }
         free(r.data);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 

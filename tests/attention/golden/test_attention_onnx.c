@@ -181,7 +181,7 @@ static void all_cases_on(const char *isa, qkv_class arithmetic, bool prints) {
         "%s: %d of %d cases within ONNX's tolerance, at most %.3f of it; %.3f of the bound\n", isa,
         n_within, N_CASES, worst, worst_bound);
     assert_int_equal(n_bf16, 5);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void cases_hold_on_every_instruction_set(void **state) {

@@ -101,7 +101,7 @@ static inline job job_answer(void) {
     job j = job_new();
     qkv_ctx *ctx = context_on("scalar", 1);
     assert_int_equal(job_do(ctx, &j), QKV_OK);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return j;
 }
 

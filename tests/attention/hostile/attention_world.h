@@ -81,7 +81,7 @@ static int make_world_ctx(void **state) {
 
 static int destroy_world_ctx(void **state) {
     (void)state;
-    qkv_ctx_destroy(world_ctx);
+    qkv_ctx_free(world_ctx);
     return 0;
 }
 

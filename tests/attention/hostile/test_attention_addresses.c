@@ -176,7 +176,7 @@ static void AT07_any_address_of_an_element(void **state) {
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             qkv_ctx *ctx = context_on(qkv_isa_name(n), 2);
             aligned_to_elements(ctx, shapes[s]);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
 }
 
@@ -254,7 +254,7 @@ static void AT08_pages_without_access_beside_merge(void **state) {
         for (int64_t dim = 1; dim <= 130; dim += dim < 70 ? 1 : 9)
             for (int at_end = 0; at_end <= 1; at_end++)
                 merge_beside_pages(ctx, 1 + dim % 5, dim, at_end);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 

@@ -263,7 +263,7 @@ static void workspace_is_the_formula(void **state) {
         assert_int_equal(bytes[2] - bytes[0], 64 * pairs + (32 * pairs + 63) / 64 * 64 + 64 + 4288);
         assert_int_equal(bytes[3] - bytes[0], 64 * n);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void a_flag_ends_a_pass(void **state) {

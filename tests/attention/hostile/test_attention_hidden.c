@@ -282,7 +282,7 @@ static void AT13_poison_under_every_way_of_hiding(void **state) {
         for (int threads = 1; threads <= 3; threads += 2) {
             qkv_ctx *ctx = context_on(isa, threads);
             for (int way = 0; way < 2 * WAYS; way++) poison_everything(ctx, way);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
 }
 
@@ -310,7 +310,7 @@ static void AT13c_everything_hidden_is_nan(void **state) {
             keep_bits("d_k", &z, w->p.d_k, w->x.d_k, n_k(&w->p));
             keep_bits("d_v", &z, w->p.d_v, w->x.d_v, n_v(&w->p));
             world_free(w);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
 }
 
@@ -351,7 +351,7 @@ static void AT12c_rows_and_keys_without_sight(void **state) {
                 assert_true(is_zero(p->d_k + row * D, D) && is_zero(p->d_v + row * DV, DV));
             }
             world_free(w);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
     assert_true(n_empty > 100 && n_unseen > 1000);
 }

@@ -114,7 +114,7 @@ static void far_problem(qkv_mask_type type, float *const far[FAR_ARRAYS]) {
     same_far("d_q", far[6], p.d_q, DIM);
     same_far("d_k", far[7], p.d_k, DIM);
     same_far("d_v", far[8], p.d_v, DIM);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     problem_free(&p);
 }
 
@@ -136,7 +136,7 @@ static void far_merge(float *const far[FAR_ARRAYS]) {
     assert_int_equal(qkv_attention_merge(ctx, &x.d, 2, far_o, far_lse, far[3], far[4]), QKV_OK);
     same_far("o of merge", far[3], p.o, DIM);
     same_far("lse of merge", far[4], p.lse, 1);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     problem_free(&p);
 }
 
@@ -192,7 +192,7 @@ static void check_far_keys(float *k, float *workspace, size_t workspace_bytes, i
     same("lse", x.lse, p.lse, rows_q(&p));
     free(x.o);
     free(x.lse);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     problem_free(&p);
 }
 
@@ -273,7 +273,7 @@ static void long_problem(qkv_mask_type type, void *mask) {
         if (type != QKV_MASK_BOOL) check_oracle(&p, places[n], 20, 31);
         if (type == QKV_MASK_BOOL) assert_true(p.lse[places[n] + 400] == -INFINITY); /* a hole */
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     problem_free(&p);
 }
 
@@ -326,7 +326,7 @@ static void AT05_batches_that_repeat(void **state) {
                 same("lse", lse + b, p.lse, 1);
             }
         }
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     problem_free(&p);
     free(kv_len), free(o), free(lse);
@@ -370,7 +370,7 @@ static void AT05_more_rows_than_32_bits_count(void **state) {
         same("d_k", g.d_k, p.d_k, n_k(&p));
         same("d_v", g.d_v, p.d_v, n_v(&p));
         free(g.d_k), free(g.d_v);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         problem_free(&p);
     }
     for (int n = 0; n < 5; n++) munmap(x[n], bytes);

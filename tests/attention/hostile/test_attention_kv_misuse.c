@@ -29,7 +29,7 @@ static qkv_kv_cache_options sizes(void) {
 static void make(int64_t ring_len) {
     qkv_kv_cache_options o = sizes();
     o.ring_len = ring_len;
-    qkv_kv_cache_destroy(cache);
+    qkv_kv_cache_free(cache);
     assert_int_equal(qkv_kv_cache_create(ctx, &o, &cache), QKV_OK);
 }
 
@@ -42,9 +42,9 @@ static int fresh(void **state) {
 
 static int stale(void **state) {
     (void)state;
-    qkv_kv_cache_destroy(cache);
+    qkv_kv_cache_free(cache);
     cache = NULL;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 
@@ -97,7 +97,7 @@ static void sizes_that_lie(void **state) {
     qkv_kv_cache *none;
     assert_int_equal(qkv_kv_cache_create(ctx, NULL, &none), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_kv_cache_create(ctx, &o, NULL), QKV_ERR_ARGUMENT);
-    qkv_kv_cache_destroy(NULL);
+    qkv_kv_cache_free(NULL);
 }
 
 static void AT20_append_past_capacity(void **state) {
@@ -159,7 +159,7 @@ static void AT20_position_wrap(void **state) {
     qkv_kv_cache_options o = sizes();
     o.ring_len = 32;
     o.max_len = 1000;
-    qkv_kv_cache_destroy(cache);
+    qkv_kv_cache_free(cache);
     assert_int_equal(qkv_kv_cache_create(ctx, &o, &cache), QKV_OK);
     refused(append(0, 33), QKV_ERR_SHAPE, "n = 33 is greater than ring_len = 32");
     for (int n = 0; n < 31; n++) assert_int_equal(append(0, 32), QKV_OK);

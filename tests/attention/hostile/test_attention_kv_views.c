@@ -60,7 +60,7 @@ static int stale(void **state) {
     problem_free(&w.p);
     free(w.k);
     free(w.v);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -36,7 +36,7 @@ static void AT13a_a_query_with_nan(void **state) {
                 }
             for (int e = 0; e < 2 * LK * D; e++) /* keys of the other batch */
                 assert_int_equal(isnan(p.d_k[e]) != 0, e / (LK * D) == row / (2 * LQ));
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
             problem_free(&p);
         }
 }
@@ -71,7 +71,7 @@ static void AT13d_a_real_nan_is_not_an_empty_row(void **state) {
             assert_true(o[2] == 1 && lse[2] == 0);
             for (int i = 3; i < L; i++)
                 assert_true(o[i] == 0 && lse[i] == -INFINITY && d_q[i] == 0);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
 }
 
@@ -168,7 +168,7 @@ static void AT13e_a_sink_does_not_hide_a_nan(void **state) {
             beside_sink_make(&x, &check_types[t / 20], n_keys, sinks[t % 5], n_keys * (t % 3) / 3);
             beside_sink_runs(ctx, &x);
         }
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 
@@ -189,7 +189,7 @@ static void AT13e_gradients_beside_a_sink(void **state) {
         assert_int_equal(qkv_attention_backward(ctx, &x.d, x.q, x.k, x.v, x.o, x.lse, &g, NULL),
                          QKV_OK);
         assert_true(isnan(d_q[0]) && isnan(d_q[1]) && is_zero(d_q[2]) && isnan(d_sink));
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 
@@ -236,7 +236,7 @@ static void AT13_merge_keeps_rows_apart(void **state) {
             if (!bad) assert_memory_equal(dirty_lse + i, clean_lse + i, sizeof(float));
         }
         assert_true(dirty[5 * V] == 0 && dirty_lse[5] == -INFINITY);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 

@@ -40,7 +40,7 @@ static void *call_often(void *argument) {
     qkv_ctx *ctx = NULL;
     x->right = qkv_ctx_create(&x->options, &ctx, NULL) == QKV_OK;
     for (int n = 0; n < x->rounds && x->right; n++) x->right = job_right(ctx, &answer);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return NULL;
 }
 
@@ -76,7 +76,7 @@ static void AT22_many_threads_share_a_pool(void **state) {
         options.share_pool = maker;
         call_from_many(options, ROUNDS, 0);
         assert_true(job_right(maker, &answer));
-        qkv_ctx_destroy(maker);
+        qkv_ctx_free(maker);
     }
 }
 
@@ -117,7 +117,7 @@ static void AT22_many_threads_on_one_context(void **state) {
     assert_int_equal(x.n_wrong, 0);
     assert_int_equal(x.n_right + x.n_refused, 20 * CALLERS);
     assert_true(x.n_right > 0);
-    qkv_ctx_destroy(x.ctx);
+    qkv_ctx_free(x.ctx);
 }
 
 /* ---- Small stacks ---------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ static void AT22_small_stacks_by_default(void **state) {
     for (int n = 0; qkv_isa_name(n); n++) {
         qkv_ctx *ctx = context_on(qkv_isa_name(n), 8);
         assert_true(job_right(ctx, &answer));
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     assert_int_equal(pthread_setattr_default_np(&before), 0);
     pthread_attr_destroy(&before);
@@ -222,9 +222,9 @@ static void AT22_calls_from_inside_the_executor(void **state) {
         assert_true(job_right(x.own, &answer));
         assert_int_equal(x.n_wrong, 0);
         assert_true(x.n_busy >= 3 && x.n_nested >= 3);
-        qkv_ctx_destroy(x.own);
-        qkv_ctx_destroy(x.other);
-        qkv_ctx_destroy(x.pooled);
+        qkv_ctx_free(x.own);
+        qkv_ctx_free(x.other);
+        qkv_ctx_free(x.pooled);
     }
 }
 
@@ -249,9 +249,9 @@ static void AT22_calls_from_a_task_of_the_pool(void **state) {
         for (int c = 0; c < 4; c++) x.contexts[c] = context_sharing(qkv_isa_name(n), maker);
         qkvi_pool_run(maker->pool, 4, call_in_task, &x);
         assert_int_equal(x.n_right, 4);
-        for (int c = 0; c < 4; c++) qkv_ctx_destroy(x.contexts[c]);
+        for (int c = 0; c < 4; c++) qkv_ctx_free(x.contexts[c]);
         assert_true(job_right(maker, &answer));
-        qkv_ctx_destroy(maker);
+        qkv_ctx_free(maker);
     }
 }
 
@@ -291,8 +291,8 @@ static void AT22_calls_from_a_progress_report(void **state) {
             assert_memory_equal(p->o, answer.p.o, (size_t)n_o(p) * sizeof(float));
             assert_memory_equal(p->d_q, answer.p.d_q, (size_t)n_q(p) * sizeof(float));
             assert_true(x.right && (x.n_calls > 0 || threads > 1));
-            qkv_ctx_destroy(x.sharer);
-            qkv_ctx_destroy(x.own);
+            qkv_ctx_free(x.sharer);
+            qkv_ctx_free(x.own);
             job_free(&j);
         }
 }

@@ -81,7 +81,7 @@ static int make_world(void **state) {
 
 static int end_world(void **state) {
     (void)state;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return 0;
 }
 

@@ -62,8 +62,8 @@ _Noreturn static void check_in_child(qkv_ctx *busy, qkv_ctx *sharer) {
     const pid_t grandchild = fork();
     if (grandchild == 0) _exit(job_right(sharer, &answer) ? 0 : 1);
     right = right && exits_with_0(grandchild) && job_right(sharer, &answer);
-    qkv_ctx_destroy(busy);
-    qkv_ctx_destroy(sharer);
+    qkv_ctx_free(busy);
+    qkv_ctx_free(sharer);
     _exit(right ? 0 : 1);
 }
 
@@ -89,8 +89,8 @@ static void AT22_fork_while_another_thread_is_inside(void **state) {
             if (held) assert_true(exits_with_0(child));
             assert_true(x.right && (held || threads > 1));
             assert_true(job_right(sharer, &answer) && job_right(x.ctx, &answer));
-            qkv_ctx_destroy(sharer);
-            qkv_ctx_destroy(x.ctx);
+            qkv_ctx_free(sharer);
+            qkv_ctx_free(x.ctx);
         }
 }
 
@@ -123,8 +123,8 @@ static void AT22_fork_from_a_progress_report(void **state) {
                          QKV_OK);
         assert_memory_equal(p->o, answer.p.o, (size_t)n_o(p) * sizeof(float));
         assert_int_equal(x.n_right, 1);
-        qkv_ctx_destroy(x.sharer);
-        qkv_ctx_destroy(x.own);
+        qkv_ctx_free(x.sharer);
+        qkv_ctx_free(x.own);
         job_free(&j);
     }
 }
@@ -143,7 +143,7 @@ static void AT22_children_of_children(void **state) {
         }
     }
     assert_true(exits_with_0(first));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Exit handlers --------------------------------------------------------------------------- */
@@ -158,8 +158,8 @@ static void call_at_exit(void) {
     options.n_threads = 3;
     bool right = job_right(kept, &answer); /* with the threads that it has, or starts now */
     right = right && qkv_ctx_create(&options, &made, NULL) == QKV_OK && job_right(made, &answer);
-    qkv_ctx_destroy(made);
-    qkv_ctx_destroy(kept);
+    qkv_ctx_free(made);
+    qkv_ctx_free(kept);
     _exit(right ? 0 : 1); /* exit would go on, and say 0 */
 }
 
@@ -242,7 +242,7 @@ static int default_threads(void) {
     qkv_ctx *ctx = context_on(NULL, 0);
     const int n_threads = qkv_ctx_threads(ctx);
     assert_true(job_right(ctx, &answer));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return n_threads;
 }
 
@@ -260,7 +260,7 @@ static void AT25_one_processor_by_affinity(void **state) {
         qkv_ctx *ctx = context_on(NULL, 4); /* who asks for more gets it, and the same bits */
         assert_int_equal(qkv_ctx_threads(ctx), 4);
         assert_true(job_right(ctx, &answer));
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }

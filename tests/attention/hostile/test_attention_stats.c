@@ -156,7 +156,7 @@ static void refuse_parts(const world *w, int n_parts, const qkv_attention_stats 
                      status);
     assert_string_equal(qkv_ctx_message(ctx), text);
     assert_memory_equal(rows, before, sizeof rows);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void parts_that_do_not_fit(void **state) {
@@ -236,7 +236,7 @@ static void workspace_is_the_formula(void **state) {
         const int k = round_up(n, 8), c = 64 - n, b = n / 2;
         assert_int_equal(with - plain, 64 + 48768 + 4 * c * (96 + 256) + 768 * k + 384 * b);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* docs/numerics.md, Decode: of one thread. */
@@ -255,7 +255,7 @@ static void workspace_of_decode_is_the_formula(void **state) {
         assert_int_equal(with - plain,
                          shared + 121600 + 320 + round_up(32 * 272, 64) + 2 * 32 * row);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

@@ -82,9 +82,9 @@ static void one_failure(const char *isa, int n_threads, int n, bool all, bool sh
     disarm();
     for (int turn = 0; turn < 3; turn++) assert_true(job_right(turn % 2 ? sharer : ctx, &answer));
     assert_int_equal(atomic_load(&n_creations), 0); /* a process tries once */
-    qkv_ctx_destroy(shared ? ctx : sharer);
+    qkv_ctx_free(shared ? ctx : sharer);
     assert_true(job_right(shared ? sharer : ctx, &answer));
-    qkv_ctx_destroy(shared ? sharer : ctx);
+    qkv_ctx_free(shared ? sharer : ctx);
     assert_int_equal(counter.n_alive, 0);
     assert_int_equal(counter.bytes_alive, 0);
     no_more_threads_than(n_before);
@@ -112,8 +112,8 @@ static void AT23_a_new_context_tries_again(void **state) {
     qkv_ctx *rich = context_on(NULL, 4);
     assert_true(job_right(rich, &answer) && job_right(poor, &answer));
     if (!UNDER_TSAN) assert_int_equal(threads_now(), n_before + 3);
-    qkv_ctx_destroy(rich);
-    qkv_ctx_destroy(poor);
+    qkv_ctx_free(rich);
+    qkv_ctx_free(poor);
     no_more_threads_than(n_before);
 }
 

@@ -130,7 +130,7 @@ static void splitting_keys_and_merging(void) {
             free(o[n]);
             free(lse[n]);
         }
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     problem_free(&p);
 }
@@ -268,7 +268,7 @@ static void len_q_changes_no_bit(void) {
             same_bits("lse", lse, p.lse + first, n);
             free(o);
             free(lse);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
     problem_free(&p);
 }

@@ -142,7 +142,7 @@ static float *mask_gradient(problem *p, int64_t n, int turn) {
     memcpy(g.d_mask_stride, stride, sizeof stride);
     if (qkv_attention_backward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, &g, NULL) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return g.d_mask;
 }
 

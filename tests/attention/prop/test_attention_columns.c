@@ -211,7 +211,7 @@ static void compare_rectangle(rng *r, const check_case *c, const outputs *o) {
         if (qkv_attention_weights(ctx, d, c->q.data, c->k.data, o->lse.data, b, h, i0, i1, j0, j1,
                                   p[e].data, step, NULL) != QKV_OK)
             fail_msg("%s\n%s", qkv_ctx_message(ctx), c->text);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         assert_true(guarded_intact(&p[e]));
     }
     const float *is = p[0].data, *scalar = p[1].data;

@@ -28,7 +28,7 @@ static results run_on(const char *name, int n_threads, const decode_case *c, boo
     const qkv_kv_view view = decode_view(c, paged);
     qkv_ctx *ctx = context_on(name, n_threads);
     decode_or_fail(ctx, &c->p.d, c->p.q, &view, x.o, x.lse);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return x;
 }
 
@@ -88,7 +88,7 @@ static void compare_alone(const decode_case *c, const results *x, int64_t b) {
             (const char *)d->mask + b * d->mask_stride[0] * (d->mask_type == QKV_MASK_F32 ? 4 : 1);
     qkv_ctx *ctx = context_on(NULL, 3);
     decode_or_fail(ctx, d, one.q, &view, y.o, y.lse);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     isa = "alone";
     same_bits("o", x->o + b * d->o_stride[0], y.o, n_o(&one));
     same_bits("lse", x->lse + b * d->lse_stride[0], y.lse, rows_q(&one));
@@ -187,7 +187,7 @@ static void rings(void **state) {
         d->window_left = view.ring_len; /* one more than the ring has */
         assert_int_equal(qkv_attention_decode(ctx, d, c.p.q, &view, x.o, x.lse, NULL),
                          QKV_ERR_SHAPE);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         free(k);
         free(v);
         results_free(&x);
@@ -224,7 +224,7 @@ static void queries_are_alone(void **state) {
             same_bits("lse", x.lse + h * 40 + i, lse + h, 1);
         }
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     results_free(&x);
     decode_case_free(&c);
 }
@@ -285,7 +285,7 @@ static void types_are_their_floats(void **state) {
                 d->o_dtype = QKV_F32;
                 if (qkv_attention_decode(ctx, d, q, &view, o, lse, NULL) != QKV_OK)
                     fail_msg("%s", qkv_ctx_message(ctx));
-                qkv_ctx_destroy(ctx);
+                qkv_ctx_free(ctx);
                 isa = qkv_isa_name(n);
                 same_bits("lse", x.lse, lse, rows_q(&c.p));
                 if (!to_own || own == QKV_F32) same_bits("o", x.o, o, n_o(&c.p));
@@ -350,7 +350,7 @@ static void steps_are_the_causal_pass(void **state) {
     printf("%lld steps: %.4f of the bound from the exact result, %.4f of it from forward's\n",
            (long long)n, most, apart);
     oracle_forward_free(&exact);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     problem_free(&p);
 }
 
@@ -379,7 +379,7 @@ static void sink_of_no_key(void **state) {
             assert_true(x.lse[h] == sinks[h] || (isnan(x.lse[h]) && isnan(sinks[h])));
             assert_true(p.lse[h] == sinks[h] || (isnan(p.lse[h]) && isnan(sinks[h])));
         }
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         results_free(&x);
         problem_free(&p);
     }

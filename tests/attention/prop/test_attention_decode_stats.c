@@ -20,7 +20,7 @@ static void decode(const char *on, int n_threads, const check_case *c, const qkv
     if (s) d.flags |= QKV_SET_STATS, d.stats = &s->s;
     if (qkv_attention_decode(ctx, &d, c->q.data, view, x->o.data, x->lse.data, NULL) != QKV_OK)
         fail_msg("%s\n%s", qkv_ctx_message(ctx), c->text);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static outputs new_outputs(const check_case *c) {
@@ -120,7 +120,7 @@ static void run_into(answer *x, const qkv_attention_desc *of, const problem *p, 
         forward ? qkv_attention_forward(ctx, &d, p->q, p->k, p->v, x->o, x->lse, NULL)
                 : qkv_attention_decode(ctx, &d, p->q, &view, x->o, x->lse, NULL);
     if (status != QKV_OK) fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static answer run(const qkv_attention_desc *d, const problem *p, int n_threads, bool forward) {
@@ -251,7 +251,7 @@ static void single_run(const single *x, float q, const qkv_attention_stats *s) {
     view.k = x->keys, view.v = x->values;
     qkv_ctx *ctx = context_on(isa, 3);
     assert_int_equal(qkv_attention_decode(ctx, &d, &q, &view, &o, NULL, NULL), QKV_OK);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void single_free(single *x) {

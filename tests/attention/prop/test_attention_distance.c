@@ -96,7 +96,7 @@ static void run_both(twins *t, const char *on, int n_threads) {
         qkv_attention_backward(ctx, &t->masked.d, t->p.q, t->p.k, t->p.v, t->masked.o,
                                t->masked.lse, &of_mask, NULL) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void weights_are_equal(const twins *t) {
@@ -111,7 +111,7 @@ static void weights_are_equal(const twins *t) {
                                   0, d->len_k, i ? y : x, d->len_k, NULL) != QKV_OK)
             fail_msg("%s", qkv_ctx_message(ctx));
     same_bits("weights", x, y, n);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(x);
     free(y);
 }
@@ -180,7 +180,7 @@ static double moved(twins *t, const float *from, const float *along, float step)
     for (int64_t e = 0; e < H * t->n_distances; e++) t->bias[e] = from[e] + step * along[e];
     problem_run(ctx, &t->p);
     for (int64_t e = 0; e < n_o(&t->p); e++) sum += (double)t->p.o[e] * (double)t->p.d_o[e];
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return sum;
 }
 

@@ -188,7 +188,7 @@ static void the_order_is_the_written_one(void) {
             assert_true(fabsf(lse[i] - l[i] * ln2) <= 4e-7f * fmaxf(fabsf(l[i]), 1));
         }
         same_bits("o", o, want, d.len_q * d.head_dim_v);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         free(q), free(k), free(v), free(o), free(want), free(lse), free(l);
     }
 }
@@ -272,7 +272,7 @@ static void errors_are_those_of_the_naive_algorithm(void) {
         const double bound = 2 * naive + top * (o_floats ? 0x1p-23 : 0x1p-7);
         share = fmax(share, ours / bound);
         if (ours > bound) fail_msg("%s, problem %d: error %.3g, bound %.3g", isa, n, ours, bound);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         free(q), free(k), free(v), free(half), free(o), free(before), free(after), free(exact);
     }
     if (strcmp(isa, "scalar") == 0) printf("largest share of the bound: %.2f\n", share);
@@ -299,7 +299,7 @@ static void the_bound_is_reached(void) {
     naive_row(&d, q, *k, v, &before, &after, &exact);
     qkv_ctx *ctx = context_on(isa, 1);
     forward(ctx, &d, q, k, v, &o, NULL);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     const double error = fabs((double)o - exact);
     if (error < 0.9 * 0x1p-8 || error > 0x1p-8) fail_msg("%s: error %.9g", isa, error);
 }
@@ -310,7 +310,7 @@ static outputs outputs_of(const check_case *c, const char *on, int n_threads) {
     outputs x = outputs_new(c);
     qkv_ctx *ctx = context_on(on, n_threads);
     forward(ctx, &c->d, c->q.data, c->k.data, c->v.data, x.o.data, x.lse.data);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return x;
 }
 
@@ -374,7 +374,7 @@ static void arrays_free(arrays *x) { free(x->q), free(x->k), free(x->v), free(x-
 static void arrays_run(arrays *x) {
     qkv_ctx *ctx = context_on(isa, 3);
     forward(ctx, &x->d, x->q, x->k, x->v, x->o, x->lse);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void same_results(const arrays *x, const arrays *y, int64_t rows) {

@@ -27,7 +27,7 @@ static void forward_on(const char *name, int n_threads, problem *p) {
     qkv_ctx *ctx = context_on(name, n_threads);
     if (qkv_attention_forward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, NULL) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Equal scores and a value of its own channel for each key: o shows which weights were kept. */
@@ -109,7 +109,7 @@ static void run_through_lse(problem *p, const float *d_lse) {
     problem_run(ctx, p);
     if (qkv_attention_backward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, &g, NULL) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void results_are_explicit_weights(void) {

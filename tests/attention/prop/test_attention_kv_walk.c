@@ -105,8 +105,8 @@ static double steps(qkv_dtype type) {
             most = fmax(most, fabs((double)p.o[e] - exact.o[e]) / exact.o_bound[row]);
     }
     oracle_forward_free(&exact);
-    qkv_kv_cache_destroy(cache);
-    qkv_ctx_destroy(ctx);
+    qkv_kv_cache_free(cache);
+    qkv_ctx_free(ctx);
     problem_free(&p);
     assert_true(most <= 1);
     return most;

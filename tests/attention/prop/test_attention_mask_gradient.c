@@ -72,7 +72,7 @@ static void run_gradient(masked *m, const char *name, int n_threads, float *d_ma
     if (qkv_attention_backward(ctx, &m->p.d, m->p.q, m->p.k, m->p.v, m->p.o, m->p.lse, &g, NULL) !=
         QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Sums of [b][h][i][j] over what the mask repeats; sizes: of absolute values. */

@@ -108,7 +108,7 @@ static void check_node(onnx_node *x, int turn) {
         for (int k = 0; k < ONNX_OUTPUTS; k++) memset(x->out[k], 0xA5, x->out_bytes[k]);
         must(onnx_call(ctx, x, NULL), ctx, x, turn);
         check_results(x, &e, largest, turn);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     *(onnx_by_forward(&x->node) ? &seen.n_forward : &seen.n_loop) += 1;
     seen.n_qk += x->has_out[3];
@@ -206,8 +206,8 @@ static void what_changes_no_bit(void) {
         drop(kept);
         onnx_free(&x);
     }
-    qkv_ctx_destroy(one);
-    qkv_ctx_destroy(four);
+    qkv_ctx_free(one);
+    qkv_ctx_free(four);
 }
 
 /* Heads of rank 4 in the order of rank 3, and back. */
@@ -264,7 +264,7 @@ static void rank_3_has_the_bits_of_rank_4(void) {
         onnx_free(&x);
     }
     assert_true(UNDER_SANITIZER || n_done > 60);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* The first instruction set is the one that the others are held against. */
@@ -283,8 +283,8 @@ static void instruction_sets_agree(void) {
         drop(kept);
         onnx_free(&x);
     }
-    qkv_ctx_destroy(first);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(first);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- What is hidden -------------------------------------------------------------------------- */
@@ -339,7 +339,7 @@ static void hidden_keys_change_nothing(void) {
         onnx_free(&x);
     }
     assert_true(UNDER_SANITIZER || n_hidden > 100);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /*
@@ -390,7 +390,7 @@ static void rows_are_empty_by_the_mask_alone(void) {
         onnx_free(&x);
     }
     assert_true(UNDER_SANITIZER || (n_empty > 50 && n_full > 50));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

@@ -199,8 +199,8 @@ static void sequences_are_what_they_are_alone(void) {
         same_bits("d_q", p->d_q, t->d_q, q * d->head_dim);
         same_bits("d_k", p->d_k, t->d_k, k * d->head_dim);
         same_bits("d_v", p->d_v, t->d_v, k * d->head_dim_v);
-        qkv_ctx_destroy(ctx);
-        qkv_ctx_destroy(one);
+        qkv_ctx_free(ctx);
+        qkv_ctx_free(one);
         float *const own[] = { t->o, t->lse, t->d_q, t->d_k, t->d_v };
         for (size_t n = 0; n < sizeof own / sizeof *own; n++) free(own[n]);
         free(t);
@@ -224,7 +224,7 @@ static void merged_as_one(void) {
     assert_int_equal(qkv_attention_merge(ctx, &whole, 2, o_parts, lse_parts, t->o, t->lse), QKV_OK);
     same_bits("o", p->o, t->o, rows * d->head_dim_v);
     same_bits("lse", p->lse, t->lse, rows);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     float *const own[] = { t->o, t->lse, t->d_q, t->d_k, t->d_v };
     for (size_t n = 0; n < sizeof own / sizeof *own; n++) free(own[n]);
     free(t);
@@ -260,7 +260,7 @@ static void absent_tokens_cost_nothing(void) {
         assert_int_equal(qkv_attention_forward(ctx, &d, x, x, x, y, lse, NULL), QKV_OK);
         assert_int_equal(qkv_attention_backward(ctx, &d, x, x, x, y, lse, &g, NULL), QKV_OK);
         for (int e = 0; e < 2 * D; e++) assert_true(y[e] == x[e]); /* the first sees itself only */
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 

@@ -206,7 +206,7 @@ static void sinks(void) {
     assert_int_equal(qkv_attention_merge(ctx, &p.d, 2, o_parts, lse_parts, without.o, without.lse),
                      QKV_OK);
     for (int64_t e = 0; e < n_o(&p); e++) assert_true(fabsf(without.o[e] - p.o[e]) <= 2e-6f);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     for (int part = 0; part < 2; part++) {
         free(o[part]);
         free(lse[part]);

@@ -68,7 +68,7 @@ static void run_stats(const char *on, int n_threads, const check_case *c, const 
         accepted(&at, "forward",
                  qkv_attention_forward(at.ctx, &d, c->q.data, c->k.data, c->v.data, x->o.data,
                                        x->lse.data, NULL));
-    qkv_ctx_destroy(at.ctx);
+    qkv_ctx_free(at.ctx);
 }
 
 static stats_arrays stats_new(const check_case *c, uint64_t seed) {
@@ -139,7 +139,7 @@ static answer columns_of(const char *on, int n_threads, const check_case *c, con
     accepted(&at, "weights",
              qkv_attention_weights(at.ctx, &c->d, c->q.data, c->k.data, lse, b, h, 0, rows, 0, keys,
                                    x.weights.data, keys, NULL));
-    qkv_ctx_destroy(at.ctx);
+    qkv_ctx_free(at.ctx);
     return x;
 }
 

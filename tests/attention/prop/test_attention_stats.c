@@ -21,7 +21,7 @@ static void forward(const char *on, int n_threads, const check_case *c, const st
     if (qkv_attention_forward(ctx, &d, c->q.data, c->k.data, c->v.data, x->o.data, x->lse.data,
                               NULL) != QKV_OK)
         fail_msg("%s\n%s", qkv_ctx_message(ctx), c->text);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static int64_t one_case(const check_case *c, int n_threads) {
@@ -90,7 +90,7 @@ static void head_run(const head *x, const qkv_attention_stats *s, int n_threads)
     d.flags |= QKV_SET_STATS;
     d.stats = s;
     assert_int_equal(qkv_attention_forward(ctx, &d, x->q, x->k, x->v, x->o, NULL, NULL), QKV_OK);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void threads_do_not_change_a_bit(void) {

@@ -64,7 +64,7 @@ static void shard_run(const whole *w, shard *x) {
         fail_msg("%s", qkv_ctx_message(ctx));
     x->d.flags &= ~(uint32_t)QKV_SET_STATS;
     x->d.stats = NULL;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void join(const shard *parts, int n_parts, int n_threads, shard *out) {
@@ -79,7 +79,7 @@ static void join(const shard *parts, int n_parts, int n_threads, shard *out) {
     qkv_ctx *ctx = context_on(isa, n_threads);
     if (qkv_attention_stats_merge(ctx, &out->d, n_parts, stats, lse, first, &out->s.s) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Against the whole ----------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ static void weigh(const setting *s, const char *on, int n_threads, int64_t i0, i
         fail_msg("%s", qkv_ctx_message(ctx));
     assert_true(guarded_intact(&room));
     guarded_free(&room);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Scores up to `greatest` in magnitude: integers below 4,096 times a scale. */
@@ -91,7 +91,7 @@ static void forward_of(const setting *s) {
     float none = 0;
     if (qkv_attention_forward(ctx, &s->d, s->q, s->k, &none, &none, s->lse, NULL) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(ctx));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void one_case(rng *r) {

@@ -82,7 +82,7 @@ static world *answer_of(const world *w) {
     point_grads(a);
     assert_int_equal(forward(ctx, a, NULL), QKV_OK);
     assert_int_equal(backward(ctx, a, NULL), QKV_OK);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return a;
 }
 
@@ -108,7 +108,7 @@ static void AT02_no_keys(void **state) {
     for (int i = 0; i < B * H * LQ * DV; i++) assert_true(w->o[i] == 0);
     for (int i = 0; i < B * H * LQ; i++) assert_true(w->lse[i] == -INFINITY);
     for (int i = 0; i < B * H * LQ * D; i++) assert_true(w->d_q[i] == 0);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(w);
 }
 
@@ -124,7 +124,7 @@ static void AT02_no_channels_means_equal_scores(void **state) {
         qkv_attention_backward(ctx, &w->d, NULL, NULL, w->v, w->o, w->lse, &w->grads, NULL),
         QKV_OK);
     for (int i = 0; i < B * H * LQ; i++) assert_true(fabs((double)w->lse[i] - log(LK)) < 1e-6);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(w);
 }
 
@@ -147,7 +147,7 @@ static void AT02_nothing_to_do(void **state) {
         size_t bytes;
         assert_int_equal(qkv_attention_workspace(ctx, &w->d, &bytes), QKV_OK);
         assert_int_equal(qkv_attention_backward_workspace(ctx, &w->d, &bytes), QKV_OK);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         free(w);
     }
 }
@@ -280,7 +280,7 @@ static void AT18_workspace_of_the_caller(void **state) {
     w->d.n_kv_heads = 3; /* a query says what the call would */
     assert_int_equal(qkv_attention_workspace(ctx, &w->d, &bytes[0]), QKV_ERR_SHAPE);
     assert_int_equal(qkv_attention_backward_workspace(ctx, &w->d, &bytes[0]), QKV_ERR_SHAPE);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(a);
     free(w);
 }
@@ -310,7 +310,7 @@ static void nothing_to_write_takes_no_time(void **state) {
             qkv_attention_backward(ctx, &d, NULL, NULL, NULL, NULL, &lse, &grads, NULL), QKV_OK);
         assert_int_equal(qkv_attention_merge(ctx, &d, 1, o_parts, lse_parts, NULL, NULL), QKV_OK);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* The same for the gradient of sinks: a sum over 2^40 batches without a query is 0 at once. */
@@ -329,7 +329,7 @@ static void sinks_without_queries_take_no_time(void **state) {
     assert_int_equal(qkv_attention_backward(ctx, &d, NULL, NULL, NULL, NULL, NULL, &grads, NULL),
                      QKV_OK);
     assert_true(d_sink == 0);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void nothing_is_allocated_once_warm(void **state) {
@@ -346,7 +346,7 @@ static void nothing_is_allocated_once_warm(void **state) {
     assert_int_equal(forward(ctx, w, NULL), QKV_OK);
     assert_int_equal(backward(ctx, w, NULL), QKV_OK);
     assert_int_equal(count.n_calls, before);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     assert_int_equal(count.n_alive, 0);
     free(w);
 }
@@ -373,7 +373,7 @@ static void AT24_the_nth_allocation_fails(void **state) {
             assert_int_equal(backward(ctx, w, NULL), QKV_OK);
         }
         if (ctx) assert_true(same_outputs(w, a));
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
         assert_int_equal(count.n_alive, 0);
         assert_true(n < 100);
     }
@@ -425,7 +425,7 @@ static void AT22_progress_and_cancel(void **state) {
         assert_int_equal(call(ctx, w, NULL), QKV_OK);
         options.struct_size = 8;
         assert_int_equal(call(ctx, w, &options), QKV_ERR_ARGUMENT);
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
     free(w);
 }
@@ -451,7 +451,7 @@ static void AT22_cancelled_from_another_thread(void **state) {
     }
     assert_int_equal(status, QKV_ERR_CANCELLED);
     pthread_join(other, NULL);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(w);
 }
 
@@ -465,7 +465,7 @@ static void AT01_lse_may_be_null(void **state) {
         qkv_attention_backward(ctx, &w->d, w->q, w->k, w->v, w->o, NULL, &w->grads, NULL),
         QKV_ERR_ARGUMENT);
     assert_string_equal(qkv_ctx_message(ctx), "lse is NULL, but has the shape [2][4][33][1]");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(a);
     free(w);
 }
@@ -489,7 +489,7 @@ static void AT22_after_a_fork(void **state) {
     assert_int_equal(status, 0);
     assert_int_equal(backward(ctx, w, NULL), QKV_OK);
     assert_true(same_outputs(w, a));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(a);
     free(w);
 }
@@ -498,7 +498,7 @@ static void *run_both(void *argument) {
     world *w = argument;
     qkv_ctx *ctx = context(2);
     const bool ok = forward(ctx, w, NULL) == QKV_OK && backward(ctx, w, NULL) == QKV_OK;
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return ok ? w : NULL;
 }
 
@@ -541,7 +541,7 @@ static void AT22_a_host_without_threads(void **state) {
     assert_int_equal(forward(ctx, w, NULL), QKV_OK);
     assert_int_equal(backward(ctx, w, NULL), QKV_OK);
     assert_true(same_outputs(w, a));
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     free(a);
     free(w);
 }

@@ -352,7 +352,7 @@ static void attention_on(const qkvi_kernels *of) {
         outputs_free(&x);
         case_free(&c);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void decode_on(const qkvi_kernels *of) {
@@ -379,7 +379,7 @@ static void decode_on(const qkvi_kernels *of) {
         outputs_free(&to);
         stored_case_free(&x);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Products of matrices -------------------------------------------------------------------- */

@@ -270,7 +270,7 @@ static void run_case(const char *on, const check_case *c, int n_threads) {
     check_forward(ctx, c, &x);
     check_backward(ctx, c, &x);
     outputs_free(&x);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void one_case(const char *on, uint64_t case_seed) {
@@ -371,7 +371,7 @@ static void the_decode_plan_is_what_runs(void **state) {
             free(memory);
             decode_case_free(c);
             free(c);
-            qkv_ctx_destroy(ctx);
+            qkv_ctx_free(ctx);
         }
 }
 

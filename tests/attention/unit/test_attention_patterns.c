@@ -53,7 +53,7 @@ static whole whole_new(uint64_t seed, int64_t n_batch, int64_t n_heads, int64_t 
 static void whole_free(whole *x) {
     problem_free(&x->p);
     free(x->w);
-    qkv_ctx_destroy(x->ctx);
+    qkv_ctx_free(x->ctx);
 }
 
 static qkv_head_view view_of(const whole *x, int64_t b, int64_t h) {
@@ -219,7 +219,7 @@ static void lists_are_those_of_sorted_rows(void **state) {
     qkv_ctx *one = context_on(NULL, 1);
     assert_int_equal(qkv_inspect_weighted_top(one, &head, g, 64, keys, again, NULL, NULL), QKV_OK);
     assert_memory_equal(again, values, sizeof again);
-    qkv_ctx_destroy(one);
+    qkv_ctx_free(one);
     x.p.lse[(1 * 2 + 1) * 90 + 40] = NAN;
     assert_int_equal(qkv_inspect_weighted_top(x.ctx, &head, g, 2, keys, values, NULL, NULL),
                      QKV_OK);
@@ -423,7 +423,7 @@ static void rollout_of_a_model(void **state) {
     qkv_run_free(run);
     qkv_encoding_free(input);
     qkv_model_free(model);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- Votes ----------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static void known_problems(void **state) {
     assert_string_equal(plan.kernel, "attend_bwd");
     assert_int_equal(plan.pieces_hidden, 9 * (16 * 15)); /* 32 x 16 blocks of 128 x 256 */
     assert_int_equal(plan.pieces_partial, 9 * 32);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Gradients have the class of forward where it has some and o is of its type; decode has none. */
@@ -81,7 +81,7 @@ static void classes_of_passes(void **state) {
         if (!strstr(plan.arithmetic_reason, rows[n].reason))
             fail_msg("\"%s\" lacks \"%s\"", plan.arithmetic_reason, rows[n].reason);
     }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* ---- What is refused, and what is huge ------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void refusals(void **state) {
     plan.struct_size = sizeof plan;
     d.n_kv_heads = 3;
     refuse(ctx, &d, &plan, QKV_ERR_SHAPE, "n_heads = 2 is not a multiple of n_kv_heads = 3");
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* A program that was compiled with a later version's header. */
@@ -134,7 +134,7 @@ static void larger_structs(void **state) {
     for (size_t n = 0; n < sizeof given.later; n++) assert_int_equal(given.later[n], 0);
     given.later[3] = 1;
     assert_int_equal(qkv_attention_explain(ctx, &d, &given.plan), QKV_ERR_VERSION);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static void nothing_to_compute(void **state) {
@@ -150,7 +150,7 @@ static void nothing_to_compute(void **state) {
             assert_string_equal(plan.kernel, "none");
             assert_int_equal(plan.n_tasks + plan.pieces_full + plan.pieces_partial, 0);
         }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 /* Sizes near the limits answer at once. */
@@ -178,7 +178,7 @@ static void huge_problems(void **state) {
             assert_int_equal(plan.workspace_bytes, bytes);
             assert_true(plan.pieces_full >= -1 && plan.pieces_hidden >= -1);
         }
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 int main(void) {

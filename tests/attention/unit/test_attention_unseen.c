@@ -177,7 +177,7 @@ static void AT13b_hidden_keys_are_not_read(void **state) {
         one_case(ctx, seed, &n_hidden);
     }
     assert_true(n_hidden > 60 * G * LK / 10);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
 }
 
 static int64_t up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
@@ -226,7 +226,7 @@ static void workspace_is_the_formula(void **state) {
             assert_int_equal(qkv_attention_workspace(ctx, &d, &bytes), QKV_OK);
             assert_int_equal(bytes, formula(&d, threads));
         }
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 
@@ -297,7 +297,7 @@ static void other_workspaces_are_their_formulas(void **state) {
             assert_int_equal(qkv_attention_decode_workspace(ctx, &d, &bytes), QKV_OK);
             assert_int_equal(bytes, decode_formula(&d, threads));
         }
-        qkv_ctx_destroy(ctx);
+        qkv_ctx_free(ctx);
     }
 }
 

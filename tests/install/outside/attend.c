@@ -16,6 +16,6 @@ int main(void) {
     const qkv_status status = qkv_attention_forward(ctx, &desc, q, k, v, o, &lse, NULL);
     if (status != QKV_OK) fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
     printf("libqkv %s: %g %g\n", qkv_version(), (double)o[0], (double)o[1]);
-    qkv_ctx_destroy(ctx);
+    qkv_ctx_free(ctx);
     return status != QKV_OK || o[0] != 3 || o[1] != 4;
 }
