@@ -56,45 +56,76 @@ foreach(isa IN LISTS qkv_isas_left_out)
     target_compile_definitions(qkv_flags INTERFACE QKV_WITHOUT_${name})
 endforeach()
 list(JOIN qkv_isas_left_out "|" qkv_isas_left_out)
-set(qkv_isas_left_out "/(isa|blocks)_(${qkv_isas_left_out}|none)\\.c$")
+# isa_<name>.c is compiled in parts, below, of which each is an object: all at once takes two minutes a set.
+set(qkv_isas_left_out "/(isa_[a-z0-9]+|blocks_(${qkv_isas_left_out}|none))\\.c$")
 
-# One file, one instruction set: isa_<name>.c is the only one compiled with its flags. At -O1 gcc forgets to clear the upper
-# halves of registers on return unless told -fexpensive-optimizations.
+# The parts of tmpl/isa_table.h: kernels/isa_<name>_<part>.c in the build folder.
+set(kernel_parts table gemm attend columns rows bwd decode layer tsne)
+set(kernel_parts_avx512bf16 table gemm attend columns bwd) # the others are those of avx512
+set(kernel_sources "")
+foreach(isa scalar ${isas})
+    set(parts ${kernel_parts})
+    if(DEFINED kernel_parts_${isa})
+        set(parts ${kernel_parts_${isa}})
+    endif()
+    list(REMOVE_DUPLICATES parts)
+    set(kernels_${isa} "")
+    foreach(part ${parts})
+        set(source ${PROJECT_BINARY_DIR}/kernels/isa_${isa}_${part}.c)
+        string(TOUPPER ${part} name)
+        file(CONFIGURE OUTPUT ${source} CONTENT "#define ISA_PART ISA_${name}\n#include \"kernels/isa_${isa}.c\"\n" @ONLY)
+        list(APPEND kernels_${isa} ${source})
+    endforeach()
+    list(APPEND kernel_sources ${kernels_${isa}})
+endforeach()
+
+# qkv_kernel_options(ISA OPTIONS…): for all objects of one instruction set.
+function(qkv_kernel_options isa)
+    if(kernels_${isa})
+        set_property(SOURCE ${kernels_${isa}} APPEND PROPERTY COMPILE_OPTIONS ${ARGN})
+    endif()
+endfunction()
+
+# One file, one instruction set: no other source is compiled with its flags. At -O1 gcc forgets to clear the upper halves of
+# registers on return unless told -fexpensive-optimizations.
 set(clear_upper $<$<C_COMPILER_ID:GNU>:-fexpensive-optimizations>)
-set_source_files_properties(src/kernels/isa_avx2.c PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;${clear_upper}")
-# Products by blocks of GGUF files are objects of their own, which compile in seconds.
-set_source_files_properties(src/kernels/blocks_avx2.c PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;${clear_upper}")
+set(avx2 -mavx2 -mfma -mf16c ${clear_upper})
+set(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mprefer-vector-width=512 ${clear_upper})
+qkv_kernel_options(avx2 ${avx2})
+qkv_kernel_options(avx512 ${avx512})
+qkv_kernel_options(avx512bf16 ${avx512} -mavx512bf16 -mavx512vnni)
+# Products by blocks of GGUF files.
+set_source_files_properties(src/kernels/blocks_avx2.c PROPERTIES COMPILE_OPTIONS "${avx2}")
 set_source_files_properties(src/kernels/blocks_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
-set(avx512 "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx2;-mfma;-mprefer-vector-width=512;${clear_upper}")
-set_source_files_properties(src/kernels/isa_avx512.c PROPERTIES COMPILE_OPTIONS "${avx512}")
-set_source_files_properties(src/kernels/isa_avx512bf16.c PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16;-mavx512vnni")
 if(QKV_FOR_X86_64)
     set_source_files_properties(src/kernels/amx.c PROPERTIES COMPILE_OPTIONS
         "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
 endif()
 # Before registers are given out, compilers for AArch64 move loads ahead of each other until accumulators no longer fit.
-set_source_files_properties(src/kernels/isa_neon.c PROPERTIES COMPILE_OPTIONS
-    "$<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>;$<$<C_COMPILER_ID:Clang>:-mllvm;-enable-misched=false>")
+qkv_kernel_options(neon $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>
+    "$<$<C_COMPILER_ID:Clang>:-mllvm;-enable-misched=false>")
 
 if(QKV_SANITIZE AND NOT QKV_SANITIZE_KERNELS)
     foreach(isa scalar ${isas})
-        set_property(SOURCE src/kernels/isa_${isa}.c APPEND PROPERTY COMPILE_OPTIONS "-O0;-fno-sanitize=all")
+        qkv_kernel_options(${isa} -O0 -fno-sanitize=all)
     endforeach()
 elseif(QKV_SANITIZE) # instrumented and inlined over 16 lanes, scalar code takes the compiler a minute
-    set_source_files_properties(src/kernels/isa_scalar.c PROPERTIES COMPILE_OPTIONS "-Os")
+    qkv_kernel_options(scalar -Os)
 endif()
 # Where a hot loop begins within a line of the cache is worth 2 %: other functions shall not move it.
-foreach(isa scalar avx2 avx512 avx512bf16 neon)
-    set_property(SOURCE src/kernels/isa_${isa}.c APPEND PROPERTY COMPILE_OPTIONS -falign-functions=64)
+foreach(isa scalar ${isas})
+    qkv_kernel_options(${isa} -falign-functions=64)
 endforeach()
 # Of the kernels, fuzzers count no edges: what leads to them is above. Clang checks what they do in the scalar ones, which are the
 # same templates (fuzzers but for pointers that are computed and not used); in those of vectors only what they read and write:
-# more takes it 20 minutes a file. QKV_SANITIZE_VECTORS asks for it.
+# more takes it 20 minutes a set. QKV_SANITIZE_VECTORS asks for it.
 if(QKV_FUZZ)
-    set_property(SOURCE src/kernels/isa_scalar.c
-        APPEND PROPERTY COMPILE_OPTIONS "-fno-sanitize=fuzzer-no-link,pointer-overflow")
+    qkv_kernel_options(scalar -fno-sanitize=fuzzer-no-link,pointer-overflow)
 endif()
 if(QKV_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL Clang AND NOT QKV_SANITIZE_VECTORS)
-    set_property(SOURCE src/kernels/isa_avx2.c src/kernels/isa_avx512.c src/kernels/isa_avx512bf16.c src/kernels/isa_neon.c
-        APPEND PROPERTY COMPILE_OPTIONS "-fno-sanitize=fuzzer-no-link,undefined,float-cast-overflow")
+    foreach(isa ${isas})
+        if(NOT isa STREQUAL scalar)
+            qkv_kernel_options(${isa} -fno-sanitize=fuzzer-no-link,undefined,float-cast-overflow)
+        endif()
+    endforeach()
 endif()

@@ -15,16 +15,17 @@ fail() {
 # defined FILE: "object symbol" of every global definition in an archive
 defined() { nm -A -g --defined-only "$1" 2>/dev/null | sed -E 's/^[^:]*:([^:]*):.* ([^ ]+)$/\1 \2/'; }
 
-for source in "$here"/src/kernels/isa_*.c "$here"/src/kernels/blocks_*.c; do
-    object=$(basename "$source")
-    name=${object%.c}
-    ar t "$build/libqkv.a" | grep -qx "$object.o" || continue # of another processor
-    case $name in isa_*) table=qkvi_kernels_${name#isa_} ;; *) table=qkvi_$name ;; esac
-    symbols=$(defined "$build/libqkv.a" | awk -v object="$object.o" '$1 == object { print $2 }')
+for object in $(ar t "$build/libqkv.a" | grep '^\(isa\|blocks\)_'); do # isa_avx2_attend.c.o, blocks_avx2.c.o
+    name=${object%.c.o}
+    case $name in
+    isa_*_table) table=qkvi_$(echo "$name" | sed 's/^isa_\(.*\)_table$/\1_kernels/') ;;
+    *) table=qkvi_${name#isa_} ;;
+    esac
+    symbols=$(defined "$build/libqkv.a" | awk -v object="$object" '$1 == object { print $2 }')
     [ "$symbols" = "$table" ] || fail "$object exports $(echo $symbols), not just $table"
 done
 
-[ "$(ar t "$build/libqkv.a" | grep -c '^isa_')" -ge 2 ] || fail "hardly any instruction set in $build/libqkv.a"
+[ "$(ar t "$build/libqkv.a" | grep -c '^isa_.*_table')" -ge 2 ] || fail "hardly any instruction set in $build/libqkv.a"
 
 for library in libqkv libqkvmodel libqkvview libqkvmpi; do
     [ -f "$build/$library.a" ] || continue

@@ -42,12 +42,12 @@ static void pack_key_pairs(const qkvi_problem *p, const qkvi_kernels *kernels, q
                            const void *k, const void *v, const uint32_t *see,
                            const qkvi_bwd_slot *s) {
     const int64_t pairs = (p->head_dim + 1) / 2, pairs_v = (p->head_dim_v + 1) / 2;
-    kernels->pack_key_pairs(k, p->k_stride[2], w->n_keys, p->head_dim, pairs, see,
-                            (uint32_t *)s->k_t);
-    kernels->pack_key_pairs(v, p->v_stride[2], w->n_keys, p->head_dim_v, pairs_v, see,
-                            (uint32_t *)s->v_t);
-    w->finite = kernels->pack_channel_pairs(k, p->k_stride[2], w->n_keys, p->head_dim,
-                                            QKVI_BWD_KEYS, see, (uint32_t *)s->k);
+    kernels->rows->pack_key_pairs(k, p->k_stride[2], w->n_keys, p->head_dim, pairs, see,
+                                  (uint32_t *)s->k_t);
+    kernels->rows->pack_key_pairs(v, p->v_stride[2], w->n_keys, p->head_dim_v, pairs_v, see,
+                                  (uint32_t *)s->v_t);
+    w->finite = kernels->rows->pack_channel_pairs(k, p->k_stride[2], w->n_keys, p->head_dim,
+                                                  QKVI_BWD_KEYS, see, (uint32_t *)s->k);
 }
 
 void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi_bwd_piece *w,
@@ -63,10 +63,10 @@ void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi
         pack_key_pairs(p, kernels, w, k, v, see, s);
         return;
     }
-    kernels->pack_keys[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim, see, s->k_t);
-    kernels->pack_keys[p->dtype](v, p->v_stride[2], w->n_keys, p->head_dim_v, see, s->v_t);
-    w->finite = kernels->pack_channels[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim,
-                                                 QKVI_BWD_KEYS, see, s->k);
+    kernels->rows->pack_keys[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim, see, s->k_t);
+    kernels->rows->pack_keys[p->dtype](v, p->v_stride[2], w->n_keys, p->head_dim_v, see, s->v_t);
+    w->finite = kernels->rows->pack_channels[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim,
+                                                       QKVI_BWD_KEYS, see, s->k);
 }
 
 /* The keys of the piece that each query sees. */
@@ -101,8 +101,8 @@ static bool pack_query_pairs(const qkvi_kernels *kernels, const uint16_t *x, int
         memcpy(rows + r * row, x + r * stride, (size_t)dim * sizeof *rows);
     const int64_t beyond = qkvi_round_up(n, 4) - n;
     if (beyond * row > 0) memset(rows + n * row, 0, (size_t)(beyond * row) * sizeof *rows);
-    return kernels->pack_channel_pairs(x, stride, n, dim, QKVI_BWD_QUERIES, NULL,
-                                       (uint32_t *)panels);
+    return kernels->rows->pack_channel_pairs(x, stride, n, dim, QKVI_BWD_QUERIES, NULL,
+                                             (uint32_t *)panels);
 }
 
 /* Returns whether all are finite. */
@@ -110,7 +110,7 @@ static bool pack_queries(const qkvi_problem *p, const qkvi_kernels *kernels, qkv
                          const void *x, int64_t stride, int64_t n, int64_t dim, float *panels) {
     if (p->grads_dp) return pack_query_pairs(kernels, x, stride, n, dim, panels);
     const bool finite =
-        kernels->pack_channels[type](x, stride, n, dim, QKVI_BWD_QUERIES, NULL, panels);
+        kernels->rows->pack_channels[type](x, stride, n, dim, QKVI_BWD_QUERIES, NULL, panels);
     zero_beyond(panels, n, dim);
     return finite;
 }
@@ -196,6 +196,6 @@ bool qkvi_bwd_scores(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kern
     qkvi_dropout dropout;
     struct qkvi_bwd_block a = qkvi_bwd_open(p, g, kernels, packed, s, h, i0, *n, &dropout);
     a.capped = true;
-    kernels->bwd.mask(&a, sum_queries, sum_keys);
+    kernels->bwd->mask(&a, sum_queries, sum_keys);
     return true;
 }

@@ -90,8 +90,8 @@ static void add_to_d_q(const pass *x, const qkvi_bwd_piece *w, const qkvi_bwd_sl
                                             rows.end - rows.begin, &dropout);
     a.d_q = x->part->d_q + ((w->b * p->n_heads + h) * p->len_q + rows.begin) * p->head_dim;
     a.d_q_stride = p->head_dim;
-    x->kernels->bwd.mask(&a, false, false);
-    x->kernels->bwd.queries(&a);
+    x->kernels->bwd->mask(&a, false, false);
+    x->kernels->bwd->queries(&a);
 }
 
 /* A block of queries of all heads of a group, against all keys of the part. */
@@ -131,7 +131,7 @@ static void run_keys(const pass *x, const qkvi_bwd_slot *slot, int64_t head, int
                                                 rows.end - rows.begin, &dropout);
         a.d_k = sums->d_k + (head * sums->n_blocks + n) * sums->k_elems;
         a.d_v = sums->d_v + (head * sums->n_blocks + n) * sums->v_elems;
-        x->kernels->bwd.keys(&a);
+        x->kernels->bwd->keys(&a);
     }
 }
 
@@ -197,7 +197,7 @@ void qkvi_backward_part_sinks(const qkv_ctx *ctx, const qkvi_problem *p, const q
             n = qkvi_min_i64(QKVI_BWD_QUERIES, rules.n_queries - i0);
             qkvi_backward_rows(p, g, ctx->kernels, b, h, i0, n, lse, delta);
             blocks[head * row + i0 / QKVI_BWD_QUERIES] =
-                ctx->kernels->bwd.sink((int)n, sinks[h], lse, delta);
+                ctx->kernels->bwd->sink((int)n, sinks[h], lse, delta);
         }
     }
 }
@@ -210,7 +210,7 @@ void qkvi_backward_store_d_q(const qkv_ctx *ctx, const qkvi_problem *p, const qk
         const int64_t b = head / p->n_heads, h = head % p->n_heads;
         const int64_t n = qkvi_rows_that_count(p, b);
         if (n > 0)
-            ctx->kernels->store_rows[p->dtype](
+            ctx->kernels->rows->store[p->dtype](
                 d_q + head * p->len_q * p->head_dim, p->head_dim, n, p->head_dim, 1,
                 qkvi_elem(g->d_q, p->dtype, qkvi_q_at(p, g->d_q_stride, b, h, 0)),
                 g->d_q_stride[2]);
@@ -226,7 +226,7 @@ static void store_block(const qkv_ctx *ctx, qkv_dtype type, const float *sums, i
                         int64_t stride) {
     const int64_t bytes = qkvi_dtype_bytes(type), seen = qkvi_min_i64(end, n_keys);
     for (int64_t d = 0; d < dim && begin < seen; d += QKVI_BWD_PANEL)
-        ctx->kernels->store_rows[type](
+        ctx->kernels->rows->store[type](
             sums + d * QKVI_BWD_KEYS + begin * QKVI_BWD_PANEL, QKVI_BWD_PANEL, seen - begin,
             qkvi_min_i64(QKVI_BWD_PANEL, dim - d), scale, to + d * bytes, stride);
     for (int64_t j = qkvi_max_i64(begin, seen); j < end; j++)

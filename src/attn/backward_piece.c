@@ -49,15 +49,15 @@ static void run_block(const qkvi_bwd_pass *x, const qkvi_bwd_piece *w, qkvi_bwd_
     qkvi_dropout dropout;
     struct qkvi_bwd_block a = qkvi_bwd_open(p, g, x->kernels, w, s, h, i0, n, &dropout);
     place_d_q(x, w, h, i0, &a);
-    x->kernels->bwd.keys(&a);
+    x->kernels->bwd->keys(&a);
     atomic_llong *const turn =
         x->turn ? x->turn + h * x->n_turns + qkvi_bwd_first_queries(p, w->b) + i0 / QKVI_BWD_QUERIES
                 : NULL;
     if (turn) wait_for_turn(turn, before + 1);
     if (before < 0) zero_rows(a.d_q, QKV_F32, a.d_q_stride, n, p->head_dim);
-    x->kernels->bwd.queries(&a);
+    x->kernels->bwd->queries(&a);
     if (w->sums && is_last)
-        x->kernels->store_rows[p->dtype](
+        x->kernels->rows->store[p->dtype](
             a.d_q, a.d_q_stride, n, p->head_dim, 1,
             qkvi_elem(g->d_q, p->dtype, qkvi_q_at(p, g->d_q_stride, w->b, h, i0)),
             g->d_q_stride[2]);
@@ -125,9 +125,9 @@ static void store_keys(const qkvi_bwd_pass *x, const qkvi_bwd_piece *w, const fl
     char *y = qkvi_elem(array, type, qkvi_k_at(p, stride, w->b, w->g, w->key));
     if (!y) return; /* without keys there need not be an array */
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL)
-        x->kernels->store_rows[type](sums + d * QKVI_BWD_KEYS, QKVI_BWD_PANEL, w->n_keys,
-                                     qkvi_min_i64(QKVI_BWD_PANEL, dim - d), scale,
-                                     y + d * qkvi_dtype_bytes(type), stride[2]);
+        x->kernels->rows->store[type](sums + d * QKVI_BWD_KEYS, QKVI_BWD_PANEL, w->n_keys,
+                                      qkvi_min_i64(QKVI_BWD_PANEL, dim - d), scale,
+                                      y + d * qkvi_dtype_bytes(type), stride[2]);
     const int64_t hidden = qkvi_min_i64(QKVI_BWD_KEYS, qkvi_len_k(p, w->b) - w->key) - w->n_keys;
     if (hidden > 0)
         zero_rows(y + w->n_keys * stride[2] * qkvi_dtype_bytes(type), type, stride[2], hidden, dim);

@@ -20,9 +20,11 @@ void qkvi_backward_rows(const qkvi_problem *p, const qkvi_grads *g, const qkvi_k
     const void *const o = qkvi_elem(p->o, type, qkvi_q_at(p, p->o_stride, b, h, i0));
     const void *const d_o = qkvi_elem(g->d_o, type, qkvi_q_at(p, g->d_o_stride, b, h, i0));
     if (p->grads_dp)
-        kernels->bwd.delta_pairs(o, p->o_stride[2], d_o, g->d_o_stride[2], n, p->head_dim_v, delta);
+        kernels->bwd->delta_pairs(o, p->o_stride[2], d_o, g->d_o_stride[2], n, p->head_dim_v,
+                                  delta);
     else
-        kernels->bwd.delta[type](o, p->o_stride[2], d_o, g->d_o_stride[2], n, p->head_dim_v, delta);
+        kernels->bwd->delta[type](o, p->o_stride[2], d_o, g->d_o_stride[2], n, p->head_dim_v,
+                                  delta);
     for (int64_t r = 0; g->d_lse && r < n; r++) delta[r] -= g->d_lse[lse_at + r * lse_row];
     for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) lse[r] = delta[r] = 0;
 }
@@ -50,7 +52,7 @@ static float sink_of_head(const qkvi_problem *p, const qkvi_grads *g, const qkvi
         for (int64_t i0 = 0; i0 < n_queries; i0 += QKVI_BWD_QUERIES) {
             const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, n_queries - i0);
             qkvi_backward_rows(p, g, kernels, b, h, i0, n, lse, delta);
-            sum += kernels->bwd.sink((int)n, p->sinks[h], lse, delta);
+            sum += kernels->bwd->sink((int)n, p->sinks[h], lse, delta);
         }
     }
     return sum;

@@ -125,7 +125,7 @@ static void run_block(const pass *y, const qkvi_columns_slot *slot, const qkvi_r
             c.n_diagonals = want->n_diagonals;
             c.first = i0 + rules->offset - key0 - want->first_diagonal;
         }
-        y->how.kernels->columns_block(&c);
+        y->how.kernels->columns->block(&c);
         if (y->map.row_seen) note_rows(y, &c, n);
     }
     qkvi_columns_end_keys(x, y->how.kernels, slot->own, b, h, key0, (qkvi_range){ key0, all_keys });

@@ -14,7 +14,7 @@ void qkvi_columns_end_keys(const qkvi_columns_problem *x, const qkvi_kernels *ke
                            qkvi_range keys) {
     const qkv_attention_columns *const want = &x->want;
     int64_t n_cells = 0, n_tiny = 0;
-    if (want->entropy) kernels->columns_end(own);
+    if (want->entropy) kernels->columns->end(own);
     for (int64_t j = keys.begin; j < keys.end; j++) {
         const int64_t at = qkvi_k_at(&x->p, want->stride, b, h, j), t = j - key0;
         if (want->received) want->received[at] = (float)own->keys.received[t];

@@ -53,7 +53,7 @@ static void add_queries(const pass *x, const qkvi_columns_slot *slot, const qkvi
         c.weights = part->weights + qkvi_q_at(part->p, part->weights_stride, b, g, i0);
         c.weights_row = part->weights_stride[2];
     }
-    x->how.kernels->columns_block(&c);
+    x->how.kernels->columns->block(&c);
 }
 
 static void run_block(const pass *x, const qkvi_columns_slot *slot, int64_t head, int64_t n) {

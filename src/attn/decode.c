@@ -32,7 +32,7 @@ static void run_private(void *argument, int thread) {
                 if (qkvi_watch_cancelled(&x->watch)) return;
                 qkvi_decode_run_split(c, &u, &a, split, parts[split > u.from]);
                 a.part = parts[0];
-                if (split > u.from) c->kernels->decode_join(&a, parts[1]);
+                if (split > u.from) c->kernels->decode->join(&a, parts[1]);
             }
             a.part = parts[0];
             qkvi_decode_finish(c, &u, &a);
@@ -62,7 +62,7 @@ static void run_shared(void *argument, int thread) {
         if (atomic_fetch_sub(&c->plan.left[index], 1) > 1) continue;
         a.part = qkvi_decode_part_at(&c->plan, index, 0);
         for (int64_t m = 1; m < n_pieces(&u); m++)
-            c->kernels->decode_join(&a, qkvi_decode_part_at(&c->plan, index, m));
+            c->kernels->decode->join(&a, qkvi_decode_part_at(&c->plan, index, m));
         qkvi_decode_finish(c, &u, &a);
         qkvi_watch_done_one(&x->watch);
     }

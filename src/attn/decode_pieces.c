@@ -84,7 +84,7 @@ static void join_units(void *argument, int thread) {
         qkvi_decode a = qkvi_decode_prepare(x->call, &u, thread);
         a.part = sum_of(own, own->sum, n);
         for (int64_t split = qkvi_max_i64(u.from, own->from); split < end; split++)
-            x->call->kernels->decode_join(&a, part_of(own, n, split));
+            x->call->kernels->decode->join(&a, part_of(own, n, split));
     }
 }
 
@@ -96,7 +96,7 @@ static void merge_units(void *argument, int thread) {
         if (!u.n_rows) continue;
         qkvi_decode a = qkvi_decode_prepare(x->call, &u, thread);
         a.part = sum_of(own, own->sum, n);
-        x->call->kernels->decode_join(&a, sum_of(own, own->other, n));
+        x->call->kernels->decode->join(&a, sum_of(own, own->other, n));
     }
 }
 

@@ -63,8 +63,8 @@ static void fill_row(const qkvi_decode_call *x, const qkvi_decode_unit *u, int r
 /* A row of q times the factor, zeros after it. */
 static void pack_row(const qkvi_decode_call *x, const qkvi_decode_unit *u, int r, float *to) {
     const qkvi_problem *p = x->p;
-    x->kernels->load_rows[p->dtype](qkvi_elem(p->q, p->dtype, row_at(x, u, r, p->q_stride)), 0, 1,
-                                    p->head_dim, to, 0);
+    x->kernels->rows->load[p->dtype](qkvi_elem(p->q, p->dtype, row_at(x, u, r, p->q_stride)), 0, 1,
+                                     p->head_dim, to, 0);
     for (int64_t c = 0; c < p->head_dim; c++) to[c] *= x->plan.q_factor;
     for (int64_t c = p->head_dim; c < x->plan.q_row; c++) to[c] = 0;
 }
@@ -113,9 +113,9 @@ qkvi_decode qkvi_decode_prepare(const qkvi_decode_call *x, const qkvi_decode_uni
 void qkvi_decode_finish(const qkvi_decode_call *x, const qkvi_decode_unit *u,
                         const qkvi_decode *a) {
     const qkvi_problem *p = x->p;
-    x->kernels->decode_finish(a);
+    x->kernels->decode->finish(a);
     for (int r = 0; p->o_dtype != QKV_F32 && r < u->n_rows; r++)
-        x->kernels->store_rows[p->o_dtype](
+        x->kernels->rows->store[p->o_dtype](
             a->rows[r].o, 0, 1, p->head_dim_v, 1,
             qkvi_elem(p->o, p->o_dtype, row_at(x, u, r, p->o_stride)), 0);
     for (int n = 0; a->stats && n < a->stats->n_heads; n++)
@@ -127,5 +127,5 @@ void qkvi_decode_run_split(const qkvi_decode_call *x, const qkvi_decode_unit *u,
     a->first_key = qkvi_max_i64(split * QKVI_DECODE_SPLIT, u->keys.begin);
     a->end_key = qkvi_min_i64((split + 1) * QKVI_DECODE_SPLIT, u->keys.end);
     a->part = part;
-    x->kernels->decode_split(a);
+    x->kernels->decode->split(a);
 }

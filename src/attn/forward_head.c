@@ -38,13 +38,13 @@ void qkvi_forward_pack_block(const qkvi_forward_call *x, const qkvi_forward_head
     to->v_finite[index] = true;
     if (class->per_word == 2) {
         const int64_t rows = qkvi_round_up(n, class->step); /* no query sees the last */
-        to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], rows, p->head_dim_v,
-                                                             QKVI_KEY_BLOCK, see, values);
+        to->v_finite[index] = x->kernels->rows->pack_channel_pairs(
+            v, p->v_stride[2], rows, p->head_dim_v, QKVI_KEY_BLOCK, see, values);
         return;
     }
     for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* the others are not read */
         const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
-        to->v_finite[index] &= x->kernels->pack_channels[p->dtype](
+        to->v_finite[index] &= x->kernels->rows->pack_channels[p->dtype](
             qkvi_elem(v, p->dtype, j * p->v_stride[2]), p->v_stride[2], rows, p->head_dim_v,
             QKVI_KEY_BLOCK, see + word, (float *)values + j * QKVI_PANEL);
     }
@@ -171,9 +171,9 @@ void qkvi_forward_attend_queries(const qkvi_forward_call *x, const qkvi_forward_
                   &a);
     slot->scratch->fetch[0] = fetch_rows(
         o, p->o_dtype, p->o_stride[2], !x->part || x->part->last ? a.n_queries : 0, p->head_dim_v);
-    x->kernels->attend_block(&a);
+    x->kernels->attend->block(&a);
     if (a.stats) qkvi_stats_count(p, w->b, h, &stats);
     if (p->o_dtype != QKV_F32 && (!x->part || x->part->last))
-        x->kernels->store_rows[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
-                                           p->o_stride[2]);
+        x->kernels->rows->store[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
+                                            p->o_stride[2]);
 }

@@ -116,11 +116,12 @@ static const char *row_of(const tokens *t, const char *x, const int64_t stride[2
 /* A row of a token into place `row` of an array of rows. */
 static void store(const qkvi_kernels *kernels, qkv_kv_cache *c, qkv_dtype from, const void *x,
                   int64_t dim, char *array, float *scales, int64_t row) {
-    kernels->load_rows[from](x, 0, 1, dim, c->row, 0);
+    kernels->rows->load[from](x, 0, 1, dim, c->row, 0);
     if (c->o.dtype == QKV_I8)
         quantise(c->row, dim, (int8_t *)array + row * dim, &scales[row]);
     else
-        kernels->store_rows[c->o.dtype](c->row, 0, 1, dim, 1, array + row * dim * c->elem_bytes, 0);
+        kernels->rows->store[c->o.dtype](c->row, 0, 1, dim, 1, array + row * dim * c->elem_bytes,
+                                         0);
 }
 
 static void write(const qkvi_kernels *kernels, qkv_kv_cache *c, int64_t sequence, const tokens *t) {

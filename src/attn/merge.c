@@ -28,9 +28,9 @@ static void merge_rows(void *argument, int index) {
         const int64_t h = head % p->n_heads, b = head / p->n_heads;
         const int64_t o_at = b * p->o_stride[0] + h * p->o_stride[1] + i * p->o_stride[2];
         const int64_t lse_at = b * p->lse_stride[0] + h * p->lse_stride[1] + i * p->lse_stride[2];
-        x->kernels->merge_row[p->o_dtype](x->n_parts, x->o_parts, x->lse_parts, o_at, lse_at,
-                                          p->head_dim_v, qkvi_elem(p->o, p->o_dtype, o_at),
-                                          p->lse ? p->lse + lse_at : NULL);
+        x->kernels->rows->merge[p->o_dtype](x->n_parts, x->o_parts, x->lse_parts, o_at, lse_at,
+                                            p->head_dim_v, qkvi_elem(p->o, p->o_dtype, o_at),
+                                            p->lse ? p->lse + lse_at : NULL);
     }
 }
 

@@ -27,15 +27,15 @@ void qkvi_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, int64_t 
     const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, key));
     if (qkvi_classes[class].per_word == 2) {
         const int64_t depth = qkvi_key_words(class, p->head_dim);
-        kernels->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, depth, see, panels);
+        kernels->rows->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, depth, see, panels);
         if (factor != 1) scale_pairs(panels, qkvi_round_up(n, QKVI_PANEL) * depth, factor);
         return;
     }
     for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* the others are not read */
         const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
         float *to = (float *)panels + j * p->head_dim;
-        kernels->pack_keys[p->dtype](qkvi_elem(k, p->dtype, j * p->k_stride[2]), p->k_stride[2],
-                                     rows, p->head_dim, see + word, to);
+        kernels->rows->pack_keys[p->dtype](qkvi_elem(k, p->dtype, j * p->k_stride[2]),
+                                           p->k_stride[2], rows, p->head_dim, see + word, to);
         if (factor != 1) scale_panels(to, qkvi_round_up(rows, QKVI_PANEL) * p->head_dim, factor);
     }
 }

@@ -66,7 +66,7 @@ static void shorten_blocks(const qkvi_problem *p, qkvi_forward_plan *plan) {
 void qkvi_copy_queries(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_copied_q *how,
                        const void *q, int64_t n, void *to) {
     if (how->element_bytes == 4) {
-        kernels->load_rows[p->dtype](q, p->q_stride[2], n, p->head_dim, to, how->row);
+        kernels->rows->load[p->dtype](q, p->q_stride[2], n, p->head_dim, to, how->row);
         return;
     }
     for (int64_t i = 0; i < n; i++) {

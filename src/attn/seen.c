@@ -53,15 +53,16 @@ static uint32_t seen_by_rows(const qkvi_problem *p, const qkvi_kernels *kernels,
     const qkvi_mask mask = qkvi_mask_from(p, b, h, rows.begin, j);
     const qkvi_range keys = qkvi_keys_of_block(r, rows.begin, rows.end);
     if (mask.row == 0 && !p->seg_k) /* one row for all queries, who together see an interval */
-        return kernels->mask_any(&mask, 1, n, keys.begin - j, keys.end - j);
+        return kernels->attend->mask_any(&mask, 1, n, keys.begin - j, keys.end - j);
     const qkvi_range first = qkvi_span_of(r, rows.begin);
     if (qkvi_moves_by_one(r))
-        return kernels->mask_any(&mask, rows.end - rows.begin, n, first.begin - j, first.end - j);
+        return kernels->attend->mask_any(&mask, rows.end - rows.begin, n, first.begin - j,
+                                         first.end - j);
     uint32_t any = 0;
     for (int64_t i = rows.begin; i < rows.end && any != bits_of(0, n); i++) {
         const qkvi_mask row = qkvi_mask_from(p, b, h, i, j);
         const qkvi_range own = qkvi_keys_of(r, i);
-        any |= kernels->mask_any(&row, 1, n, own.begin - j, own.end - j);
+        any |= kernels->attend->mask_any(&row, 1, n, own.begin - j, own.end - j);
     }
     return any;
 }

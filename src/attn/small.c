@@ -50,7 +50,7 @@ static const void *rows_of(const qkvi_problem *p, const qkvi_kernels *kernels,
                            qkvi_arithmetic class, const void *x, int64_t *stride, int n,
                            int64_t dim, void *to) {
     if (p->dtype == qkvi_classes[class].type) return x;
-    kernels->load_rows[p->dtype](x, *stride, n, dim, to, dim);
+    kernels->rows->load[p->dtype](x, *stride, n, dim, to, dim);
     *stride = dim;
     return to;
 }
@@ -82,8 +82,8 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
     a.k = rows_of(p, kernels, a.class, k, &a.k_row, a.n_keys, p->head_dim, pack->k);
     a.v = rows_of(p, kernels, a.class, v, &a.v_row, a.n_keys, p->head_dim_v, pack->v);
     if (qkvi_classes[a.class].per_word == 2) {
-        kernels->pack_channel_pairs(v, p->v_stride[2], a.n_keys, p->head_dim_v, QKVI_SMALL, NULL,
-                                    pack->v);
+        kernels->rows->pack_channel_pairs(v, p->v_stride[2], a.n_keys, p->head_dim_v, QKVI_SMALL,
+                                          NULL, pack->v);
         a.v = pack->v;
     }
     if (p->o_dtype != QKV_F32) a.o_row = plan->o_sum_row;
@@ -96,10 +96,10 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
                       a.n_queries, p->head_dim, slot->q);
         a.o = p->o_dtype == QKV_F32 ? o : slot->o_sum;
         if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, b, h, 0);
-        if (!kernels->attend_small(&a)) return false;
+        if (!kernels->attend->small(&a)) return false;
         if (p->o_dtype != QKV_F32)
-            kernels->store_rows[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
-                                            p->o_stride[2]);
+            kernels->rows->store[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
+                                             p->o_stride[2]);
     }
     return true;
 }

@@ -83,7 +83,7 @@ static void run_block(const pass *y, const qkvi_columns_slot *slot, int64_t i0, 
         }
         return;
     }
-    y->how.kernels->columns_weights(&c, y->most + at, y->sum + at, y->n_blocks);
+    y->how.kernels->columns->weights(&c, y->most + at, y->sum + at, y->n_blocks);
     for (int64_t i = qkvi_max_i64(i0, r->i0); j0 < j1 && i < i1; i++)
         memcpy(r->out + (i - r->i0) * r->row + (j0 - r->j0),
                slot->scratch->s + (i - i0) * QKVI_SCORE_ROW + (j0 - key0),

@@ -150,7 +150,7 @@ static void score_some(struct pairs *pairs, int64_t first, int64_t n, double *sc
     for (int64_t s = 0; s < pairs->n_sample; s++) {
         const float *const q = pairs->q + s * pairs->n_queries / pairs->n_sample * d;
         for (int64_t c = 0; c < d; c++) query[c] = (double)q[c];
-        pairs->kernels->tsne.dots(room, d, query, columns, out);
+        pairs->kernels->tsne->dots(room, d, query, columns, out);
         memcpy(pairs->scores + s * pairs->n_keys + first, out, (size_t)n * sizeof *out);
     }
 }

@@ -143,8 +143,8 @@ static void to_inner(const qkvi_points *points, int64_t i, int64_t first, int64_
     const int64_t to = is_key ? qkvi_min_i64(end, points->n_queries) : end;
     double dots[QKVI_POINTS_BLOCK];
     if (from >= to) return;
-    points->kernels->tsne.dots(width_of(points, first), points->dim, points->rows + i * points->dim,
-                               columns_of(points, first), dots);
+    points->kernels->tsne->dots(width_of(points, first), points->dim,
+                                points->rows + i * points->dim, columns_of(points, first), dots);
     for (int64_t j = from; j < to; j++) {
         const double apart = points->squares[i] + points->squares[j] - 2 * dots[j - first];
         d[j - first] = apart > 0 ? apart : 0;
@@ -153,8 +153,8 @@ static void to_inner(const qkvi_points *points, int64_t i, int64_t first, int64_
 
 void qkvi_points_block_distances(const qkvi_points *points, int64_t i, int64_t first, double *d) {
     const int64_t end = qkvi_min_i64(first + QKVI_POINTS_BLOCK, points->n);
-    points->kernels->tsne.squares(width_of(points, first), points->dim,
-                                  points->rows + i * points->dim, columns_of(points, first), d);
+    points->kernels->tsne->squares(width_of(points, first), points->dim,
+                                   points->rows + i * points->dim, columns_of(points, first), d);
     if (points->metric <= QKV_MAP_COSINE_PLAIN) to_cosine(points, i, first, end, d);
     if (points->metric == QKV_MAP_INNER) to_inner(points, i, first, end, d);
     if (i >= first && i < end) d[i - first] = 0;

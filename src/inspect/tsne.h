@@ -44,7 +44,7 @@ static inline int64_t qkvi_tsne_forest_point(const qkvi_tsne_forest *forest, int
 /** ln x for normal x > 0, with the bits of the kernels. */
 static inline double qkvi_tsne_log(const qkvi_kernels *kernels, double x) {
     const double one[QKVI_TSNE_LANES] = { 1 }, a[QKVI_TSNE_LANES] = { x };
-    return kernels->tsne.sum_p_log(1, one, a);
+    return kernels->tsne->sum_p_log(1, one, a);
 }
 
 /**

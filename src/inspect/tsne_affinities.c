@@ -34,8 +34,8 @@ static void make_rows(void *argument, int index) {
     double *const d = job->scratch + index * points->room;
     for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < points->n;) {
         qkvi_points_distances(points, i, d);
-        points->kernels->tsne.affinities(points->n, i, d, job->log_perplexity, job->tolerance,
-                                         job->tsne->p + i * points->room);
+        points->kernels->tsne->affinities(points->n, i, d, job->log_perplexity, job->tolerance,
+                                          job->tsne->p + i * points->room);
     }
 }
 
@@ -89,7 +89,7 @@ static void divide_rows(void *argument, int index) {
         }
         p[i] = 0;
         job->row_sums[i] = sum_row(p, room);
-        job->row_p_logs[i] = tsne->kernels->tsne.sum_p_log(n, p, p);
+        job->row_p_logs[i] = tsne->kernels->tsne->sum_p_log(n, p, p);
     }
 }
 

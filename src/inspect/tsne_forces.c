@@ -42,8 +42,8 @@ static void force_rows(void *argument, int index) {
     const qkvi_tsne_run *const run = job->run;
     for (int64_t i; (i = atomic_fetch_add(&job->next, ROWS_A_TASK)) < tsne->n;) {
         for (const int64_t end = qkvi_min_i64(i + ROWS_A_TASK, tsne->n); i < end; i++)
-            tsne->kernels->tsne.force(tsne->n, i, tsne->p + i * tsne->room, run->y[0], run->y[1],
-                                      &run->force[i]);
+            tsne->kernels->tsne->force(tsne->n, i, tsne->p + i * tsne->room, run->y[0], run->y[1],
+                                       &run->force[i]);
     }
 }
 
@@ -52,8 +52,8 @@ static void force_rows(void *argument, int index) {
 static void attract(const qkvi_tsne *tsne, int64_t i, const qkvi_tsne_run *run) {
     const qkvi_tsne_sparse *const near = &tsne->sparse;
     const int64_t first = near->start[i];
-    tsne->kernels->tsne.pull(near->start[i + 1] - first, i, near->p + first, near->to + first,
-                             run->xy, run->force[i].attract);
+    tsne->kernels->tsne->pull(near->start[i + 1] - first, i, near->p + first, near->to + first,
+                              run->xy, run->force[i].attract);
 }
 
 /* The places as pairs: a neighbour is then in one line of the cache. */
@@ -65,7 +65,7 @@ static void pair_up(const qkvi_tsne *tsne, qkvi_tsne_run *run) {
 /* Eight points that follow each other in the order of the tree walk it together. */
 static void repel_eight(const qkvi_tsne *tsne, int64_t at, const qkvi_tsne_run *run) {
     qkvi_tsne_force eight[QKVI_TSNE_LANES];
-    tsne->kernels->tsne.push(&run->forest.tree, at, eight);
+    tsne->kernels->tsne->push(&run->forest.tree, at, eight);
     for (int64_t l = 0; l < qkvi_min_i64(QKVI_TSNE_LANES, tsne->n - at); l++) {
         qkvi_tsne_force *const force = &run->force[qkvi_tsne_forest_point(&run->forest, at + l)];
         memcpy(force->repel, eight[l].repel, sizeof force->repel);
@@ -91,7 +91,7 @@ static void force_over_pairs(void *argument, int index) {
     const qkvi_tsne *const tsne = job->tsne;
     const qkvi_tsne_run *const run = job->run;
     for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < tsne->n;) {
-        tsne->kernels->tsne.force(tsne->n, i, tsne->nothing, run->y[0], run->y[1], &run->force[i]);
+        tsne->kernels->tsne->force(tsne->n, i, tsne->nothing, run->y[0], run->y[1], &run->force[i]);
         attract(tsne, i, run);
     }
 }
@@ -116,10 +116,10 @@ double qkvi_tsne_run_sum_w(const qkvi_tsne *tsne, const qkvi_tsne_run *run) {
 static double cost_of(const qkvi_tsne *tsne, const qkvi_tsne_run *run, int64_t i) {
     const qkvi_tsne_sparse *const near = &tsne->sparse;
     const double *const x = run->y[0], *const y = run->y[1];
-    if (!near->p) return tsne->kernels->tsne.cost(tsne->n, i, tsne->p + i * tsne->room, x, y);
+    if (!near->p) return tsne->kernels->tsne->cost(tsne->n, i, tsne->p + i * tsne->room, x, y);
     const int64_t first = near->start[i];
-    return tsne->kernels->tsne.pull_cost(near->start[i + 1] - first, i, near->p + first,
-                                         near->to + first, run->xy);
+    return tsne->kernels->tsne->pull_cost(near->start[i + 1] - first, i, near->p + first,
+                                          near->to + first, run->xy);
 }
 
 static void cost_rows(void *argument, int index) {

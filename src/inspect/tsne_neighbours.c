@@ -94,7 +94,8 @@ static void make_tiles(void *argument, int index) {
             struct near *const near = heaps + (i - first) * k;
             qsort(near, (size_t)k, sizeof *near, by_index);
             for (int64_t j = 0; j < k; j++) d[j] = near[j].d;
-            job->points->kernels->tsne.affinities(k, -1, d, job->log_perplexity, job->tolerance, p);
+            job->points->kernels->tsne->affinities(k, -1, d, job->log_perplexity, job->tolerance,
+                                                   p);
             memcpy(job->p + i * k, p, (size_t)k * sizeof *p);
             for (int64_t j = 0; j < k; j++) job->to[i * k + j] = near[j].j;
         }
@@ -173,7 +174,7 @@ static void make_joint(const struct job *job, const struct reverse *back, qkvi_t
         double row = 0;
         for (int64_t l = first; l < first + n; l++) row += near->p[l] /= sum;
         tsne->sum_p += row;
-        tsne->p_log_p += tsne->kernels->tsne.sum_p_log(n, near->p + first, near->p + first);
+        tsne->p_log_p += tsne->kernels->tsne->sum_p_log(n, near->p + first, near->p + first);
     }
 }
 

@@ -9,18 +9,18 @@
 #include "kernels/table.h"
 
 static const qkvi_kernels *const tables[] = {
-    &qkvi_kernels_scalar,
+    &qkvi_scalar_kernels,
 #if !defined(QKV_WITHOUT_AVX2)
-    &qkvi_kernels_avx2,
+    &qkvi_avx2_kernels,
 #endif
 #if !defined(QKV_WITHOUT_AVX512)
-    &qkvi_kernels_avx512,
+    &qkvi_avx512_kernels,
 #endif
 #if !defined(QKV_WITHOUT_AVX512BF16)
-    &qkvi_kernels_avx512bf16,
+    &qkvi_avx512bf16_kernels,
 #endif
 #if !defined(QKV_WITHOUT_NEON)
-    &qkvi_kernels_neon,
+    &qkvi_neon_kernels,
 #endif
 };
 enum { N_TABLES = sizeof tables / sizeof tables[0] };

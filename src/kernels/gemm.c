@@ -193,9 +193,9 @@ static void multiply_panel(const struct gemm_job *job, const struct block *block
     for (int64_t i = block->i0; i < block->i1; i += mr) {
         const int n_rows = (int)qkvi_min_i64(mr, block->i1 - i);
         const int64_t n = qkvi_min_i64(share, next.n);
-        job->kernels->gemm_tile(n_rows, n_cols, k_len, job->a + i * job->a_row + k0 * job->a_col,
-                                job->a_row, job->a_col, panel, job->c + i * job->c_row + j0,
-                                job->c_row, k0 > 0 || job->accumulate, bias, next.at, n);
+        job->kernels->gemm->tile(n_rows, n_cols, k_len, job->a + i * job->a_row + k0 * job->a_col,
+                                 job->a_row, job->a_col, panel, job->c + i * job->c_row + j0,
+                                 job->c_row, k0 > 0 || job->accumulate, bias, next.at, n);
         next.at += n * QKVI_PANEL, next.n -= n;
     }
 }

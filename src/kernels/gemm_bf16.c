@@ -51,7 +51,7 @@ typedef struct product {
 /* n rows of floats in bf16, and zeros up to the depth. */
 static void round_floats(const product *p, int64_t n_rows, int64_t n, const float *x, int64_t x_row,
                          int64_t depth, uint16_t *to) {
-    p->job.kernels->store_rows[QKV_BF16](x, x_row, n_rows, n, 1, to, depth);
+    p->job.kernels->rows->store[QKV_BF16](x, x_row, n_rows, n, 1, to, depth);
     for (int64_t i = 0; i < n_rows && n < depth; i++)
         memset(to + i * depth + n, 0, (size_t)(depth - n) * sizeof *to);
 }
@@ -85,13 +85,13 @@ static void round_columns(const product *p, int64_t first) {
         const float *const a = j->a + first + c * j->a_col;
         qkvi_fetch_rows(a + n * j->a_col, j->a_col, qkvi_min_i64(QKVI_BF16_STEP, j->k - c - n),
                         n_rows);
-        j->kernels->pack_keys[QKV_F32](a, j->a_col, n, n_rows, NULL, square);
+        j->kernels->rows->pack_keys[QKV_F32](a, j->a_col, n, n_rows, NULL, square);
         for (int64_t i = 0; i < n_rows; i += 16) {
             const int64_t at = first + i;
             uint16_t *const to =
                 p->by_tiles ? qkvi_amx_tile(&tiles, at, c) : j->half + at * p->depth + c;
-            j->kernels->store_rows[QKV_BF16](square + QKVI_BF16_STEP * i, QKVI_BF16_STEP, 16,
-                                             QKVI_BF16_STEP, 1, to, row);
+            j->kernels->rows->store[QKV_BF16](square + QKVI_BF16_STEP * i, QKVI_BF16_STEP, 16,
+                                              QKVI_BF16_STEP, 1, to, row);
         }
     }
 }
@@ -119,7 +119,7 @@ static void continue_tile(const product *p, int n_rows, int64_t k0, int64_t k, c
     const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, j->n - j0);
     const uint32_t *const b = panel_at(p, j0) + k0 / 2 * QKVI_PANEL;
     float *const c = j->c + i * j->c_row + j0;
-    j->kernels->half_tile[j->class](n_rows, n_cols, k, a, a_row, b, c, j->c_row);
+    j->kernels->gemm->half_tile[j->class](n_rows, n_cols, k, a, a_row, b, c, j->c_row);
 }
 
 /* The same from floats, a piece at a time. */
@@ -131,8 +131,8 @@ static void continue_floats(const product *p, int n_rows, int64_t i, int64_t j0)
         memset(half, 0, sizeof half);
         const int64_t n = qkvi_min_i64(k, j->k - k0);
         if (!has_dense_columns(j))
-            j->kernels->store_rows[QKV_BF16](j->a + i * j->a_row + k0, j->a_row, n_rows, n, 1, half,
-                                             K_AT_ONCE);
+            j->kernels->rows->store[QKV_BF16](j->a + i * j->a_row + k0, j->a_row, n_rows, n, 1,
+                                              half, K_AT_ONCE);
         for (int64_t c = 0; has_dense_columns(j) && c < n; c++)
             for (int r = 0; r < n_rows; r++)
                 half[r * K_AT_ONCE + c] = qkvi_bf16_of_f32(j->a[i + r + (k0 + c) * j->a_col]);
@@ -170,14 +170,14 @@ static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int6
     const int64_t n_cols = j1 - j0, depth = qkvi_round_up(j->n, QKVI_BF16_STEP);
     const float *const result = j->map ? j->mapped : j->c;
     if (j->rows)
-        j->kernels->store_rows[QKV_BF16](j->c + i0 * j->c_row + j0, j->c_row, i1 - i0, n_cols, 1,
-                                         j->rows + i0 * j->n + j0, j->n);
+        j->kernels->rows->store[QKV_BF16](j->c + i0 * j->c_row + j0, j->c_row, i1 - i0, n_cols, 1,
+                                          j->rows + i0 * j->n + j0, j->n);
     for (int64_t i = i0; j->map && i < i1; i++)
         j->map(n_cols, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
     for (int64_t i = i0; j->rounded && i < i1; i++) {
         uint16_t *const to = j->rounded + i * depth + j0;
-        j->kernels->store_rows[QKV_BF16](result + i * j->c_row + j0, n_cols, 1, n_cols, 1, to,
-                                         n_cols);
+        j->kernels->rows->store[QKV_BF16](result + i * j->c_row + j0, n_cols, 1, n_cols, 1, to,
+                                          n_cols);
         if (j1 == j->n) memset(to + n_cols, 0, (size_t)(depth - j->n) * sizeof *to);
     }
 }

@@ -36,10 +36,10 @@ static void pack_rows(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, int
         const float *const b = p->b + c * p->row_stride;
         qkvi_fetch_rows(b + n * p->row_stride, p->row_stride,
                         qkvi_min_i64(PACK_ROWS, p->n_c - c - n), p->n_j);
-        kernels->store_rows[QKV_BF16](b, p->row_stride, n, p->n_j, 1, half,
-                                      PACK_PANELS * QKVI_PANEL);
-        kernels->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, p->n_j, depth, NULL,
-                                    panel + c / 2 * QKVI_PANEL);
+        kernels->rows->store[QKV_BF16](b, p->row_stride, n, p->n_j, 1, half,
+                                       PACK_PANELS * QKVI_PANEL);
+        kernels->rows->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, p->n_j, depth, NULL,
+                                          panel + c / 2 * QKVI_PANEL);
     }
 }
 
@@ -50,9 +50,9 @@ static void pack_columns(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, 
         const int64_t n = qkvi_min_i64(PACK_DEPTH, p->n_c - c);
         const float *const b = p->b + c;
         qkvi_fetch_rows(b + n, p->col_stride, p->n_j, qkvi_min_i64(PACK_DEPTH, p->n_c - c - n));
-        kernels->store_rows[QKV_BF16](b, p->col_stride, p->n_j, n, 1, half, PACK_DEPTH);
-        kernels->pack_key_pairs(half, PACK_DEPTH, p->n_j, n, qkvi_ceil_div(n, 2), NULL,
-                                panel + c / 2 * QKVI_PANEL);
+        kernels->rows->store[QKV_BF16](b, p->col_stride, p->n_j, n, 1, half, PACK_DEPTH);
+        kernels->rows->pack_key_pairs(half, PACK_DEPTH, p->n_j, n, qkvi_ceil_div(n, 2), NULL,
+                                      panel + c / 2 * QKVI_PANEL);
     }
 }
 

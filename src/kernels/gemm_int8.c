@@ -57,7 +57,7 @@ static void pack_columns(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, 
         for (int64_t e = 0; e < n_c; e++)
             columns[i * QKVI_INT8_GROUP + e] = from[e * p->row_stride];
     }
-    kernels->int8_round(n_cols, QKVI_INT8_GROUP, columns, QKVI_INT8_GROUP, groups, 1);
+    kernels->gemm->int8_round(n_cols, QKVI_INT8_GROUP, columns, QKVI_INT8_GROUP, groups, 1);
     for (int i = 0; i < n_cols; i++) {
         panel->scale[col + i] = groups[i].scale;
         for (int e = 0; e < QKVI_INT8_GROUP; e++)
@@ -123,8 +123,9 @@ static void round_rows(void *argument, int index) {
     const product *const p = argument;
     const qkvi_gemm_int8_job *const j = &p->job;
     const int64_t first = (int64_t)index * ROUND_AT_ONCE;
-    j->kernels->int8_round(qkvi_min_i64(ROUND_AT_ONCE, j->m - first), j->k, j->a + first * j->k,
-                           j->k, j->rows + first * p->n_groups, p->n_groups);
+    j->kernels->gemm->int8_round(qkvi_min_i64(ROUND_AT_ONCE, j->m - first), j->k,
+                                 j->a + first * j->k, j->k, j->rows + first * p->n_groups,
+                                 p->n_groups);
 }
 
 /* A tile whose rows of A are rounded on the way. */
@@ -135,11 +136,11 @@ static void tile_of_floats(const product *p, int n_rows, int n_cols, int64_t i,
     int64_t g = 0;
     do { /* once even if k = 0 */
         const int64_t n = qkvi_min_i64(GROUPS_AT_ONCE, p->n_groups - g), at = g * QKVI_INT8_GROUP;
-        j->kernels->int8_round(n_rows, qkvi_min_i64(n * QKVI_INT8_GROUP, j->k - at),
-                               j->a + i * j->k + at, j->k, groups, GROUPS_AT_ONCE);
+        j->kernels->gemm->int8_round(n_rows, qkvi_min_i64(n * QKVI_INT8_GROUP, j->k - at),
+                                     j->a + i * j->k + at, j->k, groups, GROUPS_AT_ONCE);
         g += n;
-        j->kernels->int8_tile(n_rows, n_cols, n, groups, GROUPS_AT_ONCE, panel + (g - n), c, j->n,
-                              g > n, g == p->n_groups ? bias : NULL, panel, 0);
+        j->kernels->gemm->int8_tile(n_rows, n_cols, n, groups, GROUPS_AT_ONCE, panel + (g - n), c,
+                                    j->n, g > n, g == p->n_groups ? bias : NULL, panel, 0);
     } while (g < p->n_groups);
 }
 
@@ -179,8 +180,8 @@ static void multiply_panel(const product *p, int64_t i0, int64_t i1, int64_t j0,
         const int64_t n = qkvi_min_i64(share, after.n);
         float *const c = j->c + i * j->n + j0;
         if (j->rows)
-            j->kernels->int8_tile(n_rows, n_cols, p->n_groups, j->rows + i * p->n_groups,
-                                  p->n_groups, panel, c, j->n, 0, bias, after.at, n);
+            j->kernels->gemm->int8_tile(n_rows, n_cols, p->n_groups, j->rows + i * p->n_groups,
+                                        p->n_groups, panel, c, j->n, 0, bias, after.at, n);
         else
             tile_of_floats(p, n_rows, n_cols, i, panel, c, bias);
         after.at += n, after.n -= n;

@@ -1,7 +1,7 @@
 /* The templates on scalar. */
 #include "kernels/vec/vec_scalar.h"
 
-#define ISA_TABLE qkvi_kernels_scalar
-#define ISA_NAME  "scalar"
-#define ISA_NEED  0
+#define ISA(x)   qkvi_scalar_##x
+#define ISA_NAME "scalar"
+#define ISA_NEED 0
 #include "kernels/tmpl/isa_table.h"

@@ -24,21 +24,17 @@
 #include "kernels/layer.h"
 #include "kernels/tsne.h"
 
-typedef struct qkvi_kernels {
-    const char *name; /* "avx2": what QKV_ISA and `qkv info` print */
-    uint32_t need;    /* QKVI_CPU_… bits */
-    int mr;           /* rows of the register tile */
-    uint32_t fast_dp; /* QKVI_CPU_… bits with which class dp outruns class f32; 0: never */
-
+/* Products of matrices. */
+typedef struct qkvi_gemm_kernels {
     /*
      * C[n_rows][n_cols] = A B, or C += A B if add; then C += bias[n_cols], if there is one. 1 <=
      * n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b: one packed panel. A[i][c] lies at a[i * a_row + c
      * * a_col]. Each product is one fmaf chain from 0 in the order of k. ahead_rows <= k rows of
      * panels from `ahead` on, which will be read soon, are announced meanwhile (ahead.h); 0: none.
      */
-    void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
-                      int64_t a_col, const float *b, float *c, int64_t c_row, int add,
-                      const float *bias, const float *ahead, int64_t ahead_rows);
+    void (*tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row, int64_t a_col,
+                 const float *b, float *c, int64_t c_row, int add, const float *bias,
+                 const float *ahead, int64_t ahead_rows);
 
     /*
      * By classes of bf16: C[n_rows][n_cols] continues its chains by A B, n elements deep, a step of
@@ -54,38 +50,54 @@ typedef struct qkvi_kernels {
      * tile: C[n_rows][n_cols] of products over n_groups, added to what C had if add; then C +=
      * bias[n_cols], if there is one. 1 <= n_rows <= mr, 1 <= n_cols <= 32; rows of a are a_row
      * groups apart; b: one packed panel. ahead_groups <= n_groups groups from `ahead` on are
-     * announced as in gemm_tile.
+     * announced as in tile.
      */
     void (*int8_round)(int64_t n_rows, int64_t n, const float *x, int64_t x_row, qkvi_int8_group *y,
                        int64_t y_row);
     void (*int8_tile)(int n_rows, int n_cols, int64_t n_groups, const qkvi_int8_group *a,
                       int64_t a_row, const qkvi_int8_panel *b, float *c, int64_t c_row, int add,
                       const float *bias, const qkvi_int8_panel *ahead, int64_t ahead_groups);
+} qkvi_gemm_kernels;
 
+/* Attention, forward. */
+typedef struct qkvi_attend_kernels {
     /* The forward pass of a block of queries: attend.h. */
-    void (*attend_block)(const qkvi_attend *a);
+    void (*block)(const qkvi_attend *a);
 
     /*
      * The same for a sentence, unpacked. false: some row is not ordinary (sees no key, overflows,
-     * NaN), and all of o and lse must be computed by attend_block.
+     * NaN), and all of o and lse must be computed by block.
      */
-    bool (*attend_small)(const qkvi_attend_small *a);
+    bool (*small)(const qkvi_attend_small *a);
 
+    /*
+     * Which of n_keys <= 32 keys the mask lets a row see that may see them: rows i < n_rows may see
+     * the keys [begin + i, end + i). Reads no more of it than it takes to know.
+     */
+    uint32_t (*mask_any)(const qkvi_mask *mask, int64_t n_rows, int n_keys, int64_t begin,
+                         int64_t end);
+} qkvi_attend_kernels;
+
+/* What each key receives. */
+typedef struct qkvi_columns_kernels {
     /*
      * The pass over columns: columns.h. block adds what a block of queries has to the sums of own;
      * own->sees begins as zeros, and so do the last 16 floats of the rows of scores. end: entropy
      * of the keys.
      */
-    void (*columns_block)(const qkvi_columns *c);
-    void (*columns_end)(qkvi_columns_scratch *own);
+    void (*block)(const qkvi_columns *c);
+    void (*end)(qkvi_columns_scratch *own);
 
     /*
-     * The block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row; most[i
+     * weights: the block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row; most[i
      * * step] is the greatest s of row i in the block, -inf if there is none, sum[i * step] that of
      * its e.
      */
-    void (*columns_weights)(const qkvi_columns *c, double *most, double *sum, int64_t step);
+    void (*weights)(const qkvi_columns *c, double *most, double *sum, int64_t step);
+} qkvi_columns_kernels;
 
+/* Rows of arrays: packed, converted, merged. */
+typedef struct qkvi_rows_kernels {
     /*
      * Packing of n rows of x, dense along channels, by their type. see: a bit for each row, 32 to a
      * word, NULL for all; rows without a bit are not read and are zeros. So is everything beyond
@@ -111,44 +123,54 @@ typedef struct qkvi_kernels {
     /*
      * n rows of dim elements of a type to floats, and floats, times factor, to them: rounded once.
      */
-    void (*load_rows[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,
-                                     float *y, int64_t y_stride);
-    void (*store_rows[QKVI_N_DTYPES])(const float *x, int64_t x_stride, int64_t n, int64_t dim,
-                                      float factor, void *y, int64_t y_stride);
-
-    /*
-     * Which of n_keys <= 32 keys the mask lets a row see that may see them: rows i < n_rows may see
-     * the keys [begin + i, end + i). Reads no more of it than it takes to know.
-     */
-    uint32_t (*mask_any)(const qkvi_mask *mask, int64_t n_rows, int n_keys, int64_t begin,
-                         int64_t end);
-
-    qkvi_bwd_kernels bwd;
-
-    /*
-     * Decode: decode.h. split fills a->part with the keys [first_key, end_key); join adds `next`,
-     * of later keys, to it; finish writes o and lse of all rows from it. The last two use neither
-     * keys nor scratch. Statistics (decode_stats.h) go through the three in the same way.
-     */
-    void (*decode_split)(const qkvi_decode *a);
-    void (*decode_join)(const qkvi_decode *a, const qkvi_decode_part *next);
-    void (*decode_finish)(const qkvi_decode *a);
+    void (*load[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim, float *y,
+                                int64_t y_stride);
+    void (*store[QKVI_N_DTYPES])(const float *x, int64_t x_stride, int64_t n, int64_t dim,
+                                 float factor, void *y, int64_t y_stride);
 
     /*
      * One row of qkv_attention_merge: dim channels at element o_at of every o_parts, its lse at
      * lse_at of every lse_parts. n_parts >= 1, dim >= 0; o and lse (nullable) may be those of a
      * part. By the type of o.
      */
-    void (*merge_row[QKVI_N_DTYPES])(int n_parts, const void *const *o_parts,
-                                     const float *const *lse_parts, int64_t o_at, int64_t lse_at,
-                                     int64_t dim, void *o, float *lse);
+    void (*merge[QKVI_N_DTYPES])(int n_parts, const void *const *o_parts,
+                                 const float *const *lse_parts, int64_t o_at, int64_t lse_at,
+                                 int64_t dim, void *o, float *lse);
+} qkvi_rows_kernels;
 
-    qkvi_layer_kernels layer;
-    qkvi_tsne_kernels tsne;
+typedef struct qkvi_decode_kernels {
+    /*
+     * Decode: decode.h. split fills a->part with the keys [first_key, end_key); join adds `next`,
+     * of later keys, to it; finish writes o and lse of all rows from it. The last two use neither
+     * keys nor scratch. Statistics (decode_stats.h) go through the three in the same way.
+     */
+    void (*split)(const qkvi_decode *a);
+    void (*join)(const qkvi_decode *a, const qkvi_decode_part *next);
+    void (*finish)(const qkvi_decode *a);
+} qkvi_decode_kernels;
+
+/*
+ * Each part is an object of its own (cmake/isas.cmake), so that no file takes long to compile. An
+ * instruction set may have parts of another one.
+ */
+typedef struct qkvi_kernels {
+    const char *name; /* "avx2": what QKV_ISA and `qkv info` print */
+    uint32_t need;    /* QKVI_CPU_… bits */
+    int mr;           /* rows of the register tile */
+    uint32_t fast_dp; /* QKVI_CPU_… bits with which class dp outruns class f32; 0: never */
+
+    const qkvi_gemm_kernels *gemm;
+    const qkvi_attend_kernels *attend;
+    const qkvi_columns_kernels *columns;
+    const qkvi_rows_kernels *rows;
+    const qkvi_bwd_kernels *bwd;
+    const qkvi_decode_kernels *decode;
+    const qkvi_layer_kernels *layer;
+    const qkvi_tsne_kernels *tsne;
 } qkvi_kernels;
 
-extern const qkvi_kernels qkvi_kernels_scalar, qkvi_kernels_avx2, qkvi_kernels_avx512,
-    qkvi_kernels_avx512bf16, qkvi_kernels_neon;
+extern const qkvi_kernels qkvi_scalar_kernels, qkvi_avx2_kernels, qkvi_avx512_kernels,
+    qkvi_avx512bf16_kernels, qkvi_neon_kernels;
 
 /* The tables that this processor can run, best last; NULL past the end. */
 const qkvi_kernels *qkvi_kernels_at(int index);

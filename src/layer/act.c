@@ -25,13 +25,13 @@ static void run_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
 
 void qkvi_act_forward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
                       float *y) {
-    act_job j = { n, ctx->kernels->layer.act_forward[act], NULL, x, NULL, y };
+    act_job j = { n, ctx->kernels->layer->act_forward[act], NULL, x, NULL, y };
     qkvi_rows_run(ctx, n_rows, run_block, &j);
 }
 
 void qkvi_act_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
                        const float *d_y, float *d_x) {
-    act_job j = { n, NULL, ctx->kernels->layer.act_backward[act], x, d_y, d_x };
+    act_job j = { n, NULL, ctx->kernels->layer->act_backward[act], x, d_y, d_x };
     qkvi_rows_run(ctx, n_rows, run_block, &j);
 }
 
@@ -46,7 +46,7 @@ typedef struct gated_job {
 
 static void gated_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const gated_job *j = argument;
-    const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    const qkvi_layer_kernels *const kernels = ctx->kernels->layer;
     const int64_t at = rows.first * j->n, n_elems = rows.count * j->n;
     kernels->act_forward[j->act](n_elems, j->x + at, j->y + at);
     kernels->mul(n_elems, j->read + at, j->y + at);
@@ -60,7 +60,7 @@ void qkvi_gated_forward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, c
 
 static void gated_back_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const gated_job *j = argument;
-    const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    const qkvi_layer_kernels *const kernels = ctx->kernels->layer;
     const int64_t at = rows.first * j->n, n_elems = rows.count * j->n;
     float *const d = j->d + at, *const d_x = j->d_x + at;
     memcpy(d_x, j->u + at, (size_t)n_elems * sizeof *d_x);
@@ -87,7 +87,7 @@ typedef struct cap_job {
 
 static void cap_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const cap_job *j = argument;
-    ctx->kernels->layer.soft_cap(rows.count * j->n, j->cap, j->x + rows.first * j->n);
+    ctx->kernels->layer->soft_cap(rows.count * j->n, j->cap, j->x + rows.first * j->n);
 }
 
 void qkvi_soft_cap_forward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, float *logits) {
@@ -98,7 +98,7 @@ void qkvi_soft_cap_forward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, f
 static void cap_back_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const cap_job *j = argument;
     const int64_t at = rows.first * j->n;
-    ctx->kernels->layer.soft_cap_backward(rows.count * j->n, j->cap, j->y + at, j->x + at);
+    ctx->kernels->layer->soft_cap_backward(rows.count * j->n, j->cap, j->y + at, j->x + at);
 }
 
 void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, const float *logits,
@@ -110,12 +110,12 @@ void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, 
 /* ---- tanh ------------------------------------------------------------------------------------ */
 
 void qkvi_tanh_forward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y) {
-    act_job j = { n, ctx->kernels->layer.tanh_forward, NULL, x, NULL, y };
+    act_job j = { n, ctx->kernels->layer->tanh_forward, NULL, x, NULL, y };
     qkvi_rows_run(ctx, n_rows, run_block, &j);
 }
 
 void qkvi_tanh_backward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *y, const float *d_y,
                         float *d_x) {
-    act_job j = { n, NULL, ctx->kernels->layer.tanh_backward, y, d_y, d_x };
+    act_job j = { n, NULL, ctx->kernels->layer->tanh_backward, y, d_y, d_x };
     qkvi_rows_run(ctx, n_rows, run_block, &j);
 }

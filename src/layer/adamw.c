@@ -80,7 +80,7 @@ static qkvi_adamw_step make_step(const qkvi_adamw *adamw, int64_t t, double rate
 
 double qkvi_adamw_update(qkv_ctx *ctx, const qkvi_adamw *adamw, int64_t t, double rate,
                          const qkvi_adamw_arrays *arrays) {
-    job j = { .kernels = &ctx->kernels->layer, .adamw = adamw, .arrays = arrays };
+    job j = { .kernels = ctx->kernels->layer, .adamw = adamw, .arrays = arrays };
     double sum = 0;
     qkvi_pool_run(ctx->pool, adamw->n_chunks, sum_chunk, &j);
     for (int c = 0; c < adamw->n_chunks; c++) sum += (double)adamw->partial[c];

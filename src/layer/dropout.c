@@ -16,7 +16,7 @@ static void run_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const dropout_job *j = argument;
     qkvi_dropout d = j->dropout;
     d.row = rows.first;
-    ctx->kernels->layer.dropout(rows.count, j->n, &d, j->x + rows.first * j->n);
+    ctx->kernels->layer->dropout(rows.count, j->n, &d, j->x + rows.first * j->n);
 }
 
 void qkvi_dropout_rows(qkv_ctx *ctx, const qkvi_row_dropout *dropout, int64_t n_rows, int64_t n,

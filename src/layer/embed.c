@@ -69,8 +69,8 @@ static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
         const float *const position =
             e->n_positions > 0 ? e->position + j->rows->places[r] * e->hidden : e->type;
         if (!e->word) qkvi_weight_row(&e->tied, j->rows->ids[r], s);
-        ctx->kernels->layer.add3(e->hidden, e->word_scale, word,
-                                 e->type + j->rows->types[r] * e->hidden, position, s);
+        ctx->kernels->layer->add3(e->hidden, e->word_scale, word,
+                                  e->type + j->rows->types[r] * e->hidden, position, s);
     }
 }
 
@@ -95,8 +95,8 @@ static void gather_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     float *const y = j->y + rows.first * j->n;
     if (!j->add) memset(y, 0, (size_t)(rows.count * j->n) * sizeof *y);
     for (int64_t r = 0; r < rows.count; r++)
-        ctx->kernels->layer.sum_rows(1, j->ids + rows.first + r, j->n, j->scale, j->table,
-                                     y + r * j->n);
+        ctx->kernels->layer->sum_rows(1, j->ids + rows.first + r, j->n, j->scale, j->table,
+                                      y + r * j->n);
 }
 
 void qkvi_gather(qkv_ctx *ctx, int64_t n, int64_t n_rows, const int32_t *ids, float scale, bool add,
@@ -127,8 +127,8 @@ static void scatter_task(void *argument, int index) {
         while (row < j->end[slot]) {
             const int32_t left = j->end[slot] - row;
             const int32_t count = left < QKVI_ROW_BLOCK ? left : QKVI_ROW_BLOCK;
-            j->ctx->kernels->layer.sum_rows(count, j->order + row, j->hidden, j->scale, j->d_s,
-                                            j->d_table + slot * j->hidden);
+            j->ctx->kernels->layer->sum_rows(count, j->order + row, j->hidden, j->scale, j->d_s,
+                                             j->d_table + slot * j->hidden);
             row += count;
         }
     }

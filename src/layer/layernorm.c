@@ -38,7 +38,7 @@ static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const forward_job *j = argument;
     const int64_t n = j->layer->n, at = rows.first * n;
     const float *residual = j->residual ? j->residual + at : NULL;
-    const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    const qkvi_layer_kernels *const kernels = ctx->kernels->layer;
     if (residual && j->layer->kind != QKVI_LAYER_NORM)
         kernels->add(rows.count * n, residual, j->s + at);
     if (j->layer->kind == QKVI_LAYER_SCALE) {
@@ -78,7 +78,7 @@ static void backward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
         scale_backward(j->layer, rows.count, j->s + at, j->d_y + at, j->d_s + at, d_gamma);
         return;
     }
-    const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    const qkvi_layer_kernels *const kernels = ctx->kernels->layer;
     const float *const stats = j->stats + 2 * rows.first;
     if (j->layer->kind == QKVI_LAYER_NORM)
         kernels->norm_backward(rows.count, n, j->s + at, stats, j->layer->gamma, j->d_y + at,

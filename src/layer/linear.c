@@ -205,7 +205,7 @@ void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
 
 void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
                              const float *x, float *y, float *g) {
-    forward(ctx, layer, n_rows, x, y, ctx->kernels->layer.act_forward[act], g);
+    forward(ctx, layer, n_rows, x, y, ctx->kernels->layer->act_forward[act], g);
 }
 
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
@@ -241,7 +241,7 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
         return;
     }
     qkvi_gemm_bf16_job job = forward_job(up, n_rows, x, u);
-    job.map = ctx->kernels->layer.act_forward[act], job.mapped = g;
+    job.map = ctx->kernels->layer->act_forward[act], job.mapped = g;
     job.half = space.x, job.rounded = space.wide;
     run_in(ctx, &space, up, &job);
     job = forward_job(down, n_rows, NULL, y);

@@ -34,7 +34,7 @@ static float smoothed(const loss_job *job, float lse, float logit, float all) {
 
 static void loss_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const loss_job *job = argument;
-    const qkvi_layer_kernels *kernels = &ctx->kernels->layer;
+    const qkvi_layer_kernels *kernels = ctx->kernels->layer;
     for (int64_t r = rows.first; r < rows.first + rows.count; r++) {
         float *x = job->x + r * job->n_classes, *row = job->row + 2 * r, sum, lse;
         const int32_t target = job->targets[r];

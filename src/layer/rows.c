@@ -36,7 +36,7 @@ typedef struct addition {
 static void add_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const addition *a = argument;
     const int64_t at = rows.first * a->n;
-    ctx->kernels->layer.add(rows.count * a->n, a->x + at, a->y + at);
+    ctx->kernels->layer->add(rows.count * a->n, a->x + at, a->y + at);
 }
 
 void qkvi_rows_add(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y) {
@@ -56,12 +56,12 @@ static void colsum_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const colsum *s = argument;
     float *partial = s->partial + rows.block * s->n;
     memset(partial, 0, (size_t)s->n * sizeof *partial);
-    ctx->kernels->layer.sum_rows(rows.count, NULL, s->n, 1, s->x + rows.first * s->n, partial);
+    ctx->kernels->layer->sum_rows(rows.count, NULL, s->n, 1, s->x + rows.first * s->n, partial);
 }
 
 void qkvi_colsum_join(qkv_ctx *ctx, int64_t n_blocks, int64_t n, const float *partial, float *sum) {
     memset(sum, 0, (size_t)n * sizeof *sum);
-    ctx->kernels->layer.sum_rows(n_blocks, NULL, n, 1, partial, sum);
+    ctx->kernels->layer->sum_rows(n_blocks, NULL, n, 1, partial, sum);
 }
 
 void qkvi_colsum(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *scratch,

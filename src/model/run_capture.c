@@ -46,8 +46,8 @@ static void copy_layer(int64_t n_heads, int64_t head_dim, const qkvi_stack_pass 
 static void widen(const qkvi_kernels *kernels, const qkvi_run_part *part,
                   const qkvi_mha_acts *acts) {
     const int64_t hidden = part->n_heads * part->head_dim;
-    kernels->load_rows[QKV_BF16](acts->half[0], hidden, part->n_rows, hidden, acts->q, hidden);
-    kernels->load_rows[QKV_BF16](acts->half[1], hidden, part->n_keys, hidden, acts->k, hidden);
+    kernels->rows->load[QKV_BF16](acts->half[0], hidden, part->n_rows, hidden, acts->q, hidden);
+    kernels->rows->load[QKV_BF16](acts->half[1], hidden, part->n_keys, hidden, acts->k, hidden);
 }
 
 static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
@@ -242,13 +242,13 @@ static void weigh(const qkvi_kernels *kernels, const qkv_capture *c, int64_t hea
                   float *row) {
     const float lse = c->lse[head * c->n + i];
     if (c->softcap == 0 && !c->distance_bias) {
-        kernels->layer.weights(c->n_keys, c->scale, lse, row);
+        kernels->layer->weights(c->n_keys, c->scale, lse, row);
         return;
     }
     for (int64_t j = 0; j < c->n_keys; j++) row[j] *= c->scale;
-    if (c->softcap > 0) kernels->layer.soft_cap(c->n_keys, c->softcap, row);
+    if (c->softcap > 0) kernels->layer->soft_cap(c->n_keys, c->softcap, row);
     if (c->distance_bias) bias(c, head, i, row);
-    kernels->layer.weights(c->n_keys, 1, lse, row);
+    kernels->layer->weights(c->n_keys, 1, lse, row);
 }
 
 qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, int64_t b,

@@ -122,7 +122,7 @@ static void insert(candidates *list, qkv_candidate new) {
 static void list_likeliest(const qkv_run *run, int64_t n_words, float *logits, candidates *list) {
     float sum, lse;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    run->kernels->layer.softmax_forward(n_words, logits, &sum, &lse);
+    run->kernels->layer->softmax_forward(n_words, logits, &sum, &lse);
     for (int64_t id = 0; id < n_words; id++)
         insert(list, (qkv_candidate){ (int32_t)id, logits[id] / sum });
     qkvi_fpstate_leave(saved);

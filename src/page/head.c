@@ -61,7 +61,7 @@ void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *pl
 static unsigned char *put(const qkvi_kernels *kernels, unsigned char *at, const float *from,
                           size_t n, int half) {
     if (half)
-        kernels->store_rows[QKV_F16](from, (int64_t)n, 1, (int64_t)n, 1, at, (int64_t)n);
+        kernels->rows->store[QKV_F16](from, (int64_t)n, 1, (int64_t)n, 1, at, (int64_t)n);
     else
         memcpy(at, from, n * sizeof *from);
     return at + n * (half ? sizeof(uint16_t) : sizeof *from);

@@ -58,8 +58,8 @@ static void round_all(const qkvi_kernels *kernels, float *x, int64_t n) {
     uint16_t half[SOME];
     for (int64_t i = 0; i < n; i += SOME) {
         const int64_t some = n - i < SOME ? n - i : SOME;
-        kernels->store_rows[QKV_F16](x + i, some, 1, some, 1, half, some);
-        kernels->load_rows[QKV_F16](half, some, 1, some, x + i, some);
+        kernels->rows->store[QKV_F16](x + i, some, 1, some, 1, half, some);
+        kernels->rows->load[QKV_F16](half, some, 1, some, x + i, some);
     }
 }
 
@@ -106,7 +106,7 @@ static void weigh(const struct rows *rows, const qkv_page *page, const qkv_page_
     if (!(lse > -INFINITY))
         memset(row + first, 0, (size_t)(end - first) * sizeof *row);
     else if (page->softcap == 0 && head->alibi == 0 && !head->distance_bias)
-        rows->kernels->layer.weights(end - first, qkvi_page_scale(page, head), lse, row + first);
+        rows->kernels->layer->weights(end - first, qkvi_page_scale(page, head), lse, row + first);
     else
         for (int64_t j = first; j < end; j++)
             row[j] = (float)exp(qkvi_page_score(page, head, i, j, (double)row[j]) - (double)lse);

@@ -91,8 +91,8 @@ static void part_gemm_tile(trial *t) {
     memcpy(before, c, (size_t)((rows - 1) * ldc + cols) * sizeof *c);
     const int mr = t->kernels->mr;
     for (int i = 0; i < rows; i += mr)
-        t->kernels->gemm_tile(rows - i < mr ? rows - i : mr, cols, k, a + i * a_row, a_row, a_col,
-                              b, c + i * ldc, ldc, add, bias, b, k / (1 + i));
+        t->kernels->gemm->tile(rows - i < mr ? rows - i : mr, cols, k, a + i * a_row, a_row, a_col,
+                               b, c + i * ldc, ldc, add, bias, b, k / (1 + i));
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < cols; j++) {
             float sum = 0;
@@ -132,7 +132,7 @@ static void part_pack_channels(trial *t) {
     const bool spoil = n && has(see, bad) && rng_chance(&t->r, 50);
     if (spoil)
         x[bad * stride + rng_between(&t->r, 0, dim - 1)] = rng_chance(&t->r, 50) ? NAN : -INFINITY;
-    const bool finite = t->kernels->pack_channels[QKV_F32](x, stride, n, dim, 128, see, y);
+    const bool finite = t->kernels->rows->pack_channels[QKV_F32](x, stride, n, dim, 128, see, y);
     if (finite == spoil) check_failed(t->report, "%s: finite is %d", t->part, finite);
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = 0; c < panels * 32; c++)
@@ -147,7 +147,7 @@ static void part_pack_keys(trial *t) {
     float *x = input(t, n ? (n - 1) * stride + dim : 0), *y = array(t, panels * dim * 32);
     uint32_t words[8];
     const uint32_t *see = some(t, x, stride, n, dim, words);
-    t->kernels->pack_keys[QKV_F32](x, stride, n, dim, see, y);
+    t->kernels->rows->pack_keys[QKV_F32](x, stride, n, dim, see, y);
     for (int64_t j = 0; j < panels * 32; j++)
         for (int64_t c = 0; c < dim; c++)
             same(t, y[j / 32 * dim * 32 + c * 32 + j % 32],
@@ -186,7 +186,7 @@ static void part_attend_small(trial *t) {
         .lse = o + n_queries * (dim_v + gap),
         .lse_row = 1,
     };
-    const bool done = t->kernels->attend_small(&a);
+    const bool done = t->kernels->attend->small(&a);
     free(a.work);
     o[n_queries * (dim_v + gap) + n_queries] = done;
     result(t, o, n_queries * (dim_v + gap) + n_queries + 1);
@@ -222,7 +222,7 @@ static void part_mask_any(trial *t) {
                              .key = key,
                              .seg_q = segments ? seg_q : NULL,
                              .seg_k = segments ? seg_k : NULL };
-    const uint32_t bits = t->kernels->mask_any(&mask, n_rows, n_keys, begin, end);
+    const uint32_t bits = t->kernels->attend->mask_any(&mask, n_rows, n_keys, begin, end);
     for (int j = 0; j < 32; j++) {
         bool want = false;
         for (int64_t i = 0; j < n_keys && i < n_rows; i++) {
@@ -242,7 +242,7 @@ static void part_delta(trial *t) {
     const int64_t n = rng_between(&t->r, 1, 40), dim = rng_between(&t->r, 0, 100);
     const float *o = input(t, n * dim), *d_o = input(t, n * dim);
     float *delta = array(t, n);
-    t->kernels->bwd.delta[QKV_F32](o, dim, d_o, dim, n, dim, delta);
+    t->kernels->bwd->delta[QKV_F32](o, dim, d_o, dim, n, dim, delta);
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
         for (int64_t c = 0; c < dim; c++) sum = qkvi_fmaf(d_o[i * dim + c], o[i * dim + c], sum);
@@ -266,7 +266,7 @@ static void part_merge_row(trial *t) {
         *lse = rng_chance(&t->r, 15) ? -INFINITY : 5 * rng_normal(&t->r);
         lse_parts[p] = lse;
     }
-    t->kernels->merge_row[QKV_F32](n_parts, o_parts, lse_parts, 0, 0, dim, y, y + dim);
+    t->kernels->rows->merge[QKV_F32](n_parts, o_parts, lse_parts, 0, 0, dim, y, y + dim);
     result(t, y, dim + 1);
     for (int64_t c = 0; c < dim; c++)
         if (y[c] == 0 && signbit(y[c])) check_failed(t->report, "merge: o is -0");
@@ -294,8 +294,8 @@ static void part_norm(trial *t) {
     float *s = ordinary(t, rows * n);
     float *all = ordinary(t, 2 * rows * n + 2 * rows + 2 * n);
     float *y = all, *d_s = y + rows * n, *stats = d_s + rows * n, *d_gamma = stats + 2 * rows;
-    t->kernels->layer.norm_forward(rows, n, residual, gamma, beta, 1e-12f, s, y, stats);
-    t->kernels->layer.norm_backward(rows, n, s, stats, gamma, d_y, d_s, d_gamma, d_gamma + n);
+    t->kernels->layer->norm_forward(rows, n, residual, gamma, beta, 1e-12f, s, y, stats);
+    t->kernels->layer->norm_backward(rows, n, s, stats, gamma, d_y, d_s, d_gamma, d_gamma + n);
     result(t, all, 2 * rows * n + 2 * rows + 2 * n);
 }
 
@@ -305,8 +305,8 @@ static void part_act(trial *t) {
     float *all = array(t, 2 * n * QKVI_N_ACTS);
     for (int act = 0; act < QKVI_N_ACTS; act++) {
         float *y = all + 2 * n * act;
-        t->kernels->layer.act_forward[act](n, x, y);
-        t->kernels->layer.act_backward[act](n, x, d_y, y + n);
+        t->kernels->layer->act_forward[act](n, x, y);
+        t->kernels->layer->act_backward[act](n, x, d_y, y + n);
     }
     result(t, all, 2 * n * QKVI_N_ACTS);
 }
@@ -315,8 +315,8 @@ static void part_tanh(trial *t) {
     const int64_t n = length(t);
     const float *x = input(t, n), *d_y = input(t, n);
     float *y = array(t, 2 * n);
-    t->kernels->layer.tanh_forward(n, x, y);
-    t->kernels->layer.tanh_backward(n, y, d_y, y + n);
+    t->kernels->layer->tanh_forward(n, x, y);
+    t->kernels->layer->tanh_backward(n, y, d_y, y + n);
     result(t, y, 2 * n);
 }
 
@@ -324,11 +324,11 @@ static void part_softmax(trial *t) {
     const int64_t n = length(t);
     float *x = ordinary(t, n), *all = array(t, 2 * n + 2);
     memcpy(all, x, (size_t)n * sizeof *x);
-    t->kernels->layer.softmax_forward(n, x, all + 2 * n, all + 2 * n + 1);
+    t->kernels->layer->softmax_forward(n, x, all + 2 * n, all + 2 * n + 1);
     memcpy(all + n, x, (size_t)n * sizeof *x);
-    t->kernels->layer.softmax_backward(n, rng_between(&t->r, 0, n - 1), 0.9f, 0.01f, 0.25f,
-                                       all[2 * n], all + n);
-    t->kernels->layer.weights(n, 0.3f, all[2 * n + 1], all);
+    t->kernels->layer->softmax_backward(n, rng_between(&t->r, 0, n - 1), 0.9f, 0.01f, 0.25f,
+                                        all[2 * n], all + n);
+    t->kernels->layer->weights(n, 0.3f, all[2 * n + 1], all);
     result(t, all, 2 * n + 2);
 }
 
@@ -337,11 +337,11 @@ static void part_rows(trial *t) {
     const int64_t n = length(t);
     const float *a = input(t, n), *b = input(t, n), *c = input(t, n), *x = input(t, ROWS * n);
     float *y = ordinary(t, 3 * n + 2);
-    t->kernels->layer.add3(n, 1.7f, a, b, c, y);
-    t->kernels->layer.add(n, a, y + n);
-    t->kernels->layer.sum_rows(ROWS, NULL, n, 0.6f, x, y + 2 * n);
-    y[3 * n] = t->kernels->layer.sum_squares(n, c);
-    y[3 * n + 1] = t->kernels->layer.sum(n, c);
+    t->kernels->layer->add3(n, 1.7f, a, b, c, y);
+    t->kernels->layer->add(n, a, y + n);
+    t->kernels->layer->sum_rows(ROWS, NULL, n, 0.6f, x, y + 2 * n);
+    y[3 * n] = t->kernels->layer->sum_squares(n, c);
+    y[3 * n + 1] = t->kernels->layer->sum(n, c);
     result(t, y, 3 * n + 2);
 }
 
@@ -353,7 +353,7 @@ static void part_dropout(trial *t) {
                              .row = rng_between(&t->r, 0, 1000),
                              .factor = 1.5f };
     float *x = input(t, n_rows * n);
-    t->kernels->layer.dropout(n_rows, n, &d, x);
+    t->kernels->layer->dropout(n_rows, n, &d, x);
     result(t, x, n_rows * n);
 }
 
@@ -363,7 +363,7 @@ static void part_adamw(trial *t) {
     const float *g = ordinary(t, n);
     float *all = ordinary(t, 3 * n);
     for (int64_t i = 2 * n; i < 3 * n; i++) all[i] *= all[i]; /* v */
-    t->kernels->layer.adamw(n, &step, g, all, all + n, all + 2 * n);
+    t->kernels->layer->adamw(n, &step, g, all, all + n, all + 2 * n);
     result(t, all, 3 * n);
 }
 

@@ -91,7 +91,7 @@ static void check_affinities(const qkvi_points *points, const qkvi_tsne *tsne,
     double d[32], p[32];
     for (int64_t i = 0; i < n; i++) {
         qkvi_points_distances(points, i, d);
-        ctx->kernels->tsne.affinities(n, i, d, log(perplexity), 1e-10, p);
+        ctx->kernels->tsne->affinities(n, i, d, log(perplexity), 1e-10, p);
         for (int64_t j = 0; j < n; j++) {
             near("p_j|i", i * n + j, p[j], conditional[i * n + j], 1e-5);
             near("p_ij", i * n + j, tsne->p[i * tsne->room + j], joint[i * n + j], 1e-6);
@@ -183,8 +183,8 @@ static void toy(void **state) {
         near("p_01", m, tsne.p[1], values[m].p01, 1e-10);
         near("p_25", m, tsne.p[2 * tsne.room + 5], values[m].p25, 1e-10);
         qkvi_points_distances(&points, 0, d);
-        near("beta_0", m, ctx->kernels->tsne.affinities(6, 0, d, log(2), 1e-12, p), values[m].beta0,
-             1e-8);
+        near("beta_0", m, ctx->kernels->tsne->affinities(6, 0, d, log(2), 1e-12, p),
+             values[m].beta0, 1e-8);
         qkvi_tsne_run run = begin(&tsne, map);
         qkvi_tsne_run_measure(&tsne, NULL, &run);
         near("kl", m, run.kl, values[m].kl, 1e-9);

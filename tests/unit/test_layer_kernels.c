@@ -28,7 +28,7 @@ static uint64_t seed = 20240613;
 static qkv_ctx *contexts[MAX_ISAS];
 static int n_isas;
 
-static const qkvi_layer_kernels *kernels(int isa) { return &contexts[isa]->kernels->layer; }
+static const qkvi_layer_kernels *kernels(int isa) { return contexts[isa]->kernels->layer; }
 
 /* ---- Memory and numbers ---------------------------------------------------------------------- */
 

@@ -103,8 +103,8 @@ static void check_rms_forward(const norm_case *c, int isa, float *first) {
                 1e-40;
         }
     memcpy(y, c->x, (size_t)(c->rows * c->n) * sizeof *y); /* in place */
-    contexts[isa]->kernels->layer.rms_forward(c->rows, c->n, c->from_one, c->gamma, c->eps, y, y,
-                                              stats);
+    contexts[isa]->kernels->layer->rms_forward(c->rows, c->n, c->from_one, c->gamma, c->eps, y, y,
+                                               stats);
     expect("rms_forward", isa, y, wanted, bound, c->rows * c->n);
     expect_same("rms_forward", isa, y, first, c->rows * c->n);
     for (int64_t r = 0; r < c->rows; r++)
@@ -137,8 +137,8 @@ static void check_rms_backward(const norm_case *c, int isa, float *first) {
         }
     }
     memcpy(x, c->d_y, (size_t)(c->rows * c->n) * sizeof *x); /* in place */
-    contexts[isa]->kernels->layer.rms_backward(c->rows, c->n, c->from_one, c->x, stats, c->gamma, x,
-                                               x, sums);
+    contexts[isa]->kernels->layer->rms_backward(c->rows, c->n, c->from_one, c->x, stats, c->gamma,
+                                                x, x, sums);
     expect("rms_backward", isa, x, d_x, bound, c->rows * c->n);
     expect("rms_backward, gamma", isa, sums, d_gamma, bounds, c->n);
     expect_same("rms_backward", isa, x, first, c->rows * c->n);
@@ -187,7 +187,7 @@ static void check_rotation(int64_t rows, int64_t heads, int64_t n, int back, qkv
         float *const y = guarded(0, all), *const t = guarded(1, rows * n);
         memcpy(y, x, (size_t)all * sizeof *y);
         memcpy(t, turns, (size_t)(rows * n) * sizeof *t);
-        contexts[isa]->kernels->layer.rotate(rows, heads, n, back, t, y);
+        contexts[isa]->kernels->layer->rotate(rows, heads, n, back, t, y);
         expect("rotate", isa, y, wanted, bound, all);
         expect_same("rotate", isa, y, first, all);
     }
@@ -202,14 +202,14 @@ static void check_caps(int64_t n, float cap, qkvi_rng *rng) {
         float *const a = guarded(0, n), *const b = guarded(1, n);
         memcpy(a, x, (size_t)n * sizeof *a);
         memcpy(b, d, (size_t)n * sizeof *b);
-        contexts[isa]->kernels->layer.soft_cap(n, cap, a);
+        contexts[isa]->kernels->layer->soft_cap(n, cap, a);
         for (int64_t i = 0; i < n; i++) {
             y[i] = (double)cap * tanh((double)x[i] / (double)cap);
             bound[i] = 12 * EPS * fabs(y[i]) + 1e-40;
         }
         expect("soft_cap", isa, a, y, bound, n);
         expect_same("soft_cap", isa, a, first[0], n);
-        contexts[isa]->kernels->layer.soft_cap_backward(n, cap, a, b);
+        contexts[isa]->kernels->layer->soft_cap_backward(n, cap, a, b);
         for (int64_t i = 0; i < n; i++) {
             const double t = (double)a[i] / (double)cap;
             slope[i] = (double)d[i] * (1 - t * t);
@@ -219,7 +219,7 @@ static void check_caps(int64_t n, float cap, qkvi_rng *rng) {
         expect_same("soft_cap_backward", isa, b, first[1], n);
         for (int64_t i = 0; i < n; i++)
             y[i] = (double)a[i] * (double)x[i], bound[i] = fabs(y[i]) * EPS;
-        contexts[isa]->kernels->layer.mul(n, x, a);
+        contexts[isa]->kernels->layer->mul(n, x, a);
         expect("mul", isa, a, y, bound, n);
     }
 }

@@ -265,7 +265,7 @@ static void by_tree(const qkvi_kernels *kernels, int64_t n, double theta, double
     qkvi_tsne_forest_grow(&forest, theta, x, y);
     for (int64_t at = 0; at < n; at += 8) {
         qkvi_tsne_force eight[8];
-        kernels->tsne.push(&forest.tree, at, eight);
+        kernels->tsne->push(&forest.tree, at, eight);
         for (int64_t l = 0; l < 8 && at + l < n; l++) {
             const int64_t i = qkvi_tsne_forest_point(&forest, at + l);
             force[i][0] = eight[l].repel[0];
@@ -358,7 +358,7 @@ static void rows(void **state) {
         double first[3];
         for (int j = 0; j < N; j++) pairs[2 * j] = x[j], pairs[2 * j + 1] = y[j];
         for (int isa = 0; qkvi_kernels_at(isa); isa++) {
-            const qkvi_tsne_kernels *const tsne = &qkvi_kernels_at(isa)->tsne;
+            const qkvi_tsne_kernels *const tsne = qkvi_kernels_at(isa)->tsne;
             double got[3];
             tsne->pull(n, i, p, to, pairs, got);
             got[2] = tsne->pull_cost(n, i, p, to, pairs);

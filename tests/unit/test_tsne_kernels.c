@@ -38,7 +38,7 @@ static double uniform(qkvi_rng *rng) { return qkvi_rng_u32(rng) * 0x1p-32; }
 /* ln, as the descent takes it. */
 static double log_of(const qkvi_kernels *kernels, double a) {
     const double p[8] = { 1 }, x[8] = { a };
-    return kernels->tsne.sum_p_log(1, p, x);
+    return kernels->tsne->sum_p_log(1, p, x);
 }
 
 static void logarithms(void **state) {
@@ -68,7 +68,7 @@ static void exponentials(void **state) {
         /* an entropy that beta = 1 has, so that the search ends at once */
         const double e = exp(-(d[2] - d[1])), sum = 1 + e;
         const double entropy = log(sum) + (e > 0 ? e * (d[2] - d[1]) / sum : 0);
-        assert_true(qkvi_kernels_at(0)->tsne.affinities(3, 0, d, entropy, 1e-9, p) == 1);
+        assert_true(qkvi_kernels_at(0)->tsne->affinities(3, 0, d, entropy, 1e-9, p) == 1);
         if (x < 700 && !(fabs(p[2] - e / sum) <= 4e-16 * (e / sum) + 1e-310))
             fail_msg("e^-%.17g: %.17g, not %.17g", x, p[2], e / sum);
         assert_true(p[0] == 0 && p[3] == 0 && p[7] == 0);
@@ -93,7 +93,7 @@ static void perplexities(void **state) {
         const double scale = ldexp(1, (int)qkvi_rng_below(&rng, 80) - 40);
         for (int64_t j = 0; j < n; j++) d[j] = scale * uniform(&rng);
         const double wanted = log(1 + uniform(&rng) * (double)(n - 2));
-        const double beta = qkvi_kernels_at(0)->tsne.affinities(n, self, d, wanted, 1e-10, p);
+        const double beta = qkvi_kernels_at(0)->tsne->affinities(n, self, d, wanted, 1e-10, p);
         assert_true(beta > 0 && p[self] == 0);
         if (!(fabs(entropy_of(p, n) - wanted) < 1e-9))
             fail_msg("seed %llu, round %d: entropy %.12g, not %.12g", (unsigned long long)seed,
@@ -101,7 +101,7 @@ static void perplexities(void **state) {
     }
     /* all distances equal: an even row, whatever is asked for */
     double d[8] = { 3, 3, 3, 3, 3 }, p[8];
-    qkvi_kernels_at(0)->tsne.affinities(5, 2, d, log(2), 1e-10, p);
+    qkvi_kernels_at(0)->tsne->affinities(5, 2, d, log(2), 1e-10, p);
     for (int j = 0; j < 5; j++) assert_true(p[j] == (j == 2 ? 0 : 0.25));
 }
 
@@ -129,14 +129,14 @@ static void compute(const qkvi_kernels *kernels, int64_t n, int64_t self, uint64
         for (int c = 0; c < DIM; c++) columns[c * room + j] = j < n ? uniform(&rng) - 0.5 : 0;
     }
     for (int c = 0; c < DIM; c++) point[c] = columns[c * room + self];
-    out->beta = kernels->tsne.affinities(n, self, d, log(2), 1e-10, p);
+    out->beta = kernels->tsne->affinities(n, self, d, log(2), 1e-10, p);
     memcpy(out->p, p, (size_t)room * sizeof *p);
-    kernels->tsne.force(n, self, p, x, y, &out->force);
-    out->cost = kernels->tsne.cost(n, self, p, x, y);
-    out->log = kernels->tsne.sum_p_log(n, p, p);
-    kernels->tsne.dots(room, DIM, point, columns, d);
+    kernels->tsne->force(n, self, p, x, y, &out->force);
+    out->cost = kernels->tsne->cost(n, self, p, x, y);
+    out->log = kernels->tsne->sum_p_log(n, p, p);
+    kernels->tsne->dots(room, DIM, point, columns, d);
     memcpy(out->dots, d, (size_t)room * sizeof *d);
-    kernels->tsne.squares(room, DIM, point, columns, d);
+    kernels->tsne->squares(room, DIM, point, columns, d);
     memcpy(out->squares, d, (size_t)room * sizeof *d);
     free(columns);
     assert_true(out->squares[self] == 0);

@@ -53,6 +53,7 @@ typedef struct attend_class {
     bool (*small)(const qkvi_attend_small *a); /* NULL: as kernels/class.h says */
 } attend_class;
 
+/* A part that uses it includes attend_classes.h, or all of it is zero. */
 static const attend_class attend_classes[QKVI_N_CLASSES];
 
 V_INLINE const attend_class *attend_class_of(const attend *a) { return &attend_classes[a->class]; }

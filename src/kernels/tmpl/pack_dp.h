@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/pack.h"
 
 /* 16 channels of a row as the upper halves of words; zeros where there is no row or channel. */

@@ -99,7 +99,7 @@ static void scatter(qkv_ctx *ctx, const qkvi_pick *pick, int64_t n_rows, int64_t
                     const float *from, float *to) {
     memset(to, 0, (size_t)(n_rows * hidden) * sizeof *to);
     for (int64_t i = 0; i < pick->n; i++)
-        ctx->kernels->layer.add(hidden, from + i * hidden, to + pick->rows[i] * hidden);
+        ctx->kernels->layer->add(hidden, from + i * hidden, to + pick->rows[i] * hidden);
 }
 
 /* The gradients of the feed-forward part; x is what it read as the block's input. */

@@ -112,13 +112,13 @@ void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const 
 void qkvi_rotate_rows(const qkvi_kernels *kernels, int64_t head_dim, int64_t dim, int64_t n_heads,
                       int64_t n_rows, const float *turns, bool back, float *x) {
     if (dim == head_dim) {
-        kernels->layer.rotate(n_rows, n_heads, dim, back, turns, x);
+        kernels->layer->rotate(n_rows, n_heads, dim, back, turns, x);
         return;
     }
     for (int64_t r = 0; r < n_rows; r++)
         for (int64_t h = 0; h < n_heads; h++)
-            kernels->layer.rotate(1, 1, dim, back, turns + r * dim,
-                                  x + (r * n_heads + h) * head_dim);
+            kernels->layer->rotate(1, 1, dim, back, turns + r * dim,
+                                   x + (r * n_heads + h) * head_dim);
 }
 
 static void rotate_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {

@@ -7,7 +7,7 @@
 
 #include "kernels/table.h"
 
-extern const qkvi_kernels announced_6x16, announced_12x32;
+extern const qkvi_kernels announced_6x16_kernels, announced_12x32_kernels;
 
 void announced_line(const void *p);
 

@@ -5,7 +5,7 @@
 
 #include "attention/announced/announced.h"
 
-#define ISA_TABLE announced_12x32
-#define ISA_NAME  "announced 12x32"
-#define ISA_NEED  0
+#define ISA(x)   announced_12x32_##x
+#define ISA_NAME "announced 12x32"
+#define ISA_NEED 0
 #include "kernels/tmpl/isa_table.h"

@@ -3,7 +3,7 @@
 
 #include "attention/announced/announced.h"
 
-#define ISA_TABLE announced_6x16
-#define ISA_NAME  "announced 6x16"
-#define ISA_NEED  0
+#define ISA(x)   announced_6x16_##x
+#define ISA_NAME "announced 6x16"
+#define ISA_NEED 0
 #include "kernels/tmpl/isa_table.h"

@@ -78,7 +78,7 @@ static void compare(const qkvi_kernels *k, const uint32_t *a, const uint32_t b[C
     memcpy(panel, b, sizeof panel);
     memcpy(rows, a, (size_t)k->mr * sizeof *a);
     memcpy(got, c, (size_t)k->mr * COLS * sizeof *got);
-    k->half_tile[QKVI_CLASS_DP](k->mr, COLS, 2, rows, 2, panel, got, COLS);
+    k->gemm->half_tile[QKVI_CLASS_DP](k->mr, COLS, 2, rows, 2, panel, got, COLS);
     for (int e = 0; e < k->mr * COLS; e++) {
         const float want = step(c[e], a[e / COLS], b[e % COLS]);
         if (bits_of(got[e]) == bits_of(want) || (isnan(got[e]) && isnan(want))) continue;
@@ -200,7 +200,7 @@ static void tiles_have_every_size(void **state) {
                         const uint32_t pair = at[0] | (d + 1 < depth ? (uint32_t)at[1] << 16 : 0);
                         want[e] = step(want[e], pair, b[COLS * (d / 2) + e % cols]);
                     }
-                k->half_tile[QKVI_CLASS_DP](rows, cols, depth, a, depth, b, c, cols);
+                k->gemm->half_tile[QKVI_CLASS_DP](rows, cols, depth, a, depth, b, c, cols);
                 assert_memory_equal(c, want, (size_t)(rows * cols) * sizeof *c);
                 guarded_free(&ga);
                 guarded_free(&gb);
@@ -245,9 +245,9 @@ static void panels_are_their_definition(void **state) {
             for (int64_t e = 0; e < elems; e++) x[e] = (uint16_t)any_half(&r, 2);
             uint32_t words[8], *keys = gk.data, *values = gv.data;
             const uint32_t *see = some(&r, x, n, stride, dim, words);
-            const bool finite = k->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data);
+            const bool finite = k->rows->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data);
             assert_true(finite);
-            k->pack_key_pairs(x, stride, n, dim, (dim + 1) / 2, see, gk.data);
+            k->rows->pack_key_pairs(x, stride, n, dim, (dim + 1) / 2, see, gk.data);
             for (int64_t j = 0; j < (n + 31) / 32 * 32; j++)
                 for (int64_t c = 0; c < dim; c += 2) {
                     const uint32_t want = element(x, n, stride, dim, see, j, c) |
@@ -263,7 +263,7 @@ static void panels_are_their_definition(void **state) {
             const int64_t row = rng_between(&r, 0, n - 1);
             if (!see || see[row / 32] >> row % 32 & 1) {
                 x[row * stride + dim - 1] = 0xFF80;
-                assert_false(k->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data));
+                assert_false(k->rows->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data));
             }
             guarded_free(&gx), guarded_free(&gk), guarded_free(&gv);
         }

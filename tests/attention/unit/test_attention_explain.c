@@ -55,11 +55,11 @@ static void counting_block(const qkvi_attend *a) {
             ran.partial += any && !all;
         }
     ran.blocks++;
-    real->attend_block(a);
+    real->attend->block(a);
 }
 
 static bool counting_small(const qkvi_attend_small *a) {
-    const bool done = real->attend_small(a);
+    const bool done = real->attend->small(a);
     ran.small++;
     ran.refused += !done;
     return done;
@@ -71,7 +71,7 @@ static void counting_keys(const struct qkvi_bwd_block *a) {
     ran.keys++;
     ran.full += all;
     ran.partial += !all;
-    real->bwd.keys(a);
+    real->bwd->keys(a);
 }
 
 static void counting_split(const qkvi_decode *a) {
@@ -85,7 +85,7 @@ static void counting_split(const qkvi_decode *a) {
     assert_true(any);
     ran.full += all && whole;
     ran.partial += !(all && whole);
-    real->decode_split(a);
+    real->decode->split(a);
 }
 
 static void counting_executor(void *user, int n_tasks, void (*task)(void *, int), void *argument) {
@@ -101,11 +101,16 @@ static qkv_ctx *counting_context(const char *on, int n_threads, qkvi_kernels *co
     options.executor = (qkv_executor){ counting_executor, n_threads, NULL };
     assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
     real = ctx->kernels;
+    static qkvi_attend_kernels attend;
+    static qkvi_bwd_kernels bwd;
+    static qkvi_decode_kernels decode;
     *counting = *real;
-    counting->attend_block = counting_block;
-    counting->attend_small = counting_small;
-    counting->bwd.keys = counting_keys;
-    counting->decode_split = counting_split;
+    attend = *real->attend, bwd = *real->bwd, decode = *real->decode;
+    attend.block = counting_block;
+    attend.small = counting_small;
+    bwd.keys = counting_keys;
+    decode.split = counting_split;
+    counting->attend = &attend, counting->bwd = &bwd, counting->decode = &decode;
     ctx->kernels = counting;
     return ctx;
 }

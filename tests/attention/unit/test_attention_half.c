@@ -126,11 +126,11 @@ static void rows_of(const qkvi_kernels *k, const format *f, int64_t dim, bool at
     float *y = floats.data;
     for (int64_t i = 0; i < n * dim; i++) x[i / dim * (dim + gap) + i % dim] = (uint16_t)i;
     guarded_read_only(&from);
-    k->load_rows[f->type](x, dim + gap, n, dim, y, dim);
+    k->rows->load[f->type](x, dim + gap, n, dim, y, dim);
     for (int64_t i = 0; i < n * dim; i++)
         if (!same_float(y[i], f->to_f32((uint16_t)i)))
             fail_msg("%s, %s, 0x%x, rows of %" PRId64, k->name, f->name, (unsigned)i, dim);
-    k->store_rows[f->type](y, dim, n, dim, 1, z, dim + gap);
+    k->rows->store[f->type](y, dim, n, dim, 1, z, dim + gap);
     for (int64_t i = 0; i < n * dim; i++) {
         const uint16_t got = z[i / dim * (dim + gap) + i % dim], want = f->of_f32(y[i]);
         if (got != want && !((want & 0x7FFF) > f->infinity && (got & 0x7FFF) > f->infinity))
@@ -166,7 +166,7 @@ static void vectors_round_alike(void **state) {
                 };
                 uint16_t out[6];
                 const float factor = x % 2 ? 1 : 3;
-                k->store_rows[f->type](in, 6, 1, 6, factor, out, 6);
+                k->rows->store[f->type](in, 6, 1, 6, factor, out, 6);
                 for (int n = 0; n < 6; n++)
                     if (out[n] != f->of_f32(in[n] * factor))
                         fail_msg("%s, %s: %.9g becomes 0x%x", k->name, f->name,

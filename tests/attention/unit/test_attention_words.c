@@ -41,7 +41,7 @@ static void run(const qkvi_kernels *kernels, const qkvi_dropout *dropout) {
         scratch.begin[i] = 0;
         scratch.end[i] = KEYS;
     }
-    kernels->attend_block(&a);
+    kernels->attend->block(&a);
 }
 
 static void high_halves_of_counters(void **state) {
