@@ -4,6 +4,7 @@
  */
 #include "files/encode.h"
 
+#include <ctype.h>
 #include <math.h>
 
 char *qkvi_shown(const char *bytes) {
@@ -39,6 +40,19 @@ void qkvi_number(char *text, size_t text_bytes, double x, int decimals) {
         snprintf(text, text_bytes, "%s%lld", sign, value);
     else
         snprintf(text, text_bytes, "%s%lld.%0*lld", sign, value / scale, decimals, value % scale);
+}
+
+void qkvi_digits(char text[32], double x, int digits) {
+    char local[40];
+    size_t n = 0;
+    snprintf(local, sizeof local, "%.*g", digits, x);
+    for (const char *at = local; *at; at++) {
+        if (isalnum((unsigned char)*at) || strchr("+-", *at))
+            text[n++] = *at;
+        else if (n > 0 && text[n - 1] != '.') /* the locale's point, of any number of bytes */
+            text[n++] = '.';
+    }
+    text[n] = '\0';
 }
 
 void qkvi_markup_add(qkvi_bytes *bytes, const char *text, size_t n) {
@@ -104,26 +118,15 @@ void qkvi_json_string(qkvi_bytes *bytes, const char *text, size_t n) {
     qkvi_bytes_text(bytes, "\"");
 }
 
-static void add_number(qkvi_bytes *bytes, int n_digits, double x) {
-    char number[40], plain[40];
-    size_t n = 0;
-    if (!isfinite(x)) {
-        qkvi_bytes_text(bytes, "null");
-        return;
-    }
-    snprintf(number, sizeof number, "%.*g", n_digits, x);
-    for (const char *at = number; *at; at++) {
-        if (strchr("0123456789+-e", *at))
-            plain[n++] = *at;
-        else if (n > 0 && plain[n - 1] != '.') /* the locale's point, of any number of bytes */
-            plain[n++] = '.';
-    }
-    qkvi_bytes_add(bytes, plain, n);
+static void add_number(qkvi_bytes *bytes, double x, int digits) {
+    char number[32] = "null";
+    if (isfinite(x)) qkvi_digits(number, x, digits);
+    qkvi_bytes_text(bytes, number);
 }
 
-void qkvi_json_real(qkvi_bytes *bytes, double x) { add_number(bytes, 9, x); }
+void qkvi_json_real(qkvi_bytes *bytes, double x) { add_number(bytes, x, 9); }
 
-void qkvi_json_double(qkvi_bytes *bytes, double x) { add_number(bytes, 17, x); }
+void qkvi_json_double(qkvi_bytes *bytes, double x) { add_number(bytes, x, 17); }
 
 void qkvi_json_int(qkvi_bytes *bytes, int64_t x) {
     char number[24];

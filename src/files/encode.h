@@ -34,6 +34,9 @@ void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n);
 
 #pragma GCC visibility pop
 
+/** Formats x as %.{digits}g does, with a point, whatever the locale; at most 17 digits. */
+void qkvi_digits(char text[32], double x, int digits);
+
 /**
  * Adds a JSON string, with its quotes, of n bytes of valid UTF-8: only '"', '\' and control
  * characters are escaped, by their short form if they have one.

@@ -132,6 +132,17 @@ int qkvi_file_exists(const char *path) {
     return qkvi_os_examine(path, &about) == 0 && about.kind == QKVI_OS_FILE;
 }
 
+char *qkvi_path_folder(const char *path) {
+    const char *const slash = qkvi_os_last_separator(path);
+    if (!slash) return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+const char *qkvi_path_name(const char *path) {
+    const char *const slash = qkvi_os_last_separator(path);
+    return slash ? slash + 1 : path;
+}
+
 char *qkvi_path_join(const char *folder, const char *name) {
     const size_t n_folder = strlen(folder), n_name = strlen(name);
     char *path = malloc(n_folder + n_name + 2);

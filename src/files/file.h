@@ -51,6 +51,10 @@ int qkvi_file_exists(const char *path);
 
 /** folder/name as a new string to be freed by free(); NULL without memory. */
 char *qkvi_path_join(const char *folder, const char *name);
+/** The folder of a path, "." if it names none; to be freed, NULL without memory. */
+char *qkvi_path_folder(const char *path);
+/** A path without its folder: the end of the same string. */
+const char *qkvi_path_name(const char *path);
 
 /** Sets "NAME: WHAT: REASON", with the name escaped; returns MEMORY if cause is ENOMEM, else IO. */
 qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error);

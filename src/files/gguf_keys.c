@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "files/encode.h"
 #include "files/utf8.h"
 
 enum { SHOWN_ELEMENTS = 6, SHOWN_BYTES = 80 };
@@ -165,12 +166,14 @@ static void show_one(const qkvi_gguf_file *file, const qkvi_gguf_key *key, uint6
         snprintf(text, text_bytes, "%s", file->header[key->at + i] ? "true" : "false");
         break;
     case QKVI_GGUF_F32_VALUE:
-        snprintf(text, text_bytes, "%.9g",
-                 qkvi_gguf_shortest((float)qkvi_gguf_real_of(file, key, i)));
+    case QKVI_GGUF_F64_VALUE: {
+        const bool single = key->kind == QKVI_GGUF_F32_VALUE;
+        const double x = qkvi_gguf_real_of(file, key, i);
+        char number[32];
+        qkvi_digits(number, single ? qkvi_gguf_shortest((float)x) : x, single ? 9 : 17);
+        snprintf(text, text_bytes, "%s", number);
         break;
-    case QKVI_GGUF_F64_VALUE:
-        snprintf(text, text_bytes, "%.17g", qkvi_gguf_real_of(file, key, i));
-        break;
+    }
     case QKVI_GGUF_U64_VALUE:
         snprintf(text, text_bytes, "%" PRIu64, (uint64_t)integer_at(file, key, i));
         break;

@@ -173,12 +173,6 @@ static qkv_status refuse_shard(const char *path, const char *folder, qkv_error *
                           printable, printable_folder);
 }
 
-static char *folder_of(const char *path) {
-    const char *const slash = qkvi_os_last_separator(path);
-    if (!slash) return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
 /* ---- The cache ------------------------------------------------------------------------------- */
 
 /* NAME or ORG/NAME of letters, digits, '.', '_', '-'; no part starts with '.', none holds "..". */
@@ -292,7 +286,7 @@ qkv_status qkvi_hub_find(const char *path_or_name, char **folder, char **weights
     if (is_folder(path_or_name)) {
         *folder = strdup(path_or_name);
     } else if (qkvi_has_stem(path_or_name, ".safetensors") || qkvi_is_index(path_or_name)) {
-        *folder = folder_of(path_or_name);
+        *folder = qkvi_path_folder(path_or_name);
         *weights = strdup(path_or_name);
         if (!*folder || !*weights)
             status = qkvi_no_memory(error, "a path");

@@ -101,8 +101,7 @@ static qkv_status parse_index(opening *job, const void *bytes, size_t n_bytes, j
 
 static qkv_status open_shards(opening *job) {
     qkvi_safetensors *const set = job->set;
-    const char *const slash = strrchr(job->path, '/');
-    const size_t n_folder = slash ? (size_t)(slash - job->path) + 1 : 0;
+    const size_t n_folder = (size_t)(qkvi_path_name(job->path) - job->path);
     set->shards = calloc((size_t)job->n_names, sizeof *set->shards);
     if (!set->shards) return no_memory(job);
     for (int64_t s = 0; s < job->n_names; s++) {

@@ -16,21 +16,13 @@ enum { MAX_LINKS = 40, ATTEMPTS = 100 };
 static const size_t name_bytes = 48; /* of ".PID-COUNT.tmp" */
 static _Atomic unsigned temporary_count;
 
-/* The folder of a path, to be freed; NULL without memory. */
-static char *folder_of(const char *path) {
-    const char *const slash = qkvi_os_last_separator(path);
-    return slash == path ? strdup("/")
-           : slash       ? strndup(path, (size_t)(slash - path))
-                         : strdup(".");
-}
-
 /* One link resolved: *next is NULL if path is no link. 0 without memory. */
 static int follow_link(const char *path, char **next) {
     char buffer[4096];
     *next = NULL;
     if (qkvi_os_read_link(path, buffer, sizeof buffer) != 0) return 1;
     const bool absolute = qkvi_os_is_absolute(buffer);
-    char *const folder = absolute ? NULL : folder_of(path);
+    char *const folder = absolute ? NULL : qkvi_path_folder(path);
     if (absolute)
         *next = strdup(buffer);
     else if (folder)
@@ -58,7 +50,7 @@ static qkv_status name_paths(const char *path, qkvi_writer *writer, qkv_error *e
     writer->path = strdup(path);
     if (!writer->path) return qkvi_no_memory(error, "a path");
     QKV_TRY(resolve(writer, error));
-    writer->folder = folder_of(writer->target);
+    writer->folder = qkvi_path_folder(writer->target);
     writer->temporary = malloc(strlen(writer->target) + name_bytes);
     return writer->folder && writer->temporary ? QKV_OK : qkvi_no_memory(error, "a path");
 }
@@ -157,7 +149,7 @@ static int writer_same(const qkvi_writer *a, const qkvi_writer *b) {
     if (a->direct || b->direct) return 0;
     if (strcmp(name_in_folder(a->target), name_in_folder(b->target)) != 0) return 0;
     for (int i = 0; i < 2; i++) {
-        char *const folder = folder_of(i ? b->target : a->target);
+        char *const folder = qkvi_path_folder(i ? b->target : a->target);
         const int found = folder && qkvi_os_examine(folder, &about[i]) == 0;
         free(folder);
         if (!found) return 0;

@@ -207,8 +207,7 @@ static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv
     model->files = calloc((size_t)n, sizeof *model->files);
     for (int64_t f = 0; model->files && f < n; f++) {
         const char *const name = (file->n_shards ? file->shards[f] : file)->source.name;
-        const char *const slash = strrchr(name, '/');
-        model->files[f] = strdup(slash ? slash + 1 : name);
+        model->files[f] = strdup(qkvi_path_name(name));
         if (!model->files[f]) break;
         model->n_files++;
     }

@@ -11,6 +11,7 @@
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "core/os.h"
+#include "files/encode.h"
 #include "train/adamw.h"
 #include "train/run_fields.h"
 
@@ -47,16 +48,27 @@ static void progress_add(qkvi_progress *progress, qkvi_trainer *trainer,
     for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) trainer->sums.losses[l] += losses[l];
 }
 
+/* A tab and a loss, with a point in any locale. */
+static size_t put_loss(char *text, size_t room, double loss) {
+    char number[32];
+    qkvi_number(number, sizeof number, isfinite(loss) ? loss : 0, 6);
+    return (size_t)snprintf(text, room, "\t%s",
+                            isfinite(loss) ? number
+                            : isnan(loss)  ? "nan"
+                                           : "inf");
+}
+
 static qkv_status log_line(qkvi_trainer *trainer, const qkv_train_report *report,
                            const double losses[QKVI_TRAIN_LOSSES], int64_t n_tokens,
                            qkv_error *error) {
-    char line[400];
-    size_t n =
-        (size_t)snprintf(line, sizeof line, "%lld\t%.6f", (long long)report->step, report->loss);
+    char line[400], number[32];
+    size_t n = (size_t)snprintf(line, sizeof line, "%lld", (long long)report->step);
+    n += put_loss(line + n, sizeof line - n, report->loss);
     for (int l = 0; trainer->objective->losses[l]; l++)
-        n += (size_t)snprintf(line + n, sizeof line - n, "\t%.6f", losses[l]);
-    snprintf(line + n, sizeof line - n, "\t%.6f\t%.6g\t%lld\n", report->held_out_loss,
-             report->learning_rate, (long long)n_tokens);
+        n += put_loss(line + n, sizeof line - n, losses[l]);
+    n += put_loss(line + n, sizeof line - n, report->held_out_loss);
+    qkvi_digits(number, report->learning_rate, 6);
+    snprintf(line + n, sizeof line - n, "\t%s\t%lld\n", number, (long long)n_tokens);
     return put(trainer, line, error);
 }
 

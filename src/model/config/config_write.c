@@ -3,6 +3,7 @@
  * them: fields in the order of their names.
  */
 
+#include "files/encode.h"
 #include "files/json.h"
 #include "model/config/config.h"
 
@@ -22,7 +23,7 @@ static qkv_status write_bert(qkvi_files *files, const qkv_model_info *info, doub
                                  "  \"hidden_size\": %lld,\n"
                                  "  \"initializer_range\": 0.02,\n"
                                  "  \"intermediate_size\": %lld,\n"
-                                 "  \"layer_norm_eps\": %.17g,\n"
+                                 "  \"layer_norm_eps\": %s,\n"
                                  "  \"max_position_embeddings\": %lld,\n"
                                  "  \"model_type\": \"bert\",\n"
                                  "  \"num_attention_heads\": %lld,\n"
@@ -33,11 +34,12 @@ static qkv_status write_bert(qkvi_files *files, const qkv_model_info *info, doub
                                  "  \"type_vocab_size\": %lld,\n"
                                  "  \"vocab_size\": %lld\n"
                                  "}\n";
-    char text[2048], rate[32];
-    snprintf(rate, sizeof rate, dropout > 0 ? "%.9g" : "0.0", dropout);
+    char text[2048], rate[32] = "0.0", eps[32];
+    if (dropout > 0) qkvi_digits(rate, dropout, 9);
+    qkvi_digits(eps, info->layer_norm_eps, 17);
     const int n = snprintf(text, sizeof text, format, architecture_class(info), rate, rate,
-                           (long long)info->hidden, (long long)info->intermediate,
-                           info->layer_norm_eps, (long long)info->max_len, (long long)info->n_heads,
+                           (long long)info->hidden, (long long)info->intermediate, eps,
+                           (long long)info->max_len, (long long)info->n_heads,
                            (long long)info->n_layers, info->sinusoidal_positions ? "true" : "false",
                            (long long)info->n_types, (long long)info->vocab_size);
     return qkvi_files_add(files, "config.json", text, (size_t)n, error);

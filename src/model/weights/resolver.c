@@ -220,9 +220,8 @@ static char *name_with_shard(const qkvi_safetensors *file, const qkvi_stored *te
     qkvi_escape(text, 200, tensor->name, strlen(tensor->name));
     if (file->n_shards) {
         const char *const home = qkvi_safetensors_home(file, tensor)->source.name;
-        const char *const slash = strrchr(home, '/');
         const size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, " in %s", slash ? slash + 1 : home);
+        snprintf(text + n, sizeof text - n, " in %s", qkvi_path_name(home));
     }
     return strdup(text);
 }
