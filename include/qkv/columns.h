@@ -163,20 +163,6 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_weights(qkv_ctx *ctx, const qkv_a
                                                        int64_t j1, float *p, int64_t p_row,
                                                        const qkv_call_options *call);
 
-/**
- * Computes the next coarser level of a pyramid of maps of one head: ceil(n_tiles_q / 2) by
- * ceil(n_tiles_k / 2) tiles, each made of two by two. At an odd end it is one row or column.
- *     mass   mean over the two rows, weighted by their `rows`, of the sum over the two columns
- *     peak   the greatest of the four
- *     rows   the sum of the two
- * Rows of mass keep their sums. Arrays are dense. Each may be NULL: an output is written if it and
- * its input are given; mass needs rows, too. An output may be its own input, and must not overlap
- * any other array. Nothing is checked. Sizes are those of the finer level.
- */
-QKV_API void qkv_attention_tiles_halve(int64_t n_tiles_q, int64_t n_tiles_k, const float *mass,
-                                       const float *peak, const int64_t *rows, float *half_mass,
-                                       float *half_peak, int64_t *half_rows);
-
 #ifdef __cplusplus
 }
 #endif

@@ -390,12 +390,7 @@ QKV_API void qkv_heads_set_probes(qkv_heads *heads, const qkv_head_probes *probe
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-/**
- * Returns 1 if a query may see a key, 0 otherwise. Layers with a window (qkv_capture) see fewer
- * keys than others: qkv_heads_sees is of the layer that sees most, qkv_head_sees of the index-th
- * head.
- */
-QKV_API int qkv_heads_sees(const qkv_heads *heads, int64_t query, int64_t key);
+/** Returns 1 if a query of the index-th head may see a key, 0 otherwise. */
 QKV_API int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, int64_t key);
 
 /**

@@ -550,19 +550,6 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_attenti
                                                  qkv_error *error);
 
 /**
- * Copies queries and keys as they are before rotary positions turn them (qkv_rope): their products
- * are the scores that tokens would have at distance 0. In a layer without turns they are those of
- * the capture. They are turned back, so they differ from what was projected by rounding.
- *
- * @param q  NULL, or [n_heads][n][head_dim].
- * @param k  NULL, or [n_kv_heads][n_keys][head_dim].
- * @return QKV_OK; the errors of qkv_run_capture.
- */
-QKV_API QKV_NODISCARD qkv_status qkv_run_unturned(const qkv_run *run, qkv_attention_kind which,
-                                                  int64_t b, int64_t layer, float *q, float *k,
-                                                  qkv_error *error);
-
-/**
  * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) + bias - lse). Rows are
  * queries and sum to 1. Keys that are not seen have 0.
  */

@@ -1,7 +1,7 @@
 /**
- * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, how
- * well a head fits a pattern, and what flows through several layers. Weights are those of
- * qkv/columns.h, a few rows at a time or as sums. Nothing of len_q x len_k is stored.
+ * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, and
+ * what flows through several layers. Weights are those of qkv/columns.h, a few rows at a time or as
+ * sums. Nothing of len_q x len_k is stored.
  *
  * Experimental: see docs/api.md, Stability.
  */
@@ -70,87 +70,6 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_
                                                         const qkv_call_options *call,
                                                         qkv_error *error);
 
-/* ---- A head and a pattern -------------------------------------------------------------------- */
-
-/**
- * Where D[i][j] is 1; elsewhere it is 0. i is the position of the query among the keys, which is
- * query + q_offset.
- */
-typedef enum qkv_pattern_kind {
-    /* j = i - 1 */
-    QKV_PATTERN_PREVIOUS = 0,
-    /* j < i and id[j] = id[i] */
-    QKV_PATTERN_DUPLICATE = 1,
-    /* 1 <= j <= i and id[j - 1] = id[i] */
-    QKV_PATTERN_INDUCTION = 2,
-    /* j != i and id[j] = id[i] */
-    QKV_PATTERN_SAME = 3
-} qkv_pattern_kind;
-
-/**
- * Scores of weights A and a pattern D, over the rows that take part. 0 / 0 is 0. Made by
- * qkv_pattern_match_init().
- */
-typedef struct qkv_pattern_match {
-    size_t struct_size;
-    /* sum A D / sum A: the share of weight on the pattern. */
-    double mul;
-    /* 1 - (1 / n_rows) sum |A - D| */
-    double abs;
-    /* sum A D and sum A. */
-    double on, total;
-    int64_t n_rows, n_left_out;
-    /* Cells of the pattern. */
-    int64_t n_cells;
-} qkv_pattern_match;
-
-QKV_DEFINE_INIT(qkv_pattern_match)
-
-/**
- * Measures how well a head fits a pattern. `mul` and `abs` are the two scores of TransformerLens'
- * head detector, for any mask, in O(len) memory. A row is left out if it sees no key, is NaN, or
- * has a position outside the keys.
- *
- * Accuracy, memory, threads, errors: as qkv_inspect_divergence, with one buffer.
- *
- * @param ids  [keys of the batch]: tokens. Ignored for QKV_PATTERN_PREVIOUS.
- */
-QKV_API QKV_NODISCARD qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_head_view *head,
-                                                     qkv_pattern_kind kind, const int32_t *ids,
-                                                     qkv_pattern_match *match,
-                                                     const qkv_call_options *call,
-                                                     qkv_error *error);
-
-/* ---- What is moved, not where a head looks --------------------------------------------------- */
-
-/** The greatest n_top of qkv_inspect_weighted_top. */
-enum { QKV_WEIGHTED_MAX_TOP = 64 };
-
-/**
- * Finds the keys of each query with the greatest p[i][j] g[j]. Kobayashi et al. (2020) take
- * g[j] = |v[j] W_O|, to measure what is moved: a key with much weight may have a very short value.
- * weighted_mass of qkv/stats.h is the sum over all keys.
- *
- * Order: the greatest product first; of equal ones the smaller key.
- * Special values: only products above 0 are listed. Missing entries have key -1 and value 0. A row
- *     that is NaN has keys -1 and values NaN.
- * Accuracy: that of the weights. A product is rounded once.
- * Determinism: the same bits for any threads.
- * Memory, threads, call: as qkv_inspect_divergence, with one buffer.
- *
- * @param key_weights  [keys of the batch]: g, finite, at least 0.
- * @param n_top        1 to QKV_WEIGHTED_MAX_TOP.
- * @param keys         [queries of the batch][n_top]: receives the keys.
- * @param values       [queries of the batch][n_top]: receives their products.
- * @return QKV_OK; QKV_ERR_ARGUMENT; errors of qkv_attention_weights; QKV_ERR_MEMORY;
- *         QKV_ERR_CANCELLED. After an error lists may be written in part.
- */
-QKV_API QKV_NODISCARD qkv_status qkv_inspect_weighted_top(qkv_ctx *ctx, const qkv_head_view *head,
-                                                          const float *key_weights, int64_t n_top,
-                                                          int64_t *keys, float *values,
-                                                          const qkv_call_options *call,
-                                                          qkv_error *error);
-
 /* ---- Several layers -------------------------------------------------------------------------- */
 
 /**
@@ -192,22 +111,6 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_mod
                                                      const qkv_run *run, int64_t b, int64_t first,
                                                      int64_t end, float *received,
                                                      qkv_error *error);
-
-/* ---- Votes ----------------------------------------------------------------------------------- */
-
-/** The mean, with zeros beyond the ends, or the greatest. */
-typedef enum qkv_pool_kind { QKV_POOL_MEAN = 0, QKV_POOL_MAX = 1 } qkv_pool_kind;
-
-/**
- * Pools votes of keys over their neighbours, as SnapKV does before it chooses keys. pooled[j] is
- * the mean or the greatest of votes[j - width / 2] to votes[j + width / 2]. A NaN makes every value
- * that it enters NaN. pooled must not overlap votes.
- *
- * @param width  odd, at least 1.
- */
-QKV_API QKV_NODISCARD qkv_status qkv_inspect_pool(int64_t n, const float *votes, int64_t width,
-                                                  qkv_pool_kind kind, float *pooled,
-                                                  qkv_error *error);
 
 #ifdef __cplusplus
 }

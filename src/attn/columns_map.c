@@ -157,32 +157,3 @@ void qkvi_columns_finish_head(const qkvi_columns_problem *x, const qkvi_columns_
     if (x->tiles) finish_tiles(x, map, n, b, h);
     if (x->diagonals) finish_diagonals(x, map, n, b, h);
 }
-
-/* ---- Public helper --------------------------------------------------------------------------- */
-
-void qkv_attention_tiles_halve(int64_t n_tiles_q, int64_t n_tiles_k, const float *mass,
-                               const float *peak, const int64_t *rows, float *half_mass,
-                               float *half_peak, int64_t *half_rows) {
-    if (!mass || !rows) half_mass = NULL; /* an array without what it is made of is not asked for */
-    if (!peak) half_peak = NULL;
-    if (!rows) half_rows = NULL;
-    for (int64_t a = 0; a < n_tiles_q; a += 2) {
-        const int64_t n = qkvi_min_i64(2, n_tiles_q - a);
-        const int64_t first = rows ? rows[a] : 0, second = rows && n == 2 ? rows[a + 1] : 0;
-        const double all = first + second ? (double)(first + second) : 1;
-        const double share[2] = { (double)first / all, (double)second / all };
-        for (int64_t b = 0; b < n_tiles_k; b += 2) {
-            const int64_t at = a / 2 * qkvi_ceil_div(n_tiles_k, 2) + b / 2;
-            double sum = 0;
-            float most = 0;
-            for (int64_t i = a; i < a + n; i++)
-                for (int64_t j = b; j < b + 2 && j < n_tiles_k; j++) {
-                    if (half_mass) sum += share[i - a] * (double)mass[i * n_tiles_k + j];
-                    if (half_peak && peak[i * n_tiles_k + j] > most) most = peak[i * n_tiles_k + j];
-                }
-            if (half_mass) half_mass[at] = (float)sum;
-            if (half_peak) half_peak[at] = most;
-        }
-        if (half_rows) half_rows[a / 2] = first + second;
-    }
-}

@@ -145,20 +145,11 @@ qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *er
                           (long long)index, (long long)heads->n_all - 1);
 }
 
-static int sees(const qkv_heads *heads, const qkvi_rules *rules, int64_t query, int64_t key) {
-    const qkvi_range keys = qkvi_keys_of(rules, query);
-    return key >= keys.begin && key < keys.end && (!heads->seen || heads->seen[key]);
-}
-
-int qkv_heads_sees(const qkv_heads *heads, int64_t query, int64_t key) {
-    if (!heads || query < 0 || query >= heads->info.n_queries) return 0;
-    return sees(heads, &heads->rules, query, key);
-}
-
 int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, int64_t key) {
     if (!heads || query < 0 || query >= heads->info.n_queries || index < 0 || index >= heads->n_all)
         return 0;
-    return sees(heads, qkvi_heads_rules(heads, index), query, key);
+    const qkvi_range keys = qkvi_keys_of(qkvi_heads_rules(heads, index), query);
+    return key >= keys.begin && key < keys.end && (!heads->seen || heads->seen[key]);
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */

@@ -192,33 +192,6 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t
     return QKV_OK;
 }
 
-/* to = from, turned back. */
-static void unturn(const qkv_run *run, const qkvi_run_layer *layer, int64_t row, int64_t n_heads,
-                   int64_t n, int64_t head_dim, const float *from, float *to) {
-    const float divisor = layer->length * layer->length;
-    const int64_t turned = layer->turned;
-    memcpy(to, from, (size_t)(n_heads * n * head_dim) * sizeof *to);
-    if (!layer->turns) return;
-    for (int64_t h = 0; h < n_heads; h++)
-        qkvi_rotate_rows(run->kernels, head_dim, turned, 1, n, layer->turns + row * turned, true,
-                         to + h * n * head_dim);
-    for (int64_t i = 0; divisor != 1 && i < n_heads * n; i++)
-        for (int64_t c = 0; c < turned; c++) to[i * head_dim + c] /= divisor;
-}
-
-qkv_status qkv_run_unturned(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t layer,
-                            float *q, float *k, qkv_error *error) {
-    qkv_capture c = qkv_capture_init();
-    QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
-    const qkvi_run_layer *const scores = &run->parts[which].layers[layer];
-    const int64_t row = qkvi_stack_row(queries_of(run, which), b);
-    const qkvi_fpstate saved = qkvi_fpstate_enter();
-    if (q) unturn(run, scores, row, c.n_heads, c.n, c.head_dim, c.q, q);
-    if (k) unturn(run, scores, row, c.n_kv_heads, c.n_keys, c.head_dim, c.k, k);
-    qkvi_fpstate_leave(saved);
-    return QKV_OK;
-}
-
 /* Keys that a query does not see, of a row of weights. */
 static void hide(const qkv_capture *c, int64_t i, float *weights) {
     const qkvi_rules rules =

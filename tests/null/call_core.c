@@ -10,8 +10,8 @@ static qkv_attention_stats stats, part;
 static qkv_attention_grads grads;
 static qkv_attention_columns columns;
 static float q[N * D], o[N * D], dq[N * D], dk[N * D], dv[N * D], lse[N], entropy[N], p[N * N];
-static float received[N], tiles[4], peaks[4], half[4], half_peaks[4];
-static int64_t rows[2], half_rows[2];
+static float received[N];
+
 static const void *o_parts[] = { q };
 static const float *lse_parts[] = { lse };
 static const qkv_attention_stats *parts[] = { &part };
@@ -41,7 +41,7 @@ static qkv_status ctx_create(void) {
     qkv_ctx *ctx = NULL;
     return qkv_ctx_create(P(0, &options), P(1, &ctx), P(2, &null_error));
 }
-static qkv_status ctx_destroy(void) {
+static qkv_status ctx_free(void) {
     qkv_ctx *ctx;
     null_must(qkv_ctx_create(NULL, &ctx, NULL));
     qkv_ctx_free(P(0, ctx));
@@ -122,15 +122,9 @@ static qkv_status weights(void) {
     return qkv_attention_weights(P(0, null_ctx), P(1, &desc), P(2, q), P(3, q), P(4, lse), 0, 0, 0,
                                  N, 0, N, P(5, p), N, P(6, &call_options));
 }
-static qkv_status tiles_halve(void) {
-    qkv_attention_tiles_halve(2, 2, P(0, tiles), P(1, peaks), P(2, rows), P(3, half),
-                              P(4, half_peaks), P(5, half_rows));
-    return QKV_OK;
-}
-
 const null_call null_core[] = {
     { "qkv_ctx_create", ctx_create, "nrn" },
-    { "qkv_ctx_free", ctx_destroy, "n" },
+    { "qkv_ctx_free", ctx_free, "n" },
     { "qkv_ctx_message", ctx_message, "n" },
     { "qkv_ctx_isa", ctx_isa, "-" },
     { "qkv_ctx_threads", ctx_threads, "-" },
@@ -150,6 +144,5 @@ const null_call null_core[] = {
     { "qkv_attention_columns_pass", columns_pass, "-rrrrrn" },
     { "qkv_attention_columns_workspace", columns_workspace, "-rrr" },
     { "qkv_attention_weights", weights, "-rrrrrn" },
-    { "qkv_attention_tiles_halve", tiles_halve, "nnnnnn" },
     { 0 },
 };

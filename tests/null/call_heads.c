@@ -108,7 +108,6 @@ static qkv_status set_probes(void) {
     qkv_heads_set_probes(P(0, opened()), P(1, probes), sizeof *probes);
     return QKV_OK;
 }
-static qkv_status sees(void) { return some(qkv_heads_sees(P(0, opened()), 0, 0)); }
 static qkv_status sees_of(void) { return some(qkv_head_sees(P(0, opened()), 0, 0, 0)); }
 static qkv_status view(void) {
     qkv_head_view head = qkv_head_view_init();
@@ -162,7 +161,6 @@ const null_call null_heads[] = {
     { "qkv_heads_nan_rows", nan_rows, "n" },
     { "qkv_heads_distance", distance, "-" },
     { "qkv_heads_set_probes", set_probes, "nn" },
-    { "qkv_heads_sees", sees, "-" },
     { "qkv_head_sees", sees_of, "-" },
     { "qkv_heads_view", view, "rrn" },
     { "qkv_heads_weights", weights, "rrn" },

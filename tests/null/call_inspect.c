@@ -11,7 +11,6 @@ static float floats[3][ROOM];
 static double doubles[4][ROOM];
 static int32_t ints[ROOM];
 static uint8_t bytes[3][ROOM];
-static int64_t longs[ROOM];
 static const qkv_call_options call_options = { .struct_size = sizeof call_options };
 
 static qkv_status some(int is_there) { return is_there ? QKV_OK : QKV_ERR_ARGUMENT; }
@@ -134,17 +133,6 @@ static qkv_status divergence(void) {
     return qkv_inspect_divergence(P(0, null_ctx), P(1, &x), P(2, &x), 0.001, P(3, doubles[0]),
                                   P(4, &found), P(5, &call_options), P(6, &null_error));
 }
-static qkv_status pattern(void) {
-    const qkv_head_view x = head();
-    qkv_pattern_match match = qkv_pattern_match_init();
-    return qkv_inspect_pattern(P(0, null_ctx), P(1, &x), QKV_PATTERN_SAME, P(2, ints), P(3, &match),
-                               P(4, &call_options), P(5, &null_error));
-}
-static qkv_status weighted_top(void) {
-    const qkv_head_view x = head();
-    return qkv_inspect_weighted_top(P(0, null_ctx), P(1, &x), P(2, floats[1]), 2, P(3, longs),
-                                    P(4, floats[2]), P(5, &call_options), P(6, &null_error));
-}
 static qkv_status rollout_step(void) {
     const qkv_head_view x = head();
     return qkv_inspect_rollout_step(P(0, null_ctx), P(1, &desc), P(2, x.q), P(3, x.k), P(4, lse),
@@ -154,11 +142,6 @@ static qkv_status rollout(void) {
     return qkv_inspect_rollout(P(0, null_ctx), P(1, null_bert), P(2, null_run), 0, 1, 2,
                                P(3, floats[0]), P(4, &null_error));
 }
-static qkv_status pool(void) {
-    return qkv_inspect_pool(N, P(0, floats[0]), 1, QKV_POOL_MEAN, P(1, floats[1]),
-                            P(2, &null_error));
-}
-
 const null_call null_inspect[] = {
     { "qkv_inspect_probes", inspect_probes, "rrnrnnn" },
     { "qkv_inspect_content", content, "nnn" },
@@ -176,10 +159,7 @@ const null_call null_inspect[] = {
     { "qkv_inspect_saturation", saturation, "rrn" },
     { "qkv_inspect_map", map, "rnrrrnnnnn" },
     { "qkv_inspect_divergence", divergence, "rrrnrnn" },
-    { "qkv_inspect_pattern", pattern, "rrrrnn" },
-    { "qkv_inspect_weighted_top", weighted_top, "rrrrrnn" },
     { "qkv_inspect_rollout_step", rollout_step, "rrrrrrrn" },
     { "qkv_inspect_rollout", rollout, "rrrrn" },
-    { "qkv_inspect_pool", pool, "rrn" },
     { 0 },
 };

@@ -225,10 +225,6 @@ static qkv_status capture(void) {
     qkv_capture made = qkv_capture_init();
     return qkv_run_capture(P(0, null_run), QKV_SELF, 0, 0, P(1, &made), P(2, &null_error));
 }
-static qkv_status unturned(void) {
-    return qkv_run_unturned(P(0, null_run), QKV_SELF, 0, 0, P(1, logits), P(2, logits),
-                            P(3, &null_error));
-}
 static qkv_status run_weights(void) {
     return qkv_run_weights(P(0, null_run), QKV_SELF, 0, 0, 0, P(1, logits), P(2, &null_error));
 }
@@ -459,7 +455,6 @@ const null_call null_model[] = {
     { "qkv_run_hidden", hidden, "-" },
     { "qkv_run_hidden: decoder", decoder_hidden, "-" },
     { "qkv_run_capture", capture, "rrn" },
-    { "qkv_run_unturned", unturned, "rnnn" },
     { "qkv_run_weights", run_weights, "rrn" },
     { "qkv_model_logits", mlm, "rrrrn" },
     { "qkv_model_logits: next", lm, "rrrrn" },

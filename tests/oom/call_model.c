@@ -267,20 +267,6 @@ static qkv_status capture(qkv_error *error) {
 }
 static uint64_t take_capture(void) { return hash_capture(0, &last); }
 
-static float unturned_q[4096], unturned_k[4096];
-
-static qkv_status find_unturned(qkv_error *error) {
-    qkv_capture c = qkv_capture_init();
-    const qkv_status status = qkv_run_capture(captured, QKV_SELF, 1, 0, &c, error);
-    if (status != QKV_OK) return status;
-    if (c.n_heads * c.n * c.head_dim > 4096) return QKV_ERR_LIMIT;
-    return qkv_run_unturned(captured, QKV_SELF, 1, 0, unturned_q, unturned_k, error);
-}
-
-static uint64_t take_unturned(void) {
-    return oom_hash(oom_hash(0, unturned_q, sizeof unturned_q), unturned_k, sizeof unturned_k);
-}
-
 static float word[512];
 static qkv_status word_vector(qkv_error *error) {
     oom_claim(qkv_model_get_info(model)->hidden <= 512, "the vector has room");
@@ -501,7 +487,6 @@ static const oom_call calls[] = {
     { "qkv_model_word_vector", "a tied word", NULL, word_vector, take_word, NULL, 0, 0 },
     { "qkv_model_run", "changed", new_ctx, run_changed, take_run, drop_run, 0, 0 },
     { "qkv_run_capture", "a layer", NULL, capture, take_capture, NULL, 0, 0 },
-    { "qkv_run_unturned", "a layer", NULL, find_unturned, take_unturned, NULL, 0, 0 },
     { "qkv_run_weights", "a head", NULL, find_weights, take_weights, NULL, 0, 0 },
     { "qkv_model_logits", "a position", new_ctx, mlm, take_mlm, drop_ctx, 0, 0 },
     { "qkv_model_nsp", "a text", new_ctx, nsp, take_nsp, drop_ctx, 0, 0 },

@@ -11,11 +11,9 @@ enum { HEADS = 2, LEN = 90, DIM = 8, N = HEADS * LEN * DIM };
 
 static float q[N], k[N], v[N], o[N], lse[HEADS * LEN], x[LEN], y[LEN];
 static double rows[LEN];
-static int32_t ids[LEN];
 static qkv_attention_desc desc;
 static qkv_head_view views[HEADS];
 static qkv_divergence divergence = { .struct_size = sizeof divergence };
-static qkv_pattern_match match = { .struct_size = sizeof match };
 static qkv_model *model;
 static qkv_encoding *input;
 static qkv_run *run;
@@ -27,7 +25,6 @@ static void new_ctx(void) {
     options.n_threads = 3;
     oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
     divergence = qkv_divergence_init();
-    match = qkv_pattern_match_init();
     memset(y, 0, sizeof y);
 }
 
@@ -43,20 +40,6 @@ static uint64_t take_divergence(void) {
     return oom_hash(oom_hash(0, rows, sizeof rows), &divergence, sizeof divergence);
 }
 
-static qkv_status fit(qkv_error *error) {
-    return qkv_inspect_pattern(ctx, &views[0], QKV_PATTERN_INDUCTION, ids, &match, NULL, error);
-}
-static uint64_t take_match(void) { return oom_hash(0, &match, sizeof match); }
-
-static int64_t top_keys[LEN * 2];
-static float top_values[LEN * 2];
-static qkv_status list(qkv_error *error) {
-    return qkv_inspect_weighted_top(ctx, &views[0], x, 2, top_keys, top_values, NULL, error);
-}
-static uint64_t take_list(void) {
-    return oom_hash(oom_hash(0, top_keys, sizeof top_keys), top_values, sizeof top_values);
-}
-
 static qkv_status step(qkv_error *error) {
     return qkv_inspect_rollout_step(ctx, &desc, q, k, lse, x, y, error);
 }
@@ -65,9 +48,6 @@ static qkv_status roll(qkv_error *error) {
     return qkv_inspect_rollout(ctx, model, run, 0, 1, 2, y, error);
 }
 
-static qkv_status pool(qkv_error *error) {
-    return qkv_inspect_pool(LEN, x, 5, QKV_POOL_MEAN, y, error);
-}
 static uint64_t take_y(void) { return oom_hash(0, y, sizeof y); }
 
 static void set_up(void) {
@@ -75,7 +55,7 @@ static void set_up(void) {
     qkv_error error;
     qkv_attention_desc_contiguous(&desc, 1, HEADS, HEADS, LEN, LEN, DIM, DIM);
     for (int n = 0; n < N; n++) q[n] = (float)(n % 11) / 8, k[n] = (float)(n % 7) / 4;
-    for (int n = 0; n < LEN; n++) x[n] = (float)(n % 3), ids[n] = n % 9;
+    for (int n = 0; n < LEN; n++) x[n] = (float)(n % 3);
     for (int h = 0; h < HEADS; h++)
         views[h] = (qkv_head_view){ sizeof *views, &desc, q, k, lse, 0, h };
     new_ctx();
@@ -98,11 +78,8 @@ static void tear_down(void) {
 
 static const oom_call calls[] = {
     { "qkv_inspect_divergence", "90 tokens", new_ctx, compare, take_divergence, drop_ctx, 0, 0 },
-    { "qkv_inspect_pattern", "90 tokens", new_ctx, fit, take_match, drop_ctx, 0, 0 },
-    { "qkv_inspect_weighted_top", "90 tokens", new_ctx, list, take_list, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout_step", "90 tokens", new_ctx, step, take_y, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout", "a sentence", new_ctx, roll, take_y, drop_ctx, 0, 0 },
-    { "qkv_inspect_pool", "90 tokens", new_ctx, pool, take_y, drop_ctx, 0, 0 },
 };
 
 const oom_group oom_patterns = { "patterns", calls, sizeof calls / sizeof *calls, set_up,

@@ -103,12 +103,6 @@ static qkv_status divergence(void *made) {
     return qkv_inspect_divergence(ctx, &x, &y, 0, NULL, made, NULL, &error);
 }
 
-static qkv_status match(void *made) {
-    qkv_head_view x = qkv_head_view_init();
-    if (qkv_heads_view(heads, 0, &x, &error) != QKV_OK) return QKV_ERR_IO;
-    return qkv_inspect_pattern(ctx, &x, QKV_PATTERN_PREVIOUS, NULL, made, NULL, &error);
-}
-
 static qkv_status sharpest(void *made) {
     return qkv_heads_sharpest(heads, NULL, NULL, NULL, made, &error);
 }
@@ -159,7 +153,6 @@ static const struct form {
     FORM(qkv_sentence_score, n_held_out, sentences),
     FORM(qkv_head_view, lse, view),
     FORM(qkv_divergence, n_left_out, divergence),
-    FORM(qkv_pattern_match, n_cells, match),
     FORM(qkv_sharpest, weight, sharpest),
     FORM(qkv_heads_choice, rule, choice),
     FORM(qkv_probe_report, chance, probe_report),

@@ -1,6 +1,6 @@
 /*
- * Divergence of heads, patterns, rollout and pooled votes (qkv/patterns.h) against the whole matrix
- * of weights in double, as a textbook has it; and what they refuse.
+ * Divergence of heads and rollout (qkv/patterns.h) against the whole matrix of weights in double, as
+ * a textbook has it; and what they refuse.
  */
 #include <math.h>
 
@@ -158,150 +158,6 @@ static void a_sink_is_no_key(void **state) {
     whole_free(&y);
 }
 
-/* ---- Weights times numbers of keys ----------------------------------------------------------- */
-
-typedef struct product {
-    double x;
-    int64_t key;
-} product;
-
-static int by_product(const void *a, const void *b) {
-    const product *const x = a, *const y = b;
-    if (x->x != y->x) return x->x > y->x ? -1 : 1;
-    return x->key < y->key ? -1 : x->key > y->key;
-}
-
-/* The row of all weights, sorted. */
-static void expect_list(const whole *x, const qkv_head_view *head, const float *g, int64_t i,
-                        int n_top, const int64_t *keys, const float *values) {
-    const int64_t n = x->p.d.len_k;
-    float *p = malloc((size_t)n * sizeof *p);
-    product *all = malloc((size_t)n * sizeof *all);
-    assert_int_equal(qkv_attention_weights(x->ctx, head->desc, head->q, head->k, head->lse, head->b,
-                                           head->h, i, i + 1, 0, n, p, n, NULL),
-                     QKV_OK);
-    for (int64_t j = 0; j < n; j++) all[j] = (product){ (double)p[j] * (double)g[j], j };
-    qsort(all, (size_t)n, sizeof *all, by_product);
-    for (int e = 0; e < n_top; e++) {
-        const bool there = e < n && all[e].x > 0;
-        assert_int_equal(keys[e], there ? all[e].key : -1);
-        assert_true(values[e] == (there ? (float)all[e].x : 0));
-        if (there)
-            near((double)values[e], row_of(x, head->b, head->h, i)[keys[e]] * (double)g[keys[e]],
-                 1e-5 * (1 + (double)g[keys[e]]));
-    }
-    free(all);
-    free(p);
-}
-
-static void lists_are_those_of_sorted_rows(void **state) {
-    (void)state;
-    const int tops[] = { 1, 3, 8, 64 };
-    whole x = whole_new(11, 2, 2, 1, 90, 300);
-    static float g[300], values[90 * 64], again[90 * 64];
-    static int64_t keys[90 * 64];
-    x.p.d.flags = QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
-    x.p.d.q_offset = -3; /* three rows see nothing, the next ones few keys */
-    whole_run(&x, 3);
-    rng r = { 12 };
-    for (int j = 0; j < 300; j++) g[j] = j % 7 == 3 ? 0 : (float)rng_between(&r, 1, 40) / 4;
-    for (int b = 0; b < 2; b++) {
-        const qkv_head_view head = view_of(&x, b, 1);
-        for (int t = 0; t < 4; t++) {
-            assert_int_equal(
-                qkv_inspect_weighted_top(x.ctx, &head, g, tops[t], keys, values, NULL, NULL),
-                QKV_OK);
-            for (int i = 0; i < 90; i++)
-                expect_list(&x, &head, g, i, tops[t], keys + i * tops[t], values + i * tops[t]);
-        }
-    }
-    const qkv_head_view head = view_of(&x, 1, 1);
-    qkv_ctx *one = context_on(NULL, 1);
-    assert_int_equal(qkv_inspect_weighted_top(one, &head, g, 64, keys, again, NULL, NULL), QKV_OK);
-    assert_memory_equal(again, values, sizeof again);
-    qkv_ctx_free(one);
-    x.p.lse[(1 * 2 + 1) * 90 + 40] = NAN;
-    assert_int_equal(qkv_inspect_weighted_top(x.ctx, &head, g, 2, keys, values, NULL, NULL),
-                     QKV_OK);
-    assert_true(isnan(values[80]) && isnan(values[81]) && keys[80] == -1 && keys[81] == -1);
-    assert_false(isnan(values[79]) || isnan(values[82]));
-    whole_free(&x);
-}
-
-/* ---- Patterns -------------------------------------------------------------------------------- */
-
-static bool textbook_pattern(qkv_pattern_kind kind, const int32_t *ids, int64_t i, int64_t j) {
-    if (kind == QKV_PATTERN_PREVIOUS) return j + 1 == i;
-    if (kind == QKV_PATTERN_DUPLICATE) return ids[i] == ids[j] && i > j;
-    if (kind == QKV_PATTERN_INDUCTION) return j > 0 && j <= i && ids[j - 1] == ids[i];
-    return i != j && ids[i] == ids[j];
-}
-
-static void patterns_match_as_by_definition(void **state) {
-    (void)state;
-    enum { LEN = 333, OFFSET = 4 };
-    int32_t ids[LEN];
-    for (int n = 0; n < LEN; n++) ids[n] = n * n % 23;
-    for (int causal = 0; causal < 2; causal++) {
-        whole x = whole_new(9, 1, 2, 1, LEN - 7, LEN);
-        x.p.d.flags = QKV_SET_Q_OFFSET | (causal ? QKV_SET_CAUSAL : 0);
-        x.p.d.q_offset = causal ? -OFFSET : OFFSET;
-        whole_run(&x, 2);
-        for (int kind = 0; kind <= QKV_PATTERN_SAME; kind++) {
-            const qkv_head_view head = view_of(&x, 0, 1);
-            double on = 0, total = 0, apart = 0;
-            int64_t n_rows = 0, n_cells = 0;
-            qkv_pattern_match got = qkv_pattern_match_init();
-            for (int64_t i = 0; i < LEN - 7; i++) {
-                const int64_t at = i + x.p.d.q_offset;
-                const double *w = row_of(&x, 0, 1, i);
-                if (at < 0 || sum_of(w, LEN) == 0) continue;
-                n_rows++;
-                for (int64_t j = 0; j < LEN; j++) {
-                    const int d = textbook_pattern((qkv_pattern_kind)kind, ids, at, j);
-                    on += w[j] * d, total += w[j], apart += fabs(w[j] - d), n_cells += d;
-                }
-            }
-            assert_int_equal(
-                qkv_inspect_pattern(x.ctx, &head, (qkv_pattern_kind)kind, ids, &got, NULL, NULL),
-                QKV_OK);
-            assert_int_equal(got.n_rows, n_rows);
-            assert_int_equal(got.n_left_out, LEN - 7 - n_rows);
-            assert_int_equal(got.n_cells, n_cells);
-            near(got.on, on, 1e-5 * on);
-            near(got.total, total, 1e-5 * total);
-            near(got.mul, on / total, 1e-5);
-            near(got.abs, 1 - apart / (double)n_rows, 1e-4);
-        }
-        whole_free(&x);
-    }
-}
-
-/* Every query sees the key before it and nothing else: both scores are 1. */
-static void a_perfect_head_has_score_1(void **state) {
-    (void)state;
-    whole x = whole_new(1, 1, 1, 1, 50, 50);
-    x.p.d.flags = QKV_SET_WINDOW;
-    x.p.d.window_left = 1;
-    x.p.d.window_right = -1;
-    x.p.d.flags |= QKV_SET_MASK; /* hides the query itself and what follows it */
-    static float mask[50 * 50];
-    for (int i = 0; i < 50; i++)
-        for (int j = 0; j < 50; j++) mask[i * 50 + j] = j < i ? 0 : -INFINITY;
-    x.p.d.mask = mask;
-    x.p.d.mask_type = QKV_MASK_F32;
-    x.p.d.mask_stride[2] = 50, x.p.d.mask_stride[3] = 1;
-    whole_run(&x, 1);
-    const qkv_head_view head = view_of(&x, 0, 0);
-    qkv_pattern_match got = qkv_pattern_match_init();
-    assert_int_equal(
-        qkv_inspect_pattern(x.ctx, &head, QKV_PATTERN_PREVIOUS, NULL, &got, NULL, NULL), QKV_OK);
-    near(got.mul, 1, 1e-12);
-    near(got.abs, 1, 1e-6);
-    assert_int_equal(got.n_rows, 49);
-    whole_free(&x);
-}
-
 /* ---- Rollout --------------------------------------------------------------------------------- */
 
 static void a_step_is_a_product(void **state) {
@@ -426,23 +282,6 @@ static void rollout_of_a_model(void **state) {
     qkv_ctx_free(ctx);
 }
 
-/* ---- Votes ----------------------------------------------------------------------------------- */
-
-static void votes_are_pooled(void **state) {
-    (void)state;
-    const float votes[] = { 1, 5, 0, 2, -3, 7, 0 };
-    const float mean[] = { 2, 2, 2.333333333f, -0.333333333f, 2, 1.333333333f, 2.333333333f };
-    const float most[] = { 5, 5, 5, 2, 7, 7, 7 };
-    float got[7];
-    assert_int_equal(qkv_inspect_pool(7, votes, 3, QKV_POOL_MEAN, got, NULL), QKV_OK);
-    for (int j = 0; j < 7; j++) near((double)got[j], (double)mean[j], 1e-6);
-    assert_int_equal(qkv_inspect_pool(7, votes, 3, QKV_POOL_MAX, got, NULL), QKV_OK);
-    for (int j = 0; j < 7; j++) assert_true(got[j] == most[j]);
-    assert_int_equal(qkv_inspect_pool(7, votes, INT64_MAX, QKV_POOL_MAX, got, NULL), QKV_OK);
-    for (int j = 0; j < 7; j++) assert_true(got[j] == 7);
-    assert_int_equal(qkv_inspect_pool(0, NULL, 1, QKV_POOL_MAX, NULL, NULL), QKV_OK);
-}
-
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void refused(qkv_status got, qkv_status want, const qkv_error *error, const char *text) {
@@ -455,7 +294,6 @@ static void what_is_wrong_is_refused_by_name(void **state) {
     whole x = whole_new(2, 1, 2, 2, 20, 30), y = whole_new(2, 1, 1, 1, 20, 31);
     qkv_error e;
     qkv_divergence d = qkv_divergence_init();
-    qkv_pattern_match m = qkv_pattern_match_init();
     float v[30] = { 0 };
     const int raised = 1;
     qkv_call_options call = qkv_call_options_init();
@@ -473,39 +311,19 @@ static void what_is_wrong_is_refused_by_name(void **state) {
             "x has 20 queries and 30 keys, y has 20 and 31");
     refused(qkv_inspect_divergence(x.ctx, &a, &a, 0, NULL, &d, &call, &e), QKV_ERR_CANCELLED, &e,
             "cancelled by the caller's flag");
-    int64_t keys[20 * 2];
-    float values[20 * 2], g[30] = { 1, -1 };
-    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 2, keys, values, NULL, &e), QKV_ERR_ARGUMENT, &e,
-            "key_weights[1] = -1 is not finite and at least 0");
-    g[1] = INFINITY;
-    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 2, keys, values, NULL, &e), QKV_ERR_ARGUMENT, &e,
-            "key_weights[1] = inf is not finite and at least 0");
-    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 65, keys, values, NULL, &e), QKV_ERR_ARGUMENT,
-            &e, "n_top = 65 is not between 1 and 64");
-    refused(qkv_inspect_weighted_top(x.ctx, &a, NULL, 2, keys, values, NULL, &e), QKV_ERR_ARGUMENT,
-            &e, "key_weights is NULL");
-    g[1] = 1;
-    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 2, keys, values, &call, &e), QKV_ERR_CANCELLED,
-            &e, "cancelled by the caller's flag");
     a.b = 1;
-    refused(qkv_inspect_pattern(x.ctx, &a, QKV_PATTERN_SAME, NULL, &m, NULL, &e), QKV_ERR_ARGUMENT,
-            &e, "ids is NULL");
-    refused(qkv_inspect_pattern(x.ctx, &a, 0, NULL, &m, NULL, &e), QKV_ERR_ARGUMENT, &e,
+    refused(qkv_inspect_divergence(x.ctx, &a, &a, 0, NULL, &d, NULL, &e), QKV_ERR_ARGUMENT, &e,
             "b = 1 is not in [0, 1)");
     a.b = 0, a.h = 2;
-    refused(qkv_inspect_pattern(x.ctx, &a, 0, NULL, &m, NULL, &e), QKV_ERR_ARGUMENT, &e,
+    refused(qkv_inspect_divergence(x.ctx, &a, &a, 0, NULL, &d, NULL, &e), QKV_ERR_ARGUMENT, &e,
             "h = 2 is not in [0, 2)");
-    refused(qkv_inspect_pattern(x.ctx, &a, (qkv_pattern_kind)4, NULL, &m, NULL, &e),
-            QKV_ERR_ARGUMENT, &e, "kind = 4 is not a pattern");
     a.desc = NULL;
-    refused(qkv_inspect_pattern(x.ctx, &a, 0, NULL, &m, NULL, &e), QKV_ERR_ARGUMENT, &e,
-            "head.desc is NULL");
+    refused(qkv_inspect_divergence(x.ctx, &a, &a, 0, NULL, &d, NULL, &e), QKV_ERR_ARGUMENT, &e,
+            "x.desc is NULL");
     refused(qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, v, v, &e), QKV_ERR_SHAPE,
             &e,
             "batch 0 has 20 queries from position 0 on and 30 keys; rollout needs a key at the "
             "place of each query");
-    refused(qkv_inspect_pool(3, v, 4, QKV_POOL_MAX, v + 9, &e), QKV_ERR_ARGUMENT, &e,
-            "width = 4 is not an odd number above 0");
     whole_free(&x);
     whole_free(&y);
 }
@@ -514,14 +332,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_are_as_far_apart_as_by_definition),
         cmocka_unit_test(heads_without_a_key_in_common_are_ln_2_apart),
-        cmocka_unit_test(lists_are_those_of_sorted_rows),
         cmocka_unit_test(a_sink_is_no_key),
-        cmocka_unit_test(patterns_match_as_by_definition),
-        cmocka_unit_test(a_perfect_head_has_score_1),
         cmocka_unit_test(a_step_is_a_product),
         cmocka_unit_test(packed_sequences_roll_alone),
         cmocka_unit_test(rollout_of_a_model),
-        cmocka_unit_test(votes_are_pooled),
         cmocka_unit_test(what_is_wrong_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
