@@ -1,6 +1,6 @@
 # Shared by the steps (sourced). A step runs alone: it builds what it needs, and takes what another one has left only if that is
 # up to date. "# cost: N" in its first line is how many minutes it takes on the reference machine of HACKING.md where nothing
-# but the release build is there.
+# but what --all builds is there.
 
 n_cases=0
 # What another compiler could give other bits. Files and texts, it could not.
