@@ -86,7 +86,10 @@ typedef struct qkv_generate_options {
     int64_t n_bad_words;
     /** The second token of the text, prompt counted; -1: none. */
     int32_t forced_bos;
-    /** The last token where length ends the text; -1: none. */
+    /**
+     * The last token where length ends the text; -1: none. Not where the model's length is less than
+     * what was asked for.
+     */
     int32_t forced_eos;
     /** NULL, or [n_forced_ends], at most 64: one of these instead of forced_eos. */
     const int32_t *forced_ends;

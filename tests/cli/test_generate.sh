@@ -233,6 +233,12 @@ no_err
 out_like '"ids":\[[0-9]*,7\],'
 run generate "the man" --model "$d/odd" --json
 out_like '"ids":.*,7\],.*"end":"model_length"'
+# Where the model's length comes before the one that is asked for, the text is not at its end.
+cp "$folder/out" "$d/to_its_length"
+run generate "the man" --model "$d/odd" --max-new 100000 --json
+code 0
+out_says '"end":"model_length"'
+check "a token is forced where the model ends" sh -c "! grep -q ',7\],' '$folder/out'"
 
 run generate "the man" --model "$d/odd" --min-p 1 --max-new 4 --json # the likeliest alone
 code 0

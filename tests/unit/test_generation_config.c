@@ -212,6 +212,14 @@ static void test_options(void **state) {
     expect_options(folder, "{\"typical_p\": 0.5}", 0, QKV_OK, NULL, &o);
     expect_options(folder, "{\"typical_p\": 0.5}", 1, QKV_ERR_UNSUPPORTED,
                    "typical_p is not supported", &o);
+    static const char *const no_bools[] = { "0", "0.0", "\"\"", "[]", "{}" };
+    for (size_t i = 0; i < sizeof no_bools / sizeof *no_bools; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "{\"use_cache\": %s}", no_bools[i]);
+        expect_options(folder, text, 0, QKV_ERR_UNSUPPORTED, "use_cache is not supported", &o);
+    }
+    expect_options(folder, "{\"use_cache\": false}", 0, QKV_OK, NULL, &o);
+    expect_options(folder, "{\"use_cache\": null}", 0, QKV_OK, NULL, &o);
     expect_options(folder, "{\"length_penalty\": 40.0}", 0, QKV_OK, NULL, &o);
     assert_true(o.length_penalty == 1);
     expect_options(folder, "{\"length_penalty\": 40.0, \"num_beams\": 2}", 0, QKV_ERR_FORMAT,

@@ -62,7 +62,18 @@ static int counts(const other *o, const json_t *value) {
     return !is_empty || o->even_empty;
 }
 
-/* Finds these fields. */
+/* 0, "", [] or {}: what Python takes for false, but is no false. */
+static int is_falsy(const json_t *value) {
+    return (json_is_number(value) && json_number_value(value) == 0) ||
+           (json_is_string(value) && json_string_length(value) == 0) ||
+           (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
+/*
+ * Finds these fields. With a use_cache that is falsy transformers 5.24 neither keeps keys nor reads
+ * the whole text again, and writes something else.
+ */
 static void generation_find_unsupported(const json_t *object, qkvi_generation_config *config) {
     const char *const cache = json_string_value(json_object_get(object, "cache_implementation"));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -72,6 +83,8 @@ static void generation_find_unsupported(const json_t *object, qkvi_generation_co
     }
     if (cache && strcmp(cache, "quantized") == 0 && !config->unsupported[QKVI_ANY_SEARCH])
         config->unsupported[QKVI_ANY_SEARCH] = "cache_implementation";
+    if (is_falsy(json_object_get(object, "use_cache")) && !config->unsupported[QKVI_ANY_SEARCH])
+        config->unsupported[QKVI_ANY_SEARCH] = "use_cache";
 }
 
 const char *qkvi_generation_unsupported(const qkvi_generation_config *config, int samples,

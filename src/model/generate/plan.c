@@ -129,6 +129,7 @@ static qkv_status find_length(qkvi_plan *plan, qkv_error *error) {
                               (long long)prompt, (long long)asked);
     plan->model_limits = asked == 0 || asked > max_len;
     plan->max_total = plan->model_limits ? max_len : asked;
+    plan->ends_early = asked > max_len;
     return QKV_OK;
 }
 

@@ -36,6 +36,7 @@ typedef struct qkvi_plan {
     qkvi_lm_facts lm;
     int64_t max_total;  /* tokens of a sequence, at most: more than prompt_len */
     bool model_limits;  /* max_total is the model's length, not prompt_len + max_new */
+    bool ends_early;    /* and that is less than was asked for */
     int64_t n_slots;    /* sequences side by side */
     const int32_t *eos; /* [n_eos], the caller's or own_eos */
     int32_t own_eos[QKVI_EOS_MAX];

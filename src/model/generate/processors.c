@@ -162,7 +162,7 @@ void qkvi_process(const qkvi_plan *plan, const qkvi_scratch *scratch, int64_t n,
     forbid_words(plan, o->n_bad_words, o->bad_words, o->bad_word_lengths, n, ids, x);
     if (n < o->min_length || n - plan->lm.prompt_len < o->min_new) forbid_end(plan, x);
     if (o->forced_bos >= 0 && n == 1) force(vocab, 1, &o->forced_bos, x);
-    if (n == plan->max_total - 1) force_end(plan, x);
+    if (n == plan->max_total - 1 && !plan->ends_early) force_end(plan, x);
     if (o->sample) warp(plan, scratch, x);
     if (o->renormalize && qkvi_row_max(vocab, x) > -INFINITY) qkvi_row_log_softmax(vocab, x);
 }
