@@ -54,38 +54,49 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
 /* ---- Forward --------------------------------------------------------------------------------- */
 
 /*
- * What products in bf16 work in lives in the context, whose memory for it only grows: from malloc a
- * layer would get new pages each time. A second thread, or one without memory, does without.
+ * Rounded inputs lie in the context, whose memory for them only grows: from malloc a layer would get
+ * new pages each time. A second thread, or one without memory, gets NULL and does without.
  */
-typedef struct half_space {
+typedef struct inputs {
     bool mine;
+    void *at;
+} inputs;
+
+static inputs take_inputs(qkv_ctx *ctx, size_t bytes) {
+    inputs space = { .mine = !atomic_exchange(&ctx->inputs_taken, true) };
+    if (space.mine && bytes != SIZE_MAX)
+        space.at = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, bytes);
+    return space;
+}
+
+static void give_back(qkv_ctx *ctx, const inputs *space) {
+    if (space->mine) atomic_store(&ctx->inputs_taken, false);
+}
+
+/* What products in bf16 work in. */
+typedef struct half_space {
+    inputs space;
     uint16_t *x, *wide; /* rows of n_in, and of n_wide if that is not 0 */
     float *sums;
 } half_space;
 
 static half_space enter_half(qkv_ctx *ctx, int64_t n_rows, int64_t n_in, int64_t n_wide) {
-    half_space s = { .mine = !atomic_exchange(&ctx->inputs_taken, true) };
+    half_space s = { .x = NULL };
     const size_t x = qkvi_bf16_input_elems(n_rows, n_in);
     const size_t wide = n_wide ? qkvi_bf16_input_elems(n_rows, n_wide) : 0;
     const size_t sums = qkvi_bf16_sums_elems(ctx->pool);
     qkvi_cutter cutter = { 0 };
-    if (!s.mine || x > INT64_MAX || wide > INT64_MAX) return s;
+    if (x > INT64_MAX || wide > INT64_MAX) return s;
     for (int pass = 0; pass < 2; pass++) {
         s.x = qkvi_cut(&cutter, (int64_t)x, sizeof *s.x);
         s.wide = qkvi_cut(&cutter, (int64_t)wide, sizeof *s.wide);
         s.sums = qkvi_cut(&cutter, (int64_t)sums, sizeof *s.sums);
         if (pass) break;
-        void *const block =
-            cutter.overflow ? NULL
-                            : qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, cutter.used_bytes);
-        if (!block) break;
-        cutter = qkvi_cutter_on(block);
+        s.space = take_inputs(ctx, cutter.overflow ? SIZE_MAX : cutter.used_bytes);
+        if (!s.space.at) break;
+        cutter = qkvi_cutter_on(s.space.at);
     }
     return s;
-}
-
-static void leave_half(qkv_ctx *ctx, const half_space *s) {
-    if (s->mine) atomic_store(&ctx->inputs_taken, false);
 }
 
 static void run_in(qkv_ctx *ctx, const half_space *s, const qkvi_linear *layer,
@@ -100,7 +111,7 @@ static void run_half(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_gemm_bf16_job 
     const half_space space = enter_half(ctx, job->m, job->k, 0);
     job->half = space.x;
     run_in(ctx, &space, layer, job);
-    leave_half(ctx, &space);
+    give_back(ctx, &space.space);
 }
 
 static qkvi_gemm_bf16_job forward_job(const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -116,29 +127,13 @@ static qkvi_gemm_bf16_job forward_job(const qkvi_linear *layer, int64_t n_rows, 
                                  .bias = layer->bias };
 }
 
-/* A in int8, in the same memory. */
-typedef struct int8_space {
-    bool mine;
-    qkvi_int8_group *rows;
-} int8_space;
-
-static int8_space enter_int8(qkv_ctx *ctx, int64_t n_rows, int64_t n_in) {
-    int8_space s = { .mine = !atomic_exchange(&ctx->inputs_taken, true) };
-    const size_t n = qkvi_int8_groups(n_rows, n_in);
-    if (s.mine && n != SIZE_MAX)
-        s.rows = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, n * sizeof *s.rows);
-    return s;
-}
-
-static void leave_int8(qkv_ctx *ctx, const int8_space *s) {
-    if (s->mine) atomic_store(&ctx->inputs_taken, false);
-}
-
 /* map, of the first layer; NULL: none. */
 static void run_int8(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers, int64_t n_rows,
                      const float *x, float *const *y, qkvi_gemm_map *map, float *mapped) {
     qkvi_gemm_int8_job jobs[QKVI_GEMM_INT8_JOBS];
-    const int8_space space = enter_int8(ctx, n_rows, layers[0]->n_in);
+    const size_t n_groups = qkvi_int8_groups(n_rows, layers[0]->n_in);
+    const inputs space =
+        take_inputs(ctx, n_groups == SIZE_MAX ? SIZE_MAX : n_groups * sizeof(qkvi_int8_group));
     for (int l = 0; l < n_layers; l++)
         jobs[l] = (qkvi_gemm_int8_job){ .kernels = ctx->kernels,
                                         .m = n_rows,
@@ -150,16 +145,14 @@ static void run_int8(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layer
                                         .bias = layers[l]->bias,
                                         .map = l == 0 ? map : NULL,
                                         .mapped = mapped,
-                                        .rows = space.rows };
+                                        .rows = space.at };
     qkvi_gemm_int8(ctx->pool, n_layers, jobs);
-    leave_int8(ctx, &space);
+    give_back(ctx, &space);
 }
 
-/* Rounded inputs are in the same memory. */
 static void run_blocks(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                        float *y, qkvi_gemm_map *map, float *mapped) {
-    const bool mine = !atomic_exchange(&ctx->inputs_taken, true);
-    const size_t room = qkvi_blocks_room(layer->format, n_rows, layer->n_in);
+    const inputs space = take_inputs(ctx, qkvi_blocks_room(layer->format, n_rows, layer->n_in));
     qkvi_blocks_job job = { .kernels = ctx->kernels,
                             .format = layer->format,
                             .m = n_rows,
@@ -170,11 +163,10 @@ static void run_blocks(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, c
                             .c = y,
                             .bias = layer->bias,
                             .map = map,
-                            .mapped = mapped };
-    if (mine && room != SIZE_MAX)
-        job.rows = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, room);
+                            .mapped = mapped,
+                            .rows = space.at };
     qkvi_blocks_gemm(ctx->pool, &job);
-    if (mine) atomic_store(&ctx->inputs_taken, false);
+    give_back(ctx, &space);
 }
 
 static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -225,7 +217,7 @@ void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *
         job.rows = half ? half[l] : NULL;
         run_in(ctx, &space, layers[l], &job);
     }
-    leave_half(ctx, &space);
+    give_back(ctx, &space.space);
 }
 
 void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
@@ -235,7 +227,7 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
     const half_space space =
         in_half ? enter_half(ctx, n_rows, up->n_in, up->n_out) : (half_space){ 0 };
     if (!space.wide) {
-        leave_half(ctx, &space);
+        give_back(ctx, &space.space);
         qkvi_linear_act_forward(ctx, up, act, n_rows, x, u, g);
         qkvi_linear_forward(ctx, down, n_rows, g, y);
         return;
@@ -247,7 +239,7 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
     job = forward_job(down, n_rows, NULL, y);
     job.half = space.wide, job.half_filled = true;
     run_in(ctx, &space, down, &job);
-    leave_half(ctx, &space);
+    give_back(ctx, &space.space);
 }
 
 /* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------ */
