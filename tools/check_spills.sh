@@ -9,8 +9,8 @@ set -eu
 build=$1
 failed=0 n_objects=0
 for isa in avx2 avx512 avx512bf16 neon; do
-    object=$(find "$build/CMakeFiles/qkv.dir" -name "isa_$isa.c.o" 2>/dev/null | head -1)
-    [ -n "$object" ] || continue
+    objects=$(find "$build/CMakeFiles/qkv.dir" -name "isa_${isa}_*.c.o" 2>/dev/null | sort)
+    [ -n "$objects" ] || continue
     n_objects=$((n_objects + 1))
     case $isa in
     neon)
@@ -24,8 +24,8 @@ for isa in avx2 avx512 avx512bf16 neon; do
         sum="vfmadd|vdpbf16ps"
         ;;
     esac
-    if $objdump -s -j .comment "$object" | cut -c 45- | tr -d '\n' | grep -q clang; then whole=0; else whole=1; fi
-    spills=$($objdump -d --no-show-raw-insn "$object" | spill=$spill sum=$sum awk -v isa="$isa" -v whole="$whole" -v object="$object" '
+    if $objdump -s -j .comment $(echo "$objects" | head -1) | cut -c 45- | tr -d '\n' | grep -q clang; then whole=0; else whole=1; fi
+    spills=$($objdump -d --no-show-raw-insn $objects | spill=$spill sum=$sum awk -v isa="$isa" -v whole="$whole" '
         function hex(text,  n, k) {
             for (k = 1; k <= length(text); k++) n = 16 * n + index("0123456789abcdef", substr(text, k, 1)) - 1
             return n
@@ -64,7 +64,7 @@ for isa in avx2 avx512 avx512bf16 neon; do
             for (l = 1; l <= n_sums; l++) if (sum_at[l] >= first[n_loops]) sums[n_loops] = 1
             for (l = 1; l < n_loops; l++) if (first[l] > first[n_loops]) sums[n_loops] = 0
         }
-        END { report(); if (!n_tiles) print "no tile kernel found in", object }')
+        END { report(); if (!n_tiles) print "no tile kernel found in the objects of", isa }')
     [ -z "$spills" ] && continue
     printf '%s\n' "$spills" >&2
     failed=1

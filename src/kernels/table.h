@@ -89,9 +89,9 @@ typedef struct qkvi_columns_kernels {
     void (*end)(qkvi_columns_scratch *own);
 
     /*
-     * weights: the block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row; most[i
-     * * step] is the greatest s of row i in the block, -inf if there is none, sum[i * step] that of
-     * its e.
+     * The block's scores become e = exp(s - most) in scratch->s, all 256 keys of every row;
+     * most[i * step] is the greatest s of row i in the block, -inf if there is none, sum[i * step]
+     * that of its e.
      */
     void (*weights)(const qkvi_columns *c, double *most, double *sum, int64_t step);
 } qkvi_columns_kernels;

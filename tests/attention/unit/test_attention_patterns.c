@@ -1,6 +1,6 @@
 /*
- * Divergence of heads and rollout (qkv/patterns.h) against the whole matrix of weights in double, as
- * a textbook has it; and what they refuse.
+ * Divergence of heads and rollout (qkv/patterns.h) against the whole matrix of weights in double,
+ * as a textbook has it; and what they refuse.
  */
 #include <math.h>
 
