@@ -87,8 +87,8 @@ typedef struct qkv_generate_options {
     /** The second token of the text, prompt counted; -1: none. */
     int32_t forced_bos;
     /**
-     * The last token where length ends the text; -1: none. Not where the model's length is less than
-     * what was asked for.
+     * The last token where length ends the text; -1: none. Not where the model's length is less
+     * than what was asked for.
      */
     int32_t forced_eos;
     /** NULL, or [n_forced_ends], at most 64: one of these instead of forced_eos. */
