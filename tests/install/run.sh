@@ -57,9 +57,10 @@ mkdir -p "$folder/elsewhere"
 checked "qkv learn, with $(find "$folder/elsewhere" -name '*.png' | wc -l) pictures"
 for command in $("$prefix/bin/qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     COLUMNS=200 "$prefix/bin/qkv" help "$command" | sed -n 's/^    qkv //p'
-done | grep -v 'q\.npy\|q\.csv\|e5-small\|opus-mt\|pairs\.tsv\|^bench\|^check\|> ~' >"$folder/examples.txt"
+done | grep -v 'q\.npy\|q\.csv\|\.jpg\|e5-small\|opus-mt\|pairs\.tsv\|^bench\|^check\|> ~' >"$folder/examples.txt"
 (cd "$folder/elsewhere" && PATH="$prefix/bin:$PATH" && export PATH && while IFS= read -r line; do
     line=$(printf '%s\n' "$line" | sed 's/--steps [0-9]*/--steps 2 --layers 1 --heads 1 --hidden 16/')
+    case $line in *--steps*) ;; train*) line="$line --steps 2" ;; esac
     case $line in *--serve*) run=interrupted ;; *) run=eval ;; esac
     $run "qkv $line" </dev/null >out 2>err || {
         echo "after installation: qkv $line: $(cat err)" >&2
