@@ -4,8 +4,8 @@
 #
 # Tests of steps of --deep: tools/deep/STEP.sh runs those with the label step_STEP. A minute and more of CPU each, where cheaper
 # tests of --all run the same code: 2 and 3 ranks do what 5 and 8 do, mpi_train what the recipe does in fewer and smaller steps,
-# prop_attention_half and others some of what prop_attention_types does with all types, and dist_ulysses and dist_decode the pieces
-# of the other schemes.
+# unit_attention_half and prop_attention_dp some of what prop_attention_types does, dist_ulysses and dist_decode the pieces of the
+# other schemes.
 set(qkv_steps mpi mpi-lines long)
 set(qkv_step_mpi mpi_recipe mpi_ranks_8)
 set(qkv_step_mpi-lines mpi_ranks_5 mpi_lines)
@@ -94,7 +94,7 @@ function(qkv_label_tests)
         if(sanitized_step)
             list(APPEND labels step_${sanitized_step})
             qkv_add_program(step_${sanitized_step} ${test})
-        elseif(test MATCHES "${qkv_sanitized_tests}" AND NOT step AND NOT test IN_LIST qkv_number_tests)
+        elseif(test MATCHES "${qkv_sanitized_tests}" AND NOT test IN_LIST qkv_number_tests)
             list(APPEND labels sanitized)
             qkv_add_program(sanitized_tests ${test})
         endif()
