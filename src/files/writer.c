@@ -138,16 +138,11 @@ qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error) {
     return cause ? qkvi_io_failed(writer->path, "cannot write", cause, error) : QKV_OK;
 }
 
-static const char *name_in_folder(const char *path) {
-    const char *const slash = qkvi_os_last_separator(path);
-    return slash ? slash + 1 : path;
-}
-
 /* 1 if both would publish the same file. */
 static int writer_same(const qkvi_writer *a, const qkvi_writer *b) {
     qkvi_os_about about[2] = { 0 };
     if (a->direct || b->direct) return 0;
-    if (strcmp(name_in_folder(a->target), name_in_folder(b->target)) != 0) return 0;
+    if (strcmp(qkvi_path_name(a->target), qkvi_path_name(b->target)) != 0) return 0;
     for (int i = 0; i < 2; i++) {
         char *const folder = qkvi_path_folder(i ? b->target : a->target);
         const int found = folder && qkvi_os_examine(folder, &about[i]) == 0;

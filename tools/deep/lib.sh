@@ -38,6 +38,14 @@ some_tests() {
     run_tests "$preset" "$@"
 }
 
+# sanitized_step NAME: the tests labelled step_sanitized-NAME; --all runs quicker ones of the same folders
+sanitized_step() {
+    export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
+    export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+    built asan "step_sanitized-$1"
+    run_tests asan -L "^step_sanitized-$1\$"
+}
+
 # built PRESET TARGET…
 built() {
     preset=$1

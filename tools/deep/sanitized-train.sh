@@ -1,9 +1,5 @@
 # cost: 3.5
-# AddressSanitizer and UndefinedBehaviorSanitizer on what takes longest there: whole networks, trainings and t-SNE. Tests labelled
-# step_sanitized-train; --all runs the quicker ones.
+# What takes longest under AddressSanitizer and UndefinedBehaviorSanitizer: whole networks, trainings and t-SNE.
 . tools/deep/lib.sh
-export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
-export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
-built asan step_sanitized-train
-run_tests asan -L "^step_sanitized-train\$"
+sanitized_step train
 echo "$n_cases cases"

@@ -51,23 +51,24 @@ static const other others[] = {
     { "penalty_alpha", QKVI_GREEDY, 0, INFINITY, 0, 0 },
 };
 
+static int is_empty(const json_t *value) {
+    return (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
 static int counts(const other *o, const json_t *value) {
     if (value == NULL || json_is_null(value) || json_is_false(value)) return 0;
     if (json_is_number(value)) {
         const double number = json_number_value(value);
         return number > o->above && number < o->below && number != o->but;
     }
-    const int is_empty = (json_is_array(value) && json_array_size(value) == 0) ||
-                         (json_is_object(value) && json_object_size(value) == 0);
-    return !is_empty || o->even_empty;
+    return !is_empty(value) || o->even_empty;
 }
 
 /* 0, "", [] or {}: what Python takes for false, but is no false. */
 static int is_falsy(const json_t *value) {
     return (json_is_number(value) && json_number_value(value) == 0) ||
-           (json_is_string(value) && json_string_length(value) == 0) ||
-           (json_is_array(value) && json_array_size(value) == 0) ||
-           (json_is_object(value) && json_object_size(value) == 0);
+           (json_is_string(value) && json_string_length(value) == 0) || is_empty(value);
 }
 
 /*
