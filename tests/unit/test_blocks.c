@@ -115,7 +115,7 @@ static double *round_all(const problem *p) {
 
 /* The greatest size of what is added and subtracted, for the bound: |m| t of a block. */
 static double least_of(const problem *p, const uint8_t *block) {
-    const int kind = p->format.kind;
+    const qkvi_block_kind kind = p->format.kind;
     if (kind != QKVI_Q4_1 && kind != QKVI_Q4_K && kind != QKVI_Q5_K) return 0;
     const float m = qkvi_f32_of_f16((uint16_t)(block[2] | block[3] << 8));
     return fabs((double)m) * (kind == QKVI_Q4_1 ? 1 : 63);
