@@ -5,7 +5,7 @@
 build=build/mpich
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DQKV_TESTS=ON -DMPI_C_COMPILER=mpicc.mpich \
     -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.mpich)"
-cmake --build $build --target pace mpi_ranks qkv-tool qkv-mpi
+cmake --build $build --target pace bounded mpi_ranks qkv-tool qkv-mpi
 ldd $build/mpi_ranks | grep -q libmpich
 ctest --test-dir $build --no-tests=error --output-on-failure -R '^mpi_(ranks_[123]|train)$' >build/deep/mpich.cases ||
     { cat build/deep/mpich.cases && exit 1; }
