@@ -18,6 +18,9 @@ static void attend_stats_begin(const attend *a) {
     qkvi_stats_scratch *w = t->own.scratch;
     const int rows = (a->n_queries + 15) / 16 * 16;
     memset(w->sum, 0, sizeof w->sum);
+    /* 16 rows at a time are summed, those beyond the last as well */
+    memset(w->lanes, 0, sizeof w->lanes);
+    memset(w->class_lanes, 0, sizeof w->class_lanes);
     memset(w->largest, 0, sizeof w->largest);
     memset(w->fallen, 0, sizeof w->fallen);
     memset(w->beyond, 0, sizeof w->beyond);
