@@ -54,7 +54,7 @@ static void amx_scores(const attend *a, int i, const uint32_t *panel, float *s, 
         top[r] = vf_max(x0, x1);
     }
     for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
-    for (int r = 0; r < rows; r += V_TOPS) attend_keep_max(r, top, max, begin);
+    for (int r = 0; r < rows; r += V_TOPS) attend_keep_max(top + r, max + 16 / V_TOPS * r, begin);
 }
 
 static void amx_scores_whole(const attend *a, attend_run rows, const uint32_t *panel, float *s,

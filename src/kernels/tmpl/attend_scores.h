@@ -228,16 +228,15 @@ V_INLINE qkvi_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end)
 
 V_INLINE float *attend_max(qkvi_attend_scratch *w, int i) { return w->max + 16 / V_TOPS * i; }
 
-/* The maxima of row r of a tile, and of all rows that share its vector. */
-V_INLINE void attend_keep_max(int r, const vf top[V_MR], float *max, bool begin) {
+/* The maxima of the rows of a tile that share one vector. */
+V_INLINE void attend_keep_max(const vf top[V_TOPS], float *max, bool begin) {
 #if V_TOPS == 4
-    vf x = vf_max_four(top[r], top[r + 1], top[r + 2], top[r + 3]);
+    vf x = vf_max_four(top[0], top[1], top[2], top[3]);
 #else
-    vf x = top[r];
+    vf x = top[0];
 #endif
-    float *to = max + 16 / V_TOPS * r;
-    if (!begin) x = vf_max(vf_load(to), x);
-    vf_store(to, x);
+    if (!begin) x = vf_max(vf_load(max), x);
+    vf_store(max, x);
 }
 
 /* Rows from i to end, whose vectors they share with no other rows, have none. */
@@ -260,15 +259,6 @@ V_INLINE vf attend_max_rows(qkvi_attend_scratch *w, int g) {
 V_INLINE vf attend_end_of(vf c, const mask_sight *sight, int r, int at, vf scale, attend_end end) {
     if (end == ATTEND_ADD) c = vf_fma(c, scale, vf_load(sight->adds[r] + at));
     return vf_select(vm_of_bits(sight->see[r] >> at & 0xFFFF), c, vf_set1(-INFINITY));
-}
-
-/*
- * The vectors of a row are the first and the last. Of a loop over them clang makes a memcpy, and
- * then keeps c in memory from the first product on.
- */
-V_INLINE void attend_store_row(const vf c[V_NV], float *s) {
-    vf_store(s, c[0]);
-    vf_store(s + 16 * (V_NV - 1), c[V_NV - 1]);
 }
 
 /* R rows times the panel of keys, stored. */
@@ -299,15 +289,16 @@ V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int
             }
         }
         V_UNROLL(12)
-        for (int r = 0; r < R; r++) attend_store_row(c[r], s + r * QKVI_SCORE_ROW + at);
+        for (int r = 0; r < R; r++) tile_store_row(c[r], s + r * QKVI_SCORE_ROW + at);
         if (end == ATTEND_EDIT) continue;
-        vf top[V_MR];
-        V_UNROLL(12) for (int r = 0; r < V_MR; r++) {
-            top[r] = c[r][0];
-            V_UNROLL(2) for (int v = 1; v < V_NV; v++) top[r] = vf_max(top[r], c[r][v]);
+        V_UNROLL(12) for (int r = 0; r < R; r += V_TOPS) {
+            vf top[V_TOPS];
+            V_UNROLL(4) for (int n = 0; n < V_TOPS; n++) {
+                const vf *row = c[r + n];
+                top[n] = V_NV == 1 ? row[0] : vf_max(row[0], row[V_NV - 1]);
+            }
+            attend_keep_max(top, max + 16 / V_TOPS * r, begin && !at);
         }
-        V_UNROLL(12)
-        for (int r = 0; r < R; r += V_TOPS) attend_keep_max(r, top, max, begin && !at);
     }
 }
 
@@ -407,7 +398,7 @@ static void attend_scores_tile(const attend *a, int i, attend_panel *x) {
     for (int r = 0; r < rows; r++)
         top[r] = attend_edit_row(a, i + r, j, sight.see[r], s + r * QKVI_SCORE_ROW);
     for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
-    for (int r = 0; r < rows; r += V_TOPS) attend_keep_max(r, top, max, begin);
+    for (int r = 0; r < rows; r += V_TOPS) attend_keep_max(top + r, max + 16 / V_TOPS * r, begin);
 }
 
 /*

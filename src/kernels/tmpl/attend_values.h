@@ -29,10 +29,12 @@ V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint
         }
         V_UNROLL(12) for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
-            V_UNROLL(2) for (int u = 0; u < V_NV; u++) {
-                float *to = o + r * o_row + at + 16 * u;
-                vf_store(to, begin ? c[r][u] : vf_fma(vf_load(to), x, c[r][u]));
+            float *const to = o + r * o_row + at;
+            if (!begin) {
+                V_UNROLL(2)
+                for (int u = 0; u < V_NV; u++) c[r][u] = vf_fma(vf_load(to + 16 * u), x, c[r][u]);
             }
+            tile_store_row(c[r], to);
         }
     }
 }

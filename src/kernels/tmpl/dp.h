@@ -168,7 +168,7 @@ V_INLINE void dp_product_by(const int R, const int is_far, int64_t n, const void
     const char *at = ahead ? ahead->at : NULL;
     int64_t left = ahead ? ahead->left : 0, next = left > 0 ? 0 : n;
     const int64_t step = ahead ? ahead->step : 0, every = ahead ? ahead->every : 0;
-    V_UNROLL_BY(2) for (int64_t k = 0; k < n / 2; k++) {
+    V_UNROLL_BRANCHED(2) for (int64_t k = 0; k < n / 2; k++) {
         const char *const third[4] = { a0, a3, a6, a9 };
         vi row[V_NV];
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = dp_load(b + 16 * v);

@@ -86,7 +86,7 @@ V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t
     const char *at = ahead->at;
     int64_t left = ahead->left, next = left > 0 ? 0 : n;
     const int64_t step = ahead->step, every = ahead->every;
-    V_UNROLL_BY(2) for (int64_t k = 0; k < n; k++) {
+    V_UNROLL_BRANCHED(2) for (int64_t k = 0; k < n; k++) {
         if (k == next) {
             V_UNROLL(2) for (int v = 0; v < wide; v++) v_prefetch(at + QKVI_LINE * v);
             at += step;
@@ -99,6 +99,15 @@ V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t
     ahead->left = left;
     qkvi_ahead_turn(ahead);
 #endif
+}
+
+/*
+ * The vectors of a row are the first and the last. Of a loop over them clang makes a memcpy, and
+ * then keeps c in memory from the first product on.
+ */
+V_INLINE void tile_store_row(const vf c[V_NV], float *s) {
+    vf_store(s, c[0]);
+    vf_store(s + 16 * (V_NV - 1), c[V_NV - 1]);
 }
 
 V_INLINE void tile_store(int n_cols, vf x, float *c, int add) {
