@@ -100,6 +100,7 @@ qkv_kernel_options(avx512 ${avx512})
 qkv_kernel_options(avx512bf16 ${avx512} -mavx512bf16 -mavx512vnni)
 # Products by blocks of GGUF files.
 set_source_files_properties(src/kernels/blocks_avx2.c PROPERTIES COMPILE_OPTIONS "${avx2}")
+set_source_files_properties(src/kernels/blocks_avx512bf16.c PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512vnni")
 set_source_files_properties(src/kernels/blocks_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
 if(QKV_FOR_X86_64)
     set_source_files_properties(src/kernels/amx.c PROPERTIES COMPILE_OPTIONS

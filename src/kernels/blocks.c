@@ -13,14 +13,17 @@ enum {
     TASKS_PER_THREAD = 8,
     WORTH_A_TASK = 1 << 18, /* multiplications: gemm.c */
     WAIT_ROWS = 8,
-    COLUMNS_AT_ONCE = 8,
+    COLUMNS_AT_ONCE = 16,
     ROWS_AT_ONCE = 64, /* of A, that stay in the second-level cache beside rows of W */
     GROUPS_AT_ONCE = 8 /* without memory for A */
 };
 
 const qkvi_block_kernels *qkvi_block_kernels_of(const qkvi_kernels *kernels) {
+#if !defined(QKV_WITHOUT_AVX512BF16)
+    if (kernels->need & QKVI_CPU_AVX512BF16) return &qkvi_blocks_avx512bf16;
+#endif
 #if !defined(QKV_WITHOUT_AVX2)
-    if (kernels->need & QKVI_CPU_AVX2) return &qkvi_blocks_avx2;
+    if (kernels->need & (QKVI_CPU_AVX2 | QKVI_CPU_AVX512)) return &qkvi_blocks_avx2;
 #endif
     (void)kernels;
     return &qkvi_blocks_scalar;

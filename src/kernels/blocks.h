@@ -70,11 +70,11 @@ typedef struct qkvi_block_kernels {
                      int64_t c_row, int add, const float *bias);
 } qkvi_block_kernels;
 
-extern const qkvi_block_kernels qkvi_blocks_scalar, qkvi_blocks_avx2;
+extern const qkvi_block_kernels qkvi_blocks_scalar, qkvi_blocks_avx2, qkvi_blocks_avx512bf16;
 
 /*
- * Those of a table: AVX2's for what has AVX2, and else the scalar ones, of which a compiler for
- * AArch64 makes NEON.
+ * Those of a table: of VNNI where it has BF16, AVX2's for what else has AVX2, and else the scalar
+ * ones, of which a compiler for AArch64 makes NEON.
  */
 const qkvi_block_kernels *qkvi_block_kernels_of(const struct qkvi_kernels *kernels);
 

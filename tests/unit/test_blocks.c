@@ -221,9 +221,26 @@ static void test_odd(void **state) {
     }
 }
 
+/* Those that are to be quick; the bits would not tell. */
+static void test_kernels(void **state) {
+    (void)state;
+    for (int t = 0; qkvi_kernels_at(t); t++) {
+        const char *const name = qkvi_kernels_at(t)->name;
+        const qkvi_block_kernels *const found = qkvi_block_kernels_of(qkvi_kernels_at(t));
+        const qkvi_block_kernels *want = &qkvi_blocks_scalar;
+#ifndef QKV_WITHOUT_AVX2
+        if (strcmp(name, "avx2") == 0 || strcmp(name, "avx512") == 0) want = &qkvi_blocks_avx2;
+#endif
+#ifndef QKV_WITHOUT_AVX512BF16
+        if (strcmp(name, "avx512bf16") == 0) want = &qkvi_blocks_avx512bf16;
+#endif
+        if (found != want) fail_msg("%s takes other kernels", name);
+    }
+}
+
 int main(void) {
     rng = qkvi_rng_make(SEED, 1, 0);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_products),
-                                        cmocka_unit_test(test_odd) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_products), cmocka_unit_test(test_odd),
+                                        cmocka_unit_test(test_kernels) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
