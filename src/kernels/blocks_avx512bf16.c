@@ -113,7 +113,7 @@ B_INLINE void pack_short(const qkvi_block_kind kind, const uint8_t *const row[LA
     put_d_m(word[0], to->d, to->m);
 }
 
-/* Bytes 0 to 7 of each row become s, the others t: from d, m and twelve bytes as in block_scales. */
+/* Of d, m and twelve bytes as in block_scales: bytes 0 to 7 of each row become s, the others t. */
 B_INLINE __m512i six_bits(__m512i head) {
     const __m512i low = _mm512_and_si512(head, _mm512_set1_epi8(0x3F));
     const __m512i top = _mm512_and_si512(_mm512_srli_epi16(head, 2), _mm512_set1_epi8(0x30));
