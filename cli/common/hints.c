@@ -57,14 +57,28 @@ static bool wrong_mask_in(struct session *session, const struct text *text) {
 
 enum { MOST_WORDS = 4, LIST_BYTES = 320 };
 
+/* The first words, each once in any case, and whether there are more. */
 struct unknown {
     char text[LIST_BYTES];
+    struct {
+        const char *bytes;
+        size_t n;
+    } words[MOST_WORDS];
     int n;
+    bool more;
 };
 
 static void add_word(struct unknown *unknown, const struct text *text, int64_t begin, int64_t end) {
-    if (unknown->n++ >= MOST_WORDS || begin < 0 || (size_t)end > text->n) return;
-    char *word = term_escape(text->bytes + begin, (size_t)(end - begin));
+    if (unknown->more || begin < 0 || (size_t)end > text->n) return;
+    const char *bytes = text->bytes + begin;
+    const size_t n = (size_t)(end - begin);
+    for (int i = 0; i < unknown->n; i++)
+        if (n == unknown->words[i].n && strncasecmp(bytes, unknown->words[i].bytes, n) == 0) return;
+    unknown->more = unknown->n == MOST_WORDS;
+    if (unknown->more) return;
+    unknown->words[unknown->n].bytes = bytes;
+    unknown->words[unknown->n++].n = n;
+    char *word = term_escape(bytes, n);
     text_append(unknown->text, sizeof unknown->text, "%s'%.40s'", unknown->n > 1 ? ", " : "",
                 word ? word : "");
     free(word);
@@ -92,12 +106,11 @@ static void find_unknown(const struct session *session, const qkv_encoding *inpu
 
 static void add_unknown(struct session *session, const qkv_encoding *input, const struct text *text,
                         const struct text *pair) {
-    struct unknown unknown = { "", 0 };
+    struct unknown unknown = { .n = 0 };
     find_unknown(session, input, 0, text, &unknown);
     if (pair) find_unknown(session, input, 1, pair, &unknown);
     if (unknown.n == 0) return;
-    if (unknown.n > MOST_WORDS)
-        text_append(unknown.text, sizeof unknown.text, " and %d more", unknown.n - MOST_WORDS);
+    if (unknown.more) text_append(unknown.text, sizeof unknown.text, " and more");
     add_hint(session,
              "the embedded model was never shown %s: it reads %s in pieces. It knows the few "
              "words of its grammar; --model names another",

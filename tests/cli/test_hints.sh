@@ -13,7 +13,14 @@ code 0
 err "qkv: the embedded model was never shown 'quacks': it reads it in pieces. $lacks"
 run look "a1 b2 c3 d4 e5 f6" --head 1.0
 code 0
-err_like "'a1', 'b2', 'c3', 'd4' and 2 more: "
+err_like " 'a1', 'b2', 'c3', 'd4' and more: "
+# A word is named once, in whatever case it stands.
+run look "A fruit, fruit and Fruit near FRUIT." --pair "The fruit quacks." --head 1.0
+code 0
+err "qkv: the embedded model was never shown 'fruit', 'near', 'quacks': it reads them in pieces. $lacks"
+run look "Fruit fruit fruit fruit" --head 1.0
+code 0
+err "qkv: the embedded model was never shown 'Fruit': it reads it in pieces. $lacks"
 run look "The xylophone." --head 1.0 --quiet
 code 0
 no_err
