@@ -262,12 +262,17 @@ static bool has_worth(const struct finding *one) {
     return !isnan(one->before) && !isnan(one->without);
 }
 
-/* Nothing is said of a head that reads nothing, unless something follows without it. */
+/* Is there anything to say of the shown head? If it was named, what it is worth is always said. */
+static bool is_telling(const struct text_seen *t, const struct findings *f) {
+    const struct finding *const one = &f->list[0];
+    return reads(one) ||
+           (has_worth(one) && (t->seen.by_name || f->none || is_change(one->before, one->without)));
+}
+
 static void say_shown(const struct text_seen *t, struct findings *f, const char *word) {
     struct finding *const one = &f->list[0];
     const size_t bytes = sizeof one->text;
     char weight[P_BYTES];
-    if (!reads(one) && !has_worth(one)) return;
     if (reads(one)) {
         add_purpose(t, f, word, one->text, bytes);
         text_append(one->text, bytes, "head %" PRId64 ".%" PRId64 " reads %.60s (%s)%s", one->layer,
@@ -298,19 +303,30 @@ static void say_worth_most(const struct text_seen *t, struct findings *f, const 
     text_append(one->text, bytes, ".");
 }
 
-/* The sentences; a first one without a text is none. */
+/*
+ * The sentences. Where there is nothing to say of the shown head, the head that is worth most has
+ * the first and only one.
+ */
 static qkv_status say(const struct text_seen *t, struct findings *f, const char *word,
                       qkv_error *error) {
+    const int n = f->n;
     qkv_status status = QKV_OK;
-    for (int i = 0; i < f->n && status == QKV_OK; i++) status = name_places(t, &f->list[i], error);
-    if (status == QKV_OK) say_shown(t, f, word);
+    for (int i = 0; i < n && status == QKV_OK; i++) status = name_places(t, &f->list[i], error);
+    if (status == QKV_OK && n > 1 && !is_telling(t, f)) {
+        const struct finding shown = f->list[0];
+        f->list[0] = f->list[1];
+        f->list[1] = shown;
+        f->most = true;
+        f->n = 1;
+    }
+    if (status == QKV_OK && !is_telling(t, f)) f->n = 0;
+    if (status == QKV_OK && f->n > 0) say_shown(t, f, word);
     if (status == QKV_OK && f->n > 1) say_worth_most(t, f, word);
-    for (int i = 0; i < f->n; i++) {
+    for (int i = 0; i < n; i++) {
         free(f->list[i].from);
         free(f->list[i].read);
         f->list[i].from = f->list[i].read = NULL;
     }
-    if (status == QKV_OK && !*f->list[0].text) f->n = 0;
     return status;
 }
 

@@ -66,6 +66,18 @@ cp "$folder/out" "$d/c.json"
 effects "the cat sat on the mat. the cat" --model $writer
 near "$(field without "$d/c.json")" "$(without "$(field layer "$d/c.json").$(field head "$d/c.json")" "$(field probability "$d/c.json")")"
 check "what comes next" grep -q '"text":"Without head [0-9]\.[0-9] P(next is ' "$d/c.json" # the head reads a piece of its query's own word
+# The shown head reads a piece of its query's own word, and is worth nothing: the head that is worth most has the sentence.
+lawyer="The lawyer was driving the ship because it was old."
+run look "$lawyer" --model $writer --quiet
+opens "At ␣ship, head 1.2 reads ␣the (0.58); without it P(next is ␣The) falls from 0.39 to 0.38, more than without any other head."
+check "one sentence" sh -c '! grep -q "stays at\|worth most" "$1"' - "$folder/out"
+run look "$lawyer" --model $writer --json --quiet
+cp "$folder/out" "$d/d.json"
+effects "$lawyer" --model $writer
+check "the head that is worth most" test "$(field layer "$d/d.json").$(field head "$d/d.json")" = "$(sed 1d "$d/e.csv" | sort -t, -g -k3 | head -n 1 | cut -d, -f1)"
+near "$(field without "$d/d.json")" "$(without 1.2 "$(field probability "$d/d.json")")"
+run look "$lawyer" --model $writer --quiet --head 0.3 # that was asked for
+opens "Without head 0.3 P(next is ␣The) stays at 0.39."
 run look "a red fox followed two cats" --model $translator --cross --json
 code 0
 check "To write" grep -q '"text":"To write ' "$folder/out"
