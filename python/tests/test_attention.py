@@ -276,6 +276,19 @@ class Rules(unittest.TestCase):
         self.assertEqual(qkv.mask_mod(functions["nothing"][0], len_q=70, len_k=300).sparsity, 1)
         self.assertIsNone(qkv.mask_mod(functions["all"][0], len_q=70, len_k=300).bits)
 
+    def test_masks_of_zeros_and_ones(self):
+        of_tokens = np.ones((2, 1, 1, 300), np.int64)
+        of_tokens[1, ..., 200:] = 0
+        want = qkv.attention(self.q, self.k, self.v, mask=of_tokens.astype(bool))
+        self.assertEqual(want.tobytes(), qkv.attention(self.q, self.k, self.v, kv_len=[300, 200]).tobytes())
+        for kind in (np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint64, ">i8"):
+            for mask in (of_tokens.astype(kind), np.broadcast_to(of_tokens.astype(kind), (2, 4, 70, 300))):
+                with self.subTest(kind=kind):
+                    got = qkv.attention(self.q, self.k, self.v, mask=mask)
+                    self.assertEqual(got.tobytes(), want.tobytes())
+        empty = qkv.attention(self.q[:, :, :0], self.k, self.v, mask=np.ones((0, 300), np.int64))
+        self.assertEqual(empty.shape, (2, 4, 0, 16))
+
     def test_dropout(self):
         def run(seed):
             return qkv.attention(self.q, self.k, self.v, dropout=0.5, seed=seed)
@@ -337,7 +350,9 @@ class Errors(unittest.TestCase):
             (qkv.ShapeError, r"v has \(1, 5\)", lambda: qkv.attention(x, x, x[:, :1])),
             (qkv.ShapeError, r"kv_len\[0\] = 6", lambda: qkv.attention(x, x, x, kv_len=6)),
             (qkv.ShapeError, "mask has 4 keys", lambda: qkv.attention(x, x, x, mask=np.ones((5, 4), bool))),
-            (qkv.DTypeError, "mask is int64", lambda: qkv.attention(x, x, x, mask=np.ones((5, 5), np.int64))),
+            (qkv.ArgumentError, "mask is int64 and has 2: integers are 0 or 1, which sees",
+             lambda: qkv.attention(x, x, x, mask=np.full((5, 5), 2))),
+            (qkv.DTypeError, "mask is float64", lambda: qkv.attention(x, x, x, mask=np.ones((5, 5)))),
             (qkv.DTypeError, "kv_len is float64", lambda: qkv.attention(x, x, x, kv_len=[2.5])),
             (qkv.ShapeError, "int32 cannot hold", lambda: qkv.attention(x, x, x, segments=np.full((1, 5), 2**40))),
             (qkv.ArgumentError, "dropout needs a seed", lambda: qkv.attention(x, x, x, dropout=0.1)),

@@ -262,6 +262,16 @@ def integers(values: Any, kind: type[np.integer[Any]], name: str, shape: tuple[i
     return made
 
 
+def of_zeros_and_ones(values: Any, name: str) -> np.ndarray[Any, Any]:
+    """Integers of 0 and 1, as tokenizers make masks, as bools."""
+    given = numbers(values, name)
+    others = (given != 0) & (given != 1)
+    if others.any():
+        raise ArgumentError(f"{name} is {given.dtype} and has {given[others][0]}: integers are 0 or 1, which sees; "
+                            "numbers that are added to scores are floats")
+    return given.astype(bool)
+
+
 def empty_like(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """A new dense array: a tensor if `like` is one, otherwise of NumPy."""
     if is_torch(like):

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _c
 from ._library import lib
-from .arrays import DTYPES, View, floats, integers, numbers, view
+from .arrays import DTYPES, View, floats, integers, numbers, of_zeros_and_ones, view
 from .blocks import BlockMask
 from .checked import integer
 from .checked import window as bounds_of
@@ -234,8 +234,12 @@ class Descriptor(NoCopies):
             return
         desc = self._desc
         found = view(mask, "mask")
+        if found.dtype.startswith(("int", "uint")) and found.dtype not in _MASKS:
+            mask = of_zeros_and_ones(mask, "mask")
+            found = view(mask, "mask")
         if found.dtype not in _MASKS:
-            raise DTypeError(f"mask is {found.dtype}, and must be bool, float32, bfloat16 or float16")
+            raise DTypeError(f"mask is {found.dtype}, and must be bool, float32, bfloat16, float16, or integers of 0 "
+                             "and 1")
         if any(stride < 0 for stride in found.strides):
             found = view(np.ascontiguousarray(mask), "mask")
         if len(found.shape) > 4:

@@ -48,7 +48,8 @@ class Rules(CacheRules, total=False):
                   False.
     window        (left, right), in tokens: -left <= j - (i + q_offset) <= right. None or -1 sets no bound.
     q_offset      position of query 0 among the keys, in tokens, or one for each batch. Default 0.
-    mask          broadcast to [batch, heads, len_q, len_k]. Of bool: True lets i see j. Of floats: added to the score.
+    mask          broadcast to [batch, heads, len_q, len_k]. Of bool: True lets i see j, and so does 1 of integers 0 and
+                  1, as tokenizers make them: tokens["attention_mask"][:, None, None]. Of floats: added to the score.
     kv_len        tokens, [batch] or one number: keys from there on are hidden, and never read. Default len_k.
     q_len         tokens, [batch] or one number: queries from there on are left out; their rows of o are 0.
     prefix_len    tokens, [batch] or one number, with causal: keys before it are seen by all. Default 0.
