@@ -5,9 +5,11 @@ import html.parser
 import importlib.util
 import inspect
 import io
+import logging
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
     raise unittest.SkipTest("torch or transformers is not installed")
@@ -540,6 +542,18 @@ class Contexts(unittest.TestCase):
             with self.assertRaises(RuntimeError), qkv.inspect(model):
                 model(**{**given, "input_ids": given["input_ids"].float()})
             self.assertEqual(self.state(model), before)
+
+    def test_no_warning_that_callers_did_not_cause(self):
+        said = []
+        for name in ("BERT", "GPT-2", "BART"):
+            model, (given, _) = tiny.make(name), tiny.inputs(name)
+            with mock.patch.object(logging.Logger, "warning_once", lambda _, text, *more: said.append(text)):
+                with torch.no_grad():
+                    model(**given)
+                    without = list(said)
+                    with qkv.inspect(model):
+                        model(**given)
+            self.assertEqual(said, without, name)
 
     def test_one_inside_another(self):
         first, second = tiny.make("Llama"), tiny.make("BERT")

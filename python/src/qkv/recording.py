@@ -71,7 +71,7 @@ class Recorder:
 
     def _end(self, module: Any, arguments: Any, output: Any) -> None:
         outermost = self._places.end()
-        cache = next((getattr(output, name) for name in _CACHES if getattr(output, name, None) is not None), None)
+        cache = _cache_of(output)
         if outermost and self.runs and cache is not None:
             self.runs[-1].cache = weakref.ref(cache)
         # The encoder of a pair may be called by itself, before or after.
@@ -235,6 +235,12 @@ def _given(module: Any, arguments: Any, keywords: Any) -> dict[str, Any]:
 
 # The name of a cache among arguments and outputs, since transformers 5.24 and before.
 _CACHES = "cache", "past_key_values"
+
+
+def _cache_of(output: Any) -> Any:
+    """The cache that a model returned. Asked for as an attribute, the older name warns, whether it is there or not."""
+    named = dict(output.items()) if isinstance(output, dict) else getattr(output, "__dict__", {})
+    return next((named[name] for name in _CACHES if named.get(name) is not None), None)
 
 
 def _continues(run: Run, cache: Any) -> bool:
