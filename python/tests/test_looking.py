@@ -140,6 +140,14 @@ class Methods(unittest.TestCase):
             heads.weights(0, 1, queries=(2, 5), rows=(2, 5))
         with self.assertRaisesRegex(qkv.ArgumentError, r"queries is \(2, 99\), and must rise within 0 to 11"):
             heads.weights(0, 1, queries=(2, 99))
+        x = np.random.default_rng(0).standard_normal((1, 1, 6, 8), dtype=np.float32)
+        problem = qkv.Problem(x, x, x)
+        lse = problem.forward().lse
+        part = problem.weights(lse, queries=(2, 5))
+        np.testing.assert_array_equal(part, problem.weights(lse)[2:5])
+        np.testing.assert_array_equal(part, problem.weights(lse, rows=(2, 5)))
+        with self.assertRaisesRegex(qkv.ArgumentError, "rows is the older name of queries"):
+            problem.weights(lse, queries=(2, 5), rows=(2, 5))
 
     def test_map(self):
         made = shown().map(0, 3, n_runs=1, n_iters=300)

@@ -51,6 +51,13 @@ def interval(value: Any, name: str, length: int) -> tuple[int, int]:
     return first, end
 
 
+def queries_of(queries: Any, rows: Any, length: int) -> tuple[int, int]:
+    """The interval of queries, by its name or by the older one."""
+    if queries is not None and rows is not None:
+        raise ArgumentError("queries and rows are both given: rows is the older name of queries")
+    return interval(rows, "rows", length) if queries is None else interval(queries, "queries", length)
+
+
 # A head as the tool names it, "L.H", or (layer, head).
 Head = str | tuple[int, int]
 HEAD = re.compile(r"(\d+)\.(\d+)", re.ASCII)

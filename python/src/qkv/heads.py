@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import _c
 from ._library import init, lib, string
 from .arrays import floats, numbers
-from .checked import Head, integer, interval, some_texts, texts
+from .checked import Head, integer, interval, queries_of, some_texts, texts
 from .checked import window as bounds_of
 from .compare import Compared
 from .context import Context, Interruptible, context
@@ -257,13 +257,6 @@ class Heads(NoCopies):
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
-
-
-def queries_of(queries: Any, rows: Any, length: int) -> tuple[int, int]:
-    """The interval of queries, by its name or by the older one."""
-    if queries is not None and rows is not None:
-        raise ArgumentError("queries and rows are both given: rows is the older name of queries")
-    return interval(rows, "rows", length) if queries is None else interval(queries, "queries", length)
 
 
 # qkv.heads has no mask: it shows the weights of scores, to which numbers may be added.

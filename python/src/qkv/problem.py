@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _c
 from ._library import init, lib, string
 from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, written, zero
-from .checked import a_list, integer, interval, pair
+from .checked import a_list, integer, interval, pair, queries_of
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -364,10 +364,11 @@ class Problem(Descriptor, Generic[Array]):
                   ctypes.byref(made))
         return results
 
-    def weights(self, lse: Any, *, batch: int = 0, head: int = 0, rows: tuple[int, int] | None = None,
-                keys: tuple[int, int] | None = None) -> NDArray[np.float32]:
-        """Weights of one head: queries rows[0] to rows[1] - 1 and keys keys[0] to keys[1] - 1; None: all.
+    def weights(self, lse: Any, *, batch: int = 0, head: int = 0, queries: tuple[int, int] | None = None,
+                keys: tuple[int, int] | None = None, rows: tuple[int, int] | None = None) -> NDArray[np.float32]:
+        """Weights of one head: queries queries[0] to queries[1] - 1 and keys keys[0] to keys[1] - 1; None: all.
 
+        rows: the older name of queries.
         They are normalised by each row's own sum over all its keys (and its sink): a row sums to 1 whatever
         the scores are. lse only says which rows have no keys, or are NaN.
         """
@@ -375,7 +376,7 @@ class Problem(Descriptor, Generic[Array]):
         of_rows = self._lse(lse)
         batch = integer(batch, "batch", least=0, most=desc.n_batch - 1)
         head = integer(head, "head", least=0, most=desc.n_heads - 1)
-        (i0, i1), (j0, j1) = interval(rows, "rows", desc.len_q), interval(keys, "keys", desc.len_k)
+        (i0, i1), (j0, j1) = queries_of(queries, rows, desc.len_q), interval(keys, "keys", desc.len_k)
         p = np.zeros((i1 - i0, j1 - j0), dtype=np.float32)
         self._run(lib.qkv_attention_weights, desc, _address(self._q), _address(self._k), _pointer(of_rows), batch, head,
                   i0, i1, j0, j1, _pointer(p), max(j1 - j0, 1))

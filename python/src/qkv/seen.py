@@ -2,7 +2,7 @@
 
 >>> with qkv.inspect(model, tokenizer=tokenizer) as seen:
 ...     model(**tokenizer("I saw it.", return_tensors="pt"))
->>> seen.heads()
+>>> seen.table()
 
 Weights, numbers and labels are those of qkv.heads. Nothing of len_q x len_k is stored.
 """
@@ -269,7 +269,7 @@ class Seen:
     def stats(self, layer: int, *, which: str | None = None, batch: int | None = None) -> dict[str, Array]:
         """Statistics of each query, by name, [heads, queries, …], and what keys received, [heads, keys]."""
         if self._keep != "stats":
-            raise UnsupportedError('stats() reads what keep="stats" stores: with keep="qk" see heads() and weights()')
+            raise UnsupportedError('stats() reads what keep="stats" stores: with keep="qk" see table() and weights()')
         found = self._layer(self._one(which), layer)
         batch = self._batch if batch is None else batch
         rows, keys = self._marks(found, batch)
@@ -376,7 +376,7 @@ class Seen:
                 return self.page(which=self.which[0])._repr_html_()
             except UnsupportedError as reason:  # position biases
                 return self._overview(self.which[0], str(reason))
-        table = self.heads()
+        table = self.table()
         return str(table._repr_html_()) if hasattr(table, "_repr_html_") else f"<pre>{html.escape(repr(self))}</pre>"
 
     def __repr__(self) -> str:
