@@ -181,6 +181,13 @@ static qkv_status one(struct lookup *l, int64_t i, const double *mean, struct lo
     return status;
 }
 
+/* Is the query also one of those before it? Its warning was said then. */
+static bool was_asked(const struct lookup *l, int64_t query) {
+    int64_t first = 0;
+    while (strcmp(l->queries[first], l->queries[query]) != 0) first++;
+    return first < query;
+}
+
 static qkv_status all(struct lookup *l, const double *mean, qkv_error *error) {
     const int64_t n_keys = l->table->n_rows, n = n_keys + l->n_queries;
     int64_t n_split = 0, n_unknown = 0;
@@ -196,7 +203,8 @@ static qkv_status all(struct lookup *l, const double *mean, qkv_error *error) {
             n_split += pieces.split && !pieces.unknown;
         } else if (status == QKV_OK) {
             l->unknown[i - n_keys] = pieces.unknown;
-            if (!l->options->sentence) tell_query(l->session, l->queries[i - n_keys], &pieces);
+            if (!l->options->sentence && !was_asked(l, i - n_keys))
+                tell_query(l->session, l->queries[i - n_keys], &pieces);
         }
     }
     progress_end(&progress);

@@ -77,6 +77,10 @@ check "the same beside another query" grep -qF "$(sed 's/.*"results":\[//; s/\]}
 run lookup "$tables/prices.csv" nectarine
 code 0
 err "qkv: 'nectarine' is not a word of the model: it stands for the mean of its 6 pieces, which may mean little"
+run lookup "$tables/prices.csv" nectarine plum nectarine --quiet
+check "a table for each query" test "$(grep -c '^nectarine$' "$folder/out")" -eq 2
+run lookup "$tables/prices.csv" nectarine plum nectarine
+err "qkv: 'nectarine' is not a word of the model: it stands for the mean of its 6 pieces, which may mean little"
 run lookup "$tables/prices.csv" 日本 --json
 code 0
 err "qkv: '日本' is not in the vocabulary of the model ([UNK]): what is found means nothing"
