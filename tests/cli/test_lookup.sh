@@ -169,6 +169,22 @@ own "girl + king" "+girl;+king"
 run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" "king - man + woman" --top 1
 out_like '^    queen *1.000 '
 out_says "$tables/vectors.csv."
+# Words of lessons that the model does not have. What docs/lessons.md says of each holds.
+first() { "$qkv" lookup "$tables/prices.csv" --vectors "$tables/words.csv" --top 3 "$1" | awk 'NR > 2 && NR < 6 { print $1 }' | sort | tr '\n' ' '; }
+for query in fruit nectarine supermarket minute person; do
+    run lookup "$tables/prices.csv" --vectors "$tables/words.csv" $query
+    code 0
+    no_err
+    said="qkv lookup … --vectors words.csv $query"
+    case $query in
+    fruit | nectarine) wanted="apple cherry plum " ;;
+    supermarket) wanted="burger omelette pizza " ;;
+    minute) out_says "No key stands out" ;;
+    person) wanted="glove hat scarf " ;;
+    esac
+    [ $query = minute ] || check "the first three are $(first $query)" test "$(first $query)" = "$wanted"
+    [ $query = minute ] || check "no key stands out" sh -c '! grep -q "stands out" "$1"' - "$folder/out"
+done
 run lookup "$tables/people.csv" --vectors "$tables/vectors.csv" boy --json
 check "vectors" grep -q '"vectors":"own"' "$folder/out"
 # of a model: a word less itself and more another is the other one
