@@ -712,6 +712,9 @@ def files(browser):
                       all(title in drawn and words.replace(" ", "") in drawn.replace(" ", "") for title, words in figures), (figures, drawn))
                 height = sum(float(svg.getAttribute("height")) for svg in page.getElementsByTagName("svg")[2:])
                 check(f"{name}.svg has room for them", float(page.documentElement.getAttribute("height")) > height > 300, height)
+            if name == "why":
+                pair = tab.run("`${queryText(state.query)} looks at ${tokenText(state.key)}. `")
+                check("why.svg says which pair", said.startswith(pair), (pair, said))
             if name == "compare":
                 check("compare.svg says which heads", "A: layer 1, head 1. B: layer 0, head 0." in said and "counted from 0" not in said, said)
             if name in ("model", "matrix", "compare"):

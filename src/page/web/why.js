@@ -31,7 +31,8 @@ tabs.why = {
                   "Each bar is one of the d components of the head. The products in the third strip sum to q·k; the line is that sum from left to right. Components are directions of this head's space and have no meaning of their own.")),
             whyProducts(q, k), whyRivals(data, weights));
     },
-    figure: () => whyFigure(...pairVectors()),
+    says: () => `${queryText(state.query)} looks at ${tokenText(state.key)}. `,
+    figure: () => whyFigure(...pairVectors())
 };
 const products = (q, k) => Array.from(q, (x, c) => x * k[c]);
 
