@@ -53,15 +53,6 @@ static void lay_out(qkvi_steps_work *w, int64_t n, qkvi_steps_arrays *a) {
     w->raw = cut(w, n * kv_width);
 }
 
-/* The bias of each key's score. */
-static void bias_keys(const qkvi_distance_bias *d, const qkv_steps *s, double *biases) {
-    const int64_t n = qkvi_distance_bias_size(d), zero = d->most;
-    for (int64_t j = 0; j < s->n; j++) {
-        const int64_t at = zero + j - s->query;
-        biases[j] = (double)d->bias[s->head * n + (at < 0 ? 0 : at >= n ? n - 1 : at)];
-    }
-}
-
 /* ---- Against the run ------------------------------------------------------------------------- */
 
 static qkv_status compare(const qkv_run *run, int64_t b, const qkvi_steps_arrays *a,
@@ -178,10 +169,7 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     describe(p, w.block, &model->info, s);
     publish(&a, s);
     publish_parts(w.block, &a, s);
-    if (w.block->mha.distances) {
-        bias_keys(w.block->mha.distances, s, a.biases);
-        s->biases = a.biases;
-    }
+    if (w.block->mha.distances) s->biases = a.biases;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_steps_embed(&w, qkv_run_hidden(run, QKV_SELF, b, 0), &a, s);
     qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, QKV_SELF, b, layer), a.x);

@@ -44,6 +44,16 @@ static double score_of(const qkv_steps *s, int64_t j, double product) {
     return (s->softcap > 0 ? s->softcap * tanh(score / s->softcap) : score) + bias;
 }
 
+/* What is added to the score of each key in a head. */
+static void bias_keys(const qkvi_mha *mha, const qkv_steps *s, int64_t head, double *biases) {
+    const qkvi_distance_bias *const d = mha->distances;
+    const int64_t n = d ? qkvi_distance_bias_size(d) : 0;
+    for (int64_t j = 0; d && j < s->n; j++) {
+        const int64_t at = j - s->query + d->most;
+        biases[j] = (double)d->bias[head * n + (at < 0 ? 0 : at >= n ? n - 1 : at)];
+    }
+}
+
 /* o of one head, from q; keys and values are rows of `stride` doubles. */
 static void attend(qkv_steps *s, int64_t stride, const double *q, const double *k, const double *v,
                    const qkvi_steps_arrays *a, double *o) {
@@ -94,6 +104,7 @@ void qkvi_steps_attend(const qkvi_steps_work *w, const qkvi_steps_arrays *a, qkv
     project(w, a, s);
     for (int64_t turn = 1; turn <= s->n_heads; turn++) {
         const int64_t h = (s->head + turn) % s->n_heads, at = h / group * d;
+        bias_keys(mha, s, h, a->biases);
         attend(s, stride, w->all_q + h * d, w->all_k + at, w->all_v + at, a, a->concat + h * d);
     }
     const int64_t at = s->head * d, from = s->head / group * d;

@@ -131,4 +131,11 @@ run look "she was when . , ? w0" --model "$opt" -o "$folder/opt.html" --quiet
 code 0
 run info "$here/../golden/llama/opt_4"
 out_like '^blocks        no norm ends the stack$'
+
+# ---- T5: a bias by distance of each head, and no positions -------------------------------------------
+
+run explain "she was when . , ?" --model "$here/../golden/decoder/t5_1/mild" --layer 1 --head 1
+code 0
+check "nothing turns" test "$(grep -c 'Turn by the position' "$folder/out")" -eq 0
+out_like '^    output of layer  *[0-9.]*e-0[678]$'
 finish

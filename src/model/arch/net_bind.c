@@ -43,8 +43,9 @@ static void bind_mha(const qkvi_binder *b, const qkvi_stack *s, const qkvi_stack
     mha->window_left = info->window_left;
     mha->window_right = info->window_right;
     mha->softcap = (float)info->score_cap;
-    if (b->family->positions >= QKVI_ROTARY && !(kind & QKV_LAYER_UNROTATED))
-        mha->rope = slides ? 2 : 1;
+    const qkvi_positions positions = b->family->positions;
+    const bool turns = positions == QKVI_ROTARY || positions == QKVI_ROTARY_PLANE;
+    if (turns && !(kind & QKV_LAYER_UNROTATED)) mha->rope = slides ? 2 : 1;
     mha->turned = info->rotary_dim;
     mha->query = bind_part(b, names, l, names->query, width, h);
     mha->key = bind_part(b, names, l, names->key, kv_width, h);

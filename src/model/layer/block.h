@@ -47,7 +47,7 @@
  *
  * An encoder with weights in bf16 that only runs attends in bf16, too: q, k and v are rounded to
  * it, and attention is computed in the class of the weights. Decoders attend in f32, since what
- * they keep of earlier tokens is f32; so do layers that turn q and k.
+ * they keep of earlier tokens is f32; so do layers that turn q and k, or have a bias by distance.
  */
 
 typedef struct qkvi_sequence_group {
@@ -114,7 +114,7 @@ typedef struct qkvi_mha_scratch {
 
 /* Whether such a layer attends in bf16. */
 static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
-    return layer->query.half && !layer->query.weight && !layer->rope;
+    return layer->query.half && !layer->query.weight && !layer->rope && !layer->distances;
 }
 
 /* The factor on q·k: the layer's, or what the change makes of it. */
