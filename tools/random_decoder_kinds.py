@@ -11,6 +11,7 @@ GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
           r"\s+(?!\S)|\s+")
 QWEN = LLAMA3.replace("{1,3}", "")
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 TEKKEN = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|\p{N}|\s+"
 META = "▁"
 
@@ -20,7 +21,7 @@ POOLS = ["abcXYZ", " ", "  \t", "\n\r", "0123456789", "'", ".,!?-_#@$%^&*()[]{}<
          "éÉñÅßẞİıςΣſ", "\u0301\u0316\u0327\u0344\u093c\u0958\u1100\u1161\u11a8\uac00\u0b47\u0b3e\u212b\u2126",
          "٠١९๓²½Ⅳ①\U00011de0\U00016ff4", "😁👩\u200d💻🇩🇪👍🏽", "\u00a0\u2003\u3000\u2028\u0085\u000b\u000c",
          "\u00ad\u200b\ufeff\ufffd\ue000", "𝒜𐐷𠀀", META]
-PHRASES = [" the", " The", "don't", "I'LL", "we'Re", "'ſ", "'S", "ab12cd", "  x", "1234567", "12 345", "\r\n\r\n", " \n ",
+PHRASES = [" (the|a) ", "x.,!? x", "…。，、।۔، 你", " the", " The", "don't", "I'LL", "we'Re", "'ſ", "'S", "ab12cd", "  x", "1234567", "12 345", "\r\n\r\n", " \n ",
            "\n\n  x", "<0x0A>", "x\n", "!!\r\n", " !\n\n", "\t\tx", "a\u0301", "\u0041\u030a\u0301"]
 
 
@@ -103,9 +104,9 @@ def around(draw, tokenizer, bos, eos):
 
 
 CLASSES = ["PreTrainedTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend", "LlamaTokenizerFast", "LlamaTokenizer",
-           "Qwen2Tokenizer", "GPT2Tokenizer", "GPTNeoXTokenizer", "GPTNeoXTokenizerFast", "GemmaTokenizerFast", None]
+           "Qwen2Tokenizer", "BloomTokenizerFast", "GPT2Tokenizer", "GPTNeoXTokenizer", "GPTNeoXTokenizerFast", "GemmaTokenizerFast", None]
 TYPES = ["llama", "llama", "smollm3", "qwen2", "qwen3", "gemma", "gemma3_text", "mistral", "olmo2", "phi3", "modernbert", "granite", "gpt_neox",
-         None]
+         "gptj", "bloom", "bloom", None]
 
 
 def settings(draw, classes, bos, eos):
@@ -126,7 +127,7 @@ def settings(draw, classes, bos, eos):
 
 
 @kind
-def modern(draw, folder):
+def modern(draw, folder, **cuts):
     """Byte-level: Llama 3, Qwen, SmolLM, ModernBERT and others, files and classes mixed."""
     bytes_ = byte_characters()
     words = ["Ġ" * draw.maybe(0.6) + draw.choice([word, word.title()]) for word in draw.sample(WORDS, len(WORDS))]
@@ -144,9 +145,9 @@ def modern(draw, folder):
     if made is not None:
         tokenizer.normalizer = made
     prefix, regex = draw.maybe(0.15, "prefix"), draw.maybe(0.2)
-    cut = draw.pick(llama3=4, qwen=4, digits=3, runs=1, gpt2=2, tekken=1, none=3)
+    cut = draw.pick(**(cuts or dict(llama3=4, qwen=4, digits=3, runs=1, gpt2=2, bloom=3, tekken=1, none=3)))
     level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=regex or cut in ("digits", "runs", "none"))
-    split = {"llama3": LLAMA3, "qwen": QWEN, "gpt2": GPT2, "tekken": TEKKEN}.get(cut)
+    split = {"llama3": LLAMA3, "qwen": QWEN, "gpt2": GPT2, "bloom": BLOOM, "tekken": TEKKEN}.get(cut)
     first = pre_tokenizers.Split(Regex(split), behavior="isolated") if split else pre_tokenizers.Digits(cut == "digits")
     tokenizer.pre_tokenizer = level if cut == "none" else pre_tokenizers.Sequence([first, level])
     tokenizer.decoder = decoders.ByteLevel()
@@ -156,6 +157,12 @@ def modern(draw, folder):
         tokenizer.post_processor = processor
     write(draw, folder, tokenizer, settings(draw, CLASSES, bos, eos), draw.choice(TYPES), draw.maybe(0.5, "text merges"))
     return compared(folder, added + [bos, eos])
+
+
+@kind
+def bloom(draw, folder):
+    """The same, with the words of BLOOM."""
+    return modern(draw, folder, bloom=1)
 
 
 @kind

@@ -53,6 +53,7 @@ typedef enum qkvi_bpe_cut {
     QKVI_CUT_DIGITS, /* the same with each run of digits */
     QKVI_CUT_MODERN, /* qkvi_modern_word */
     QKVI_CUT_GPT2,   /* qkvi_gpt2_word */
+    QKVI_CUT_BLOOM,  /* qkvi_bloom_word */
     QKVI_CUT_CLIP    /* qkvi_clip_word; white space is dropped */
 } qkvi_bpe_cut;
 

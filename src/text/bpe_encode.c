@@ -139,6 +139,7 @@ static size_t part_length(const qkvi_bpe *model, const char *text, size_t n) {
     case QKVI_CUT_DIGITS: return qkvi_digits_word(text, n, 0);
     case QKVI_CUT_MODERN: return qkvi_modern_word(text, n, model->max_digits);
     case QKVI_CUT_GPT2: return qkvi_gpt2_word(text, n);
+    case QKVI_CUT_BLOOM: return qkvi_bloom_word(text, n);
     case QKVI_CUT_CLIP: return qkvi_clip_word(text, n);
     case QKVI_CUT_NONE: break;
     }

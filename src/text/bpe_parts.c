@@ -46,6 +46,7 @@ static qkv_status read_split(const qkvi_tokenizer_reader *r, const json_t *part)
         int max_digits;
     } known[] = {
         { qkvi_gpt2_pattern, QKVI_CUT_GPT2, 0 },
+        { qkvi_bloom_pattern, QKVI_CUT_BLOOM, 0 },
         { qkvi_llama3_pattern, QKVI_CUT_MODERN, 3 },
         { qkvi_qwen_pattern, QKVI_CUT_MODERN, 1 },
     };

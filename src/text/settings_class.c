@@ -12,6 +12,7 @@
 static const qkvi_tokenizer_class classes[] = {
     { "TokenizersBackend", QKVI_MADE_BY_FILE, 0 },
     { "PreTrainedTokenizer", QKVI_MADE_BY_FILE, 0 },
+    { "BloomTokenizer", QKVI_MADE_BY_FILE, 0 }, /* a name that is TokenizersBackend now */
     { "BertTokenizer", QKVI_MADE_BY_BERT, 1 },
     { "DistilBertTokenizer", QKVI_MADE_BY_BERT, 0 },
     { "ElectraTokenizer", QKVI_MADE_BY_BERT, 1 },
@@ -58,6 +59,7 @@ static const struct model_type {
     { "mpnet", "MPNetTokenizer", BEHIND_CLASS },
     { "bart", "RobertaTokenizer", BEHIND_CLASS },
     { "gpt2", "GPT2Tokenizer", BEHIND_CLASS },
+    { "gptj", "GPT2Tokenizer", BEHIND_CLASS },
     { "opt", "GPT2Tokenizer", BEHIND_CLASS },
     { "gpt_neox", "GPTNeoXTokenizer", BEHIND_CLASS },
     { "clip", "CLIPTokenizer", BEHIND_CLASS },

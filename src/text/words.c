@@ -153,6 +153,40 @@ size_t qkvi_spaces(const char *text, size_t n) {
     return run_end(text, n, 0, QKVI_GROUP_SPACE, &last);
 }
 
+/* ---- BLOOM ----------------------------------------------------------------------------------- */
+
+/* In this class, which is of characters that are none of these, ( | and ) are characters, too. */
+const char qkvi_bloom_pattern[] = " ?[^(\\s|[.,!?\xE2\x80\xA6\xE3\x80\x82\xEF\xBC\x8C\xE3\x80\x81"
+                                  "\xE0\xA5\xA4\xDB\x94\xD8\x8C])]+";
+
+static bool is_bloom_mark(int32_t code) {
+    static const int32_t marks[] = { '(',    ')',    '|',    '.',    ',',    '!',    '?',
+                                     0x2026, 0x3002, 0xFF0C, 0x3001, 0x0964, 0x06D4, 0x060C };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (code == marks[i]) return true;
+    return false;
+}
+
+static bool is_in_bloom_word(const char *text, size_t n, size_t *length) {
+    int32_t code = 0;
+    *length = qkvi_utf8_next(text, n, &code);
+    return qkvi_char_group_of(code) != QKVI_GROUP_SPACE && !is_bloom_mark(code);
+}
+
+/*
+ * A run of characters that the pattern has, with at most one space before it; or what is before the
+ * next such word, whole.
+ */
+size_t qkvi_bloom_word(const char *text, size_t n) {
+    size_t at = 0, length = 0;
+    while (at < n && !is_in_bloom_word(text + at, n - at, &length)) at += length;
+    if (at == n) return n;
+    const size_t gap = at > 0 && text[at - 1] == ' ' ? at - 1 : at;
+    if (gap > 0) return gap;
+    while (at < n && is_in_bloom_word(text + at, n - at, &length)) at += length;
+    return at;
+}
+
 /* ---- Digits ---------------------------------------------------------------------------------- */
 
 static int is_digit_at(const char *text, size_t n, size_t *length) {

@@ -20,6 +20,10 @@ size_t qkvi_modern_word(const char *text, size_t n, int max_digits);
 size_t qkvi_clip_word(const char *text, size_t n);
 size_t qkvi_spaces(const char *text, size_t n);
 
+/** BLOOM. */
+extern const char qkvi_bloom_pattern[];
+size_t qkvi_bloom_word(const char *text, size_t n);
+
 /**
  * Digits of PyPI tokenizers: a run of digits (`each`: a single digit), or of other characters.
  */

@@ -83,6 +83,36 @@ static void test_modern_pattern(void **state) {
     assert_modern("\xC2\xA0x\xE3\x80\x80\xE3\x80\x80.", 3, "\xC2\xA0x|\xE3\x80\x80|\xE3\x80\x80|.");
 }
 
+/* The words of BLOOM joined by '/'. */
+static void assert_bloom(const char *text, const char *words) {
+    char got[256] = "";
+    const size_t n = strlen(text);
+    for (size_t at = 0, length; at < n; at += length) {
+        length = qkvi_bloom_word(text + at, n - at);
+        assert_true(length > 0 && length <= n - at);
+        if (at > 0) strcat(got, "/");
+        strncat(got, text + at, length);
+    }
+    assert_string_equal(got, words);
+}
+
+/* As PyPI tokenizers splits them: the nested class has the characters ( | ) as well. */
+static void test_bloom_pattern(void **state) {
+    (void)state;
+    assert_bloom("", "");
+    assert_bloom("Hello, world!", "Hello/,/ world/!");
+    assert_bloom("a  b   ", "a/ / b/   ");
+    assert_bloom("a . b", "a/ ./ b");
+    assert_bloom(" (x|y) ", " (/x/|/y/) ");
+    assert_bloom("don't-12:\t\n z", "don't-12:/\t\n/ z");
+    assert_bloom(
+        "?.\xE2\x80\xA6\xE3\x80\x82\xEF\xBC\x8C\xE3\x80\x81\xE0\xA5\xA4\xDB\x94\xD8\x8C \xE4\xBD\xA0",
+        "?.\xE2\x80\xA6\xE3\x80\x82\xEF\xBC\x8C\xE3\x80\x81\xE0\xA5\xA4\xDB\x94\xD8\x8C/ \xE4\xBD\xA0");
+    assert_bloom("a\xC2\xA0"
+                 "b\xE3\x80\x80 c",
+                 "a/\xC2\xA0/b/\xE3\x80\x80/ c");
+}
+
 static void test_digits(void **state) {
     (void)state;
     const char text[] = "12\xD9\xA3x\xC2\xB2";
@@ -432,11 +462,12 @@ static void test_long_word(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pattern), cmocka_unit_test(test_modern_pattern),
-        cmocka_unit_test(test_digits),  cmocka_unit_test(test_byte_chars),
-        cmocka_unit_test(test_lossy),   cmocka_unit_test(test_merging),
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_shown),   cmocka_unit_test(test_long_word),
+        cmocka_unit_test(test_pattern),       cmocka_unit_test(test_modern_pattern),
+        cmocka_unit_test(test_bloom_pattern), cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_byte_chars),    cmocka_unit_test(test_lossy),
+        cmocka_unit_test(test_merging),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_long_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
