@@ -23,7 +23,9 @@ static const struct {
       "\"final_logit_softcapping\":3.5," SIZES },
     { "qkv_proj", "{\"model_type\":\"phi3\",\"pad_token_id\":0," SIZES },
     { "Wqkv", "{\"model_type\":\"modernbert\",\"attention_bias\":true," SIZES },
+    { "self_attention.query_key_value", "{\"model_type\":\"bloom\"," SIZES },
     { "query_key_value", "{\"model_type\":\"gpt_neox\",\"rotary_pct\":1," SIZES },
+    { "mlp.fc_in", "{\"model_type\":\"gptj\",\"rotary_dim\":2,\"n_inner\":3," SIZES },
     { "project_in", "{\"model_type\":\"opt\",\"ffn_dim\":3,\"word_embed_proj_dim\":3," SIZES },
     { "q_norm", "{\"model_type\":\"qwen3\",\"num_key_value_heads\":1,\"head_dim\":2," SIZES },
     { "model.layers.", "{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\","

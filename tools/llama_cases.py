@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Llama and its kin, of GPT-NeoX, OPT and of ModernBERT: tiny random models, run by transformers in float64.
+"""Makes the goldens of Llama and its kin, of GPT-NeoX, GPT-J, BLOOM, OPT and of ModernBERT: tiny random models, run by transformers in float64.
 
     python3 tools/llama_cases.py tests/golden/llama [NAME...]   needs torch, transformers, safetensors
 
@@ -51,6 +51,16 @@ def opt(**fields):
     return t.OPTForCausalLM, t.OPTConfig(**(sizes | dict(ffn_dim=29, dropout=0.0) | fields))
 
 
+def gptj(**fields):
+    sizes = dict(vocab_size=53, n_embd=24, n_inner=29, n_layer=3, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+    return t.GPTJForCausalLM, t.GPTJConfig(**(sizes | fields))
+
+
+def bloom(**fields):
+    sizes = dict(vocab_size=53, hidden_size=24, n_layer=3, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+    return t.BloomForCausalLM, t.BloomConfig(**(sizes | fields))
+
+
 MODELS = {
     "llama_1": of("LlamaForCausalLM", "LlamaConfig", attention_bias=True, mlp_bias=True, rope_parameters=LLAMA3),
     "llama_2": of("LlamaForCausalLM", "LlamaConfig", num_attention_heads=6, num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3,
@@ -84,6 +94,14 @@ MODELS = {
                        rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0)),
     "gpt_neox_3": neox(hidden_size=32, attention_bias=False, hidden_act="gelu_new",
                        rope_parameters=dict(YARN, partial_rotary_factor=0.5)),
+    # Neighbours among 4 of 6 channels; all 8, tied; 2 of 7, as wide as the file does not say.
+    "gptj_1": gptj(rotary_dim=4),
+    "gptj_2": gptj(n_embd=32, rotary_dim=8, tie_word_embeddings=True, layer_norm_epsilon=1e-3, activation_function="gelu"),
+    "gptj_3": gptj(n_embd=21, n_head=3, rotary_dim=2, n_inner=None),
+    # 4 heads; 6, which is no power of two, added to norms; 3, a head of their own.
+    "bloom_1": bloom(),
+    "bloom_2": bloom(n_head=6, apply_residual_connection_post_layernorm=True, layer_norm_epsilon=1e-3),
+    "bloom_3": bloom(n_head=3, tie_word_embeddings=False),
     # Norms before parts; after them, with narrower words; narrower words before a last norm, a head of their own; no last norm, no biases.
     "opt_1": opt(),
     "opt_2": opt(do_layer_norm_before=False, word_embed_proj_dim=10),
@@ -118,7 +136,8 @@ def make_model(kind, config, generator):
     torch.set_default_dtype(torch.float64)
     model = kind(config).double().eval()
     torch.set_default_dtype(F32)
-    randomize(model, generator, norms=("norm.weight", "layernorm.weight", "layer_norm.weight"), tables=("embed",), gain=1.0)
+    randomize(model, generator, norms=("norm.weight", "layernorm.weight", "layer_norm.weight", "ln_1.weight", "ln_f.weight"),
+              tables=("embed", "wte"), gain=1.0)
     if "gemma" in config.model_type:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -174,7 +193,7 @@ def make_batch(config, generator):
     """Ids, places whose words are told, and these words."""
     batch = []
     for b, n in enumerate(LENGTHS):
-        least = 0 if config.model_type in ("gpt_neox", "opt") else 1  # whether padding's row learns
+        least = 0 if config.model_type in ("gpt_neox", "gptj", "bloom", "opt") else 1  # whether padding's row learns
         ids = torch.randint(least, config.vocab_size - 1, (n,), generator=generator)
         if config.model_type == "modernbert":
             at = torch.arange(min(b % 3, n - 1), n, 4)

@@ -1,8 +1,8 @@
-"""Kinds of random model folders for random_folders.py: other graphs than Llama's, GPT-NeoX, OPT, T5 and mT5."""
+"""Kinds of random model folders for random_folders.py: other graphs than Llama's, GPT-NeoX, GPT-J, BLOOM, OPT, T5 and mT5."""
 import transformers as t
 
 from random_draw import edit
-from random_folder_kinds import act, change_copies, decoder, encoder_decoder, kind, rename, save, weights
+from random_folder_kinds import act, aliases, change_copies, decoder, encoder_decoder, kind, rename, save, weights
 from random_rotary_kinds import positions
 
 ENDS = dict(bos_token_id=2, eos_token_id=3, pad_token_id=0)
@@ -49,6 +49,40 @@ def gpt_neox(draw, folder):
     edit(folder / "config.json", say)
     draw.note(str(fields))
     return decoder(draw, folder, loaded, config.vocab_size, config.max_position_embeddings)
+
+
+@kind
+def gptj(draw, folder):
+    n, dim = draw.choice([1, 2, 3]), draw.choice([4, 6, 7, 8, 16])
+    fields = {name: draw.choice(values) for name, values in
+              dict(tie_word_embeddings=[True, False], n_inner=[None, 9, 30], layer_norm_epsilon=[1e-3]).items() if draw.maybe(0.5)}
+    config = t.GPTJConfig(n_embd=n * dim, n_head=n, n_layer=draw.randint(1, 4), n_positions=draw.randint(24, 48),
+                          vocab_size=draw.randint(34, 60), activation_function=act(draw),
+                          rotary_dim=draw.choice([2, 4, dim - dim % 2]), **ENDS, **fields)
+    loaded = causal(draw, folder, "GPTJ", config)
+    change_copies(draw, folder, [("transformer.wte.weight", "lm_head.weight")])
+    rename(draw, folder, "transformer.")
+    aliases(draw, folder, {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
+                           "max_position_embeddings": "n_positions"})
+    draw.note(f"rotary_dim {config.rotary_dim} of {dim}, {fields}")
+    return decoder(draw, folder, loaded, config.vocab_size, config.max_position_embeddings)
+
+
+@kind
+def bloom(draw, folder):
+    n, dim = draw.choice([1, 2, 3, 4, 5, 6, 7, 11, 12, 16, 20]), draw.choice([2, 3, 4, 8])
+    fields = {name: draw.choice(values) for name, values in
+              dict(apply_residual_connection_post_layernorm=[True, True, False], tie_word_embeddings=[True, False],
+                   layer_norm_epsilon=[1e-3], pretraining_tp=[1, 2], slow_but_exact=[True, False]).items() if draw.maybe(0.4)}
+    config = t.BloomConfig(hidden_size=n * dim, n_head=n, n_layer=draw.randint(1, 4), vocab_size=draw.randint(34, 60), **ENDS, **fields)
+    loaded = causal(draw, folder, "Bloom", config)
+    change_copies(draw, folder, [("transformer.word_embeddings.weight", "lm_head.weight")])
+    rename(draw, folder, "transformer.")
+    aliases(draw, folder, {"num_attention_heads": "n_head", "num_hidden_layers": "n_layer"})
+    if draw.maybe(0.3, "n_embed"):  # it goes before hidden_size
+        edit(folder / "config.json", lambda d: d.update(n_embed=n * dim, hidden_size=draw.choice([n * dim, 64])))
+    draw.note(f"{n} heads, {fields}")
+    return decoder(draw, folder, loaded, config.vocab_size, draw.randint(24, 48))
 
 
 @kind

@@ -87,13 +87,22 @@ static void show_bias(struct report *report, const struct explained *e) {
     const double score = capped(s, s->scale * s->products[j]);
     char before[NUMBER_BYTES], bias[NUMBER_BYTES], after[NUMBER_BYTES];
     if (!s->biases) return;
-    report_step(report, "Bias by distance", "sⱼ = sⱼ + bias[j − i]", NULL);
+    const bool alibi = s->alibi != 0;
+    report_step(report, alibi ? "ALiBi" : "Bias by distance",
+                alibi ? "sⱼ = sⱼ + m (j − i)" : "sⱼ = sⱼ + bias[j − i]", NULL);
     report_shape(report, "(1, %" PRId64 ")", s->n);
     report_text(report, WORD ": distance %" PRId64 ", %s + (%s) = %s", e->labels[j], j - s->query,
                 report_format(before, score), report_format(bias, s->biases[j]),
                 report_format(after, score + s->biases[j]));
-    report_note(report, "The head has learned a number for each distance, and from the largest on "
-                        "one for all. All layers of the stack share them.");
+    char slope[NUMBER_BYTES];
+    if (alibi)
+        report_note(report,
+                    "The slope m = %s of the head is not learned: heads of a layer have a "
+                    "geometric sequence of them, and all layers the same.",
+                    report_format(slope, s->alibi));
+    else
+        report_note(report, "The head has learned a number for each distance, and from the largest "
+                            "on one for all. All layers of the stack share them.");
 }
 
 static void show_scale(struct report *report, const struct explained *e) {
@@ -111,7 +120,8 @@ static void show_scale(struct report *report, const struct explained *e) {
         return;
     }
     report_text(report, WORD ": %s / √%" PRId64 " = %s / %s = %s", e->labels[j], product, d,
-                product, report_format(root, sqrt((double)d)), report_format(number, s->scores[j]));
+                product, report_format(root, sqrt((double)d)),
+                report_format(number, s->scale * s->products[j]));
     report_note(report, "A dot product of d random numbers has variance d; divided by √d it has 1 "
                         "again, and softmax does not saturate (qkv explain --no-scale).");
 }

@@ -54,7 +54,7 @@ static void embedding(struct report *report, const struct explain *t) {
     const int64_t i = s->query, hidden = s->hidden;
     const qkv_model_info *info = t->session->info;
     const bool has_segments = info->n_types > 0;
-    const bool rotary = is_rotary(info), distances = info->max_distance > 0;
+    const bool rotary = is_rotary(info), distances = info->max_distance > 0 || info->alibi;
     vectors(report, "Embedding of the query",
             rotary && info->scales_words           ? "e = √hidden word[id]"
             : rotary || distances                  ? "e = word[id]"
@@ -102,15 +102,18 @@ static void place(struct report *report, const struct explain *t) {
     report_vectors(report, d);
     report_vector(report, d, s->q, true, "q " WORD, t->labels[s->query]);
     report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
-    if (s->rotated && t->session->info->rotary_dim < d)
+    const qkv_model_info *const info = t->session->info;
+    const bool neighbours = info->rotary_neighbours;
+    if (s->rotated && info->rotary_dim < d)
         report_note(report,
-                    "R(p) turns channels c and c + r/2 of the first r = %" PRId64
+                    "R(p) turns channels %s of the first r = %" PRId64
                     " as one vector by the angle p·w_c, and leaves the others as they are.",
-                    t->session->info->rotary_dim);
+                    neighbours ? "2c and 2c + 1" : "c and c + r/2", info->rotary_dim);
     else if (s->rotated)
         report_note(report,
-                    "R(p) turns channels c and c + d/2 as one vector by the angle p·w_c, so "
-                    "q·k depends on the distance i − j alone.");
+                    "R(p) turns channels %s as one vector by the angle p·w_c, so "
+                    "q·k depends on the distance i − j alone.",
+                    neighbours ? "2c and 2c + 1" : "c and c + d/2");
 }
 
 static void projections(struct report *report, const struct explain *t) {
@@ -180,19 +183,24 @@ static void heads(struct report *report, const qkv_steps *s) {
             : s->parallel ? "Add, and norm of the input"
             : s->adds     ? "Add, then norm"
                           : "Add & norm",
-            !normed       ? "y₁ = x + norm(a)"
-            : s->attended ? "x₁ = x + norm(a)   y₁ = norm(x₁)"
-            : s->parallel ? "x₁ = x + a   y₁ = norm(x)"
-            : s->adds     ? "x₁ = x + a   y₁ = norm(x₁)"
-                          : "y₁ = norm(x + a)",
+            !normed           ? "y₁ = x + norm(a)"
+            : s->attended     ? "x₁ = x + norm(a)   y₁ = norm(x₁)"
+            : s->parallel     ? "x₁ = x + a   y₁ = norm(x)"
+            : s->adds_to_norm ? "x₁ = z + a   y₁ = norm(x₁)"
+            : s->adds         ? "x₁ = x + a   y₁ = norm(x₁)"
+                              : "y₁ = norm(x + a)",
             s);
     if (s->attended) report_vector(report, s->hidden, s->attended, false, "norm(a)");
-    report_vector(report, s->hidden, s->added, !normed, s->attended ? "x + norm(a)" : "x + a");
+    report_vector(report, s->hidden, s->added, !normed,
+                  s->attended       ? "x + norm(a)"
+                  : s->adds_to_norm ? "z + a"
+                                    : "x + a");
     if (normed)
         report_vector(report, s->hidden, s->normed, true,
-                      s->attended   ? "y₁"
-                      : s->parallel ? "norm(x)"
-                                    : "norm(x + a)");
+                      s->attended       ? "y₁"
+                      : s->parallel     ? "norm(x)"
+                      : s->adds_to_norm ? "norm(z + a)"
+                                        : "norm(x + a)");
 }
 
 static void feed_forward(struct report *report, const qkv_steps *s) {
@@ -217,7 +225,7 @@ static void feed_forward(struct report *report, const qkv_steps *s) {
                         : "Add",
              s->layer);
     char sum[64], output[128];
-    snprintf(sum, sizeof sum, "%s + %s", has_norm2(s) && s->adds ? "x₁" : "y₁",
+    snprintf(sum, sizeof sum, "%s + %s", has_norm2(s) && s->adds && !s->adds_to_norm ? "x₁" : "y₁",
              s->fed ? "norm(f)" : "f");
     snprintf(output, sizeof output,
              !s->adds       ? "y = norm(%s)"

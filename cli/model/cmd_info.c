@@ -111,6 +111,7 @@ static void print_rotary(const qkv_model_info *info) {
         printf(", %s by %g", info_rope(rope[0].type), rope[0].factor);
     if (info->rotary_dim != info->head_dim)
         printf(", in the first %" PRId64 " channels of a head", info->rotary_dim);
+    if (info->rotary_neighbours) printf(", by neighbours");
     if (n_sliding > 0 && rope[1].theta != rope[0].theta)
         printf("; theta %g in layers with a window", rope[1].theta);
     if (count_layers(info, QKV_LAYER_UNROTATED) > 0)
@@ -161,6 +162,7 @@ static void print_words(const qkv_model *model) {
            info->n_types, info->n_types == 1 ? "" : "s",
            info->rope[0].type != QKV_ROPE_NONE ? "rotary"
            : info->max_distance > 0            ? "no"
+           : info->alibi                       ? "no"
            : info->sinusoidal_positions        ? "sinusoidal"
                                                : "learned");
     if (info->rope[0].type != QKV_ROPE_NONE) print_rotary(info);
@@ -168,6 +170,7 @@ static void print_words(const qkv_model *model) {
         printf("distances     a bias of scores, %" PRId64 " numbers a head up to %" PRId64
                " tokens apart\n",
                info->distance_buckets, info->max_distance);
+    if (info->alibi) printf("distances     ALiBi: a slope for each head\n");
     print_sentences(model);
     print_chat(model);
 }
@@ -209,6 +212,7 @@ static void print_model(const qkv_model *model, bool verbose) {
     else if (info->no_last_norm)
         printf("blocks        no norm ends the stack\n");
     if (info->parallel) printf("blocks        both parts read the block's input\n");
+    if (info->adds_to_norm) printf("blocks        parts are added to the norms that they read\n");
     printf("%-13s eps %g\n", info->rms_norm ? "RMSNorm" : "layer norm", info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
     for (int64_t i = 0; verbose && i < n_unused; i++)

@@ -96,6 +96,7 @@ static void add_rotary(json_t *object, const qkv_model_info *info) {
     json_object_set_new(object, "rope_theta", json_real(info->rope[0].theta));
     json_object_set_new(object, "rope_factor", json_real(info->rope[0].factor));
     json_object_set_new(object, "rotary_dim", json_integer(info->rotary_dim));
+    json_object_set_new(object, "rotary_neighbours", json_boolean(info->rotary_neighbours));
     json_object_set_new(object, "parallel", json_boolean(info->parallel));
     json_object_set_new(object, "local_rope_theta", json_real(info->rope[1].theta));
     json_object_set_new(object, "window_left", json_integer(info->window_left));
@@ -162,6 +163,10 @@ json_t *info_model_json(const qkv_model *model) {
     if (object) add_prompts(object, model);
     if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
     if (object && info->max_distance > 0) add_distances(object, info);
+    if (object && info->alibi) {
+        json_object_set_new(object, "alibi", json_true());
+        json_object_set_new(object, "adds_to_norm", json_boolean(info->adds_to_norm));
+    }
     if (object && info->has_lm) add_decoder(object, info);
     const char *const chat = qkv_tokenizer_chat(qkv_model_tokenizer(model, QKV_SOURCE));
     if (object && chat) json_object_set_new(object, "chat_template", json_string(chat));

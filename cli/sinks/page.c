@@ -88,20 +88,22 @@ qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_pa
     qkv_head_view view = qkv_head_view_init();
     const qkv_status status = qkv_heads_view(seen->heads, index, &view, error);
     if (status != QKV_OK) return status;
-    *head = (qkv_page_head){ .layer = name->layer < 0 ? 0 : name->layer,
-                             .head = name->head,
-                             .q = view.q,
-                             .k = view.k,
-                             .lse = view.lse,
-                             .scale = view.desc->scale != scale ? view.desc->scale : 0,
-                             .numbers = seen_numbers(seen, index),
-                             .label = seen->labels[index],
-                             .distance_bias = view.desc->distance_bias,
-                             .distance_before = view.desc->distance_before,
-                             .distance_after = view.desc->distance_after,
-                             .has_window = seen->own_windows && view.desc->flags & QKV_SET_WINDOW,
-                             .window_left = view.desc->window_left,
-                             .window_right = view.desc->window_right };
+    *head =
+        (qkv_page_head){ .layer = name->layer < 0 ? 0 : name->layer,
+                         .head = name->head,
+                         .q = view.q,
+                         .k = view.k,
+                         .lse = view.lse,
+                         .scale = view.desc->scale != scale ? view.desc->scale : 0,
+                         .numbers = seen_numbers(seen, index),
+                         .label = seen->labels[index],
+                         .alibi = view.desc->alibi_slopes ? (double)*view.desc->alibi_slopes : 0,
+                         .distance_bias = view.desc->distance_bias,
+                         .distance_before = view.desc->distance_before,
+                         .distance_after = view.desc->distance_after,
+                         .has_window = seen->own_windows && view.desc->flags & QKV_SET_WINDOW,
+                         .window_left = view.desc->window_left,
+                         .window_right = view.desc->window_right };
     return QKV_OK;
 }
 

@@ -228,10 +228,11 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  *     gate = normed Wg   up = normed Wu   gelu = act(gate) up   down = gelu Wd
  *     q = turn(norm(q_projected))    k = turn(norm(k_projected))         norm: where there are such
  *     scores_j = c tanh(scale products_j / c)                            with softcap c
- *     scores_j = scale products_j + biases_j                             of T5
+ *     scores_j = scale products_j + biases_j                             of T5 and BLOOM
  *     added = x_i + norm(projected)   added2 = added + norm(down)        with attended and fed
  *
- * With `parallel` (GPT-NeoX) normed = norm(x_i), and added2 = added + down all the same.
+ * With `parallel` (GPT-NeoX, GPT-J) normed = norm(x_i), and added2 = added + down all the same.
+ * With `adds_to_norm` (some BLOOM) added = read_i + projected, and added2 = normed + down.
  *
  * turn is that of rotary positions (qkv_rope). Query heads share the k and v of a key/value head.
  *
@@ -299,8 +300,12 @@ typedef struct qkv_steps {
     double softcap;
     /* 1: normed is a norm of x, not of added, to which the feed-forward is added all the same. */
     int parallel;
-    /* [n]: what is added to the score of each key (T5's bias by distance); NULL: nothing is. */
+    /* [n]: what is added to the score of each key: T5's bias by distance, ALiBi; NULL: nothing. */
     const double *biases;
+    /* The slope of ALiBi in the head: biases_j = alibi (j - query); 0: there is none. */
+    double alibi;
+    /* 1: parts are added to the norm that they read, not to its input. */
+    int adds_to_norm;
 } qkv_steps;
 
 /**

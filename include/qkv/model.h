@@ -110,7 +110,8 @@ typedef enum qkv_rope_type {
 
 /**
  * Rotary positions (Su et al. 2021). With d = rotary_dim and i < d / 2, position p turns channels i
- * and i + d / 2 of every query and key by the angle p w_i. Channels from d on stay as they are.
+ * and i + d / 2 of every query and key by the angle p w_i, or channels 2i and 2i + 1 with
+ * rotary_neighbours. Channels from d on stay as they are.
  *
  *     default   w_i = theta^(-2 i / d)
  *     linear    w_i / factor
@@ -288,6 +289,12 @@ typedef struct qkv_model_info {
     int64_t distance_buckets, max_distance;
     /** 1: logits of the next token are divided by the root of hidden (T5). */
     int scales_logits;
+    /** 1: rotary positions turn channels 2i and 2i + 1 as one vector (GPT-J). */
+    int rotary_neighbours;
+    /** 1: scores have ALiBi, in place of positions (BLOOM). */
+    int alibi;
+    /** 1: parts of a block are added to the norm that they read, not to its input (some BLOOM). */
+    int adds_to_norm;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -537,6 +544,8 @@ typedef struct qkv_capture {
      */
     const float *distance_bias;
     int64_t distance_bias_stride, distance_before, distance_after;
+    /** NULL, or [n_heads]: slope[h] (j - i) is added to the score (ALiBi). */
+    const float *alibi_slopes;
 } qkv_capture;
 QKV_DEFINE_INIT(qkv_capture)
 
@@ -551,7 +560,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_attenti
 
 /**
  * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) + bias - lse). Rows are
- * queries and sum to 1. Keys that are not seen have 0.
+ * queries and sum to 1. Keys that are not seen have 0. The bias is that by distance, or ALiBi.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_attention_kind which,
                                                  int64_t b, int64_t layer, int64_t head,

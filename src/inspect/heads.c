@@ -67,8 +67,12 @@ const qkv_heads_info *qkv_heads_get_info(const qkv_heads *heads) {
 /* Of a run: all layers have the same. */
 static void describe_distances(const qkv_heads *heads, int64_t index, qkv_attention_desc *desc) {
     const qkv_attention_desc *const from = &heads->desc;
-    if (!(from->flags & QKV_SET_DISTANCE_BIAS)) return;
     const int64_t head = index % heads->info.n_heads;
+    if (from->flags & QKV_SET_ALIBI) {
+        desc->flags |= QKV_SET_ALIBI;
+        desc->alibi_slopes = from->alibi_slopes + head;
+    }
+    if (!(from->flags & QKV_SET_DISTANCE_BIAS)) return;
     desc->flags |= QKV_SET_DISTANCE_BIAS;
     desc->distance_bias = from->distance_bias + head * from->distance_bias_stride;
     desc->distance_bias_stride = from->distance_bias_stride;

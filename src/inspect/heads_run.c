@@ -102,6 +102,8 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     h->keys = given->keys;
     h->seen = c->seen;
     h->softcap = c->softcap;
+    if (c->alibi_slopes) h->desc.flags |= QKV_SET_ALIBI;
+    h->desc.alibi_slopes = c->alibi_slopes;
     if (c->distance_bias) h->desc.flags |= QKV_SET_DISTANCE_BIAS;
     h->desc.distance_bias = c->distance_bias;
     h->desc.distance_bias_stride = c->distance_bias_stride;

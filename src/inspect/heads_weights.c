@@ -190,6 +190,7 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     p->desc.scale = v->desc->scale;
     p->desc.softcap = v->desc->softcap;
     p->desc.sinks = v->desc->sinks;
+    p->desc.alibi_slopes = v->desc->alibi_slopes;
     p->desc.distance_bias = v->desc->distance_bias;
     p->desc.distance_bias_stride = v->desc->distance_bias_stride;
     p->desc.distance_before = v->desc->distance_before;

@@ -140,6 +140,8 @@ static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
     desc->window_right = capture->window_right;
     if (capture->softcap > 0) desc->flags |= QKV_SET_SOFTCAP;
     desc->softcap = capture->softcap;
+    if (capture->alibi_slopes) desc->flags |= QKV_SET_ALIBI;
+    desc->alibi_slopes = capture->alibi_slopes;
     if (capture->distance_bias) desc->flags |= QKV_SET_DISTANCE_BIAS;
     desc->distance_bias = capture->distance_bias;
     desc->distance_bias_stride = capture->distance_bias_stride;

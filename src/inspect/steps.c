@@ -127,6 +127,7 @@ static void describe(const qkvi_stack *stack, const qkvi_block *block, const qkv
     s->pre_norm = block->pre_norm && block->norm1.gamma;
     s->adds = block->adds;
     s->parallel = block->parallel;
+    s->adds_to_norm = block->from_norm;
     s->rms = (int)block->norm2.kind;
     s->rotated = mha->rope > 0;
     s->qk_norm = mha->q_norm.gamma != NULL;
@@ -169,7 +170,8 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     describe(p, w.block, &model->info, s);
     publish(&a, s);
     publish_parts(w.block, &a, s);
-    if (w.block->mha.distances) s->biases = a.biases;
+    if (w.block->mha.distances || w.block->mha.alibi) s->biases = a.biases;
+    if (w.block->mha.alibi) s->alibi = (double)w.block->mha.alibi[head];
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_steps_embed(&w, qkv_run_hidden(run, QKV_SELF, b, 0), &a, s);
     qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, QKV_SELF, b, layer), a.x);

@@ -48,9 +48,12 @@ static double score_of(const qkv_steps *s, int64_t j, double product) {
 static void bias_keys(const qkvi_mha *mha, const qkv_steps *s, int64_t head, double *biases) {
     const qkvi_distance_bias *const d = mha->distances;
     const int64_t n = d ? qkvi_distance_bias_size(d) : 0;
-    for (int64_t j = 0; d && j < s->n; j++) {
-        const int64_t at = j - s->query + d->most;
-        biases[j] = (double)d->bias[head * n + (at < 0 ? 0 : at >= n ? n - 1 : at)];
+    for (int64_t j = 0; s->biases && j < s->n; j++) {
+        const int64_t distance = j - s->query;
+        biases[j] = mha->alibi ? (double)mha->alibi[head] * (double)distance : 0;
+        if (!d) continue;
+        const int64_t at = distance + d->most;
+        biases[j] += (double)d->bias[head * n + (at < 0 ? 0 : at >= n ? n - 1 : at)];
     }
 }
 
@@ -145,7 +148,8 @@ void qkvi_steps_rest(const qkvi_steps_work *w, const qkvi_steps_arrays *a, const
     const qkvi_block *block = w->block;
     const qkvi_layernorm none = { 0 };
     const int64_t size = steps->hidden;
-    const double *x = a->x + steps->query * size, eps = (double)block->eps;
+    const double *const rows = block->from_norm ? a->read : a->x, eps = (double)block->eps;
+    const double *const x = rows + steps->query * size;
     qkvi_step_linear(&block->mha.output, 0, size, a->concat, a->projected);
     maybe_norm(&block->out1, eps, size, a->projected, a->attended);
     for (int64_t c = 0; c < size; c++) a->added[c] = x[c] + a->attended[c];
@@ -155,7 +159,7 @@ void qkvi_steps_rest(const qkvi_steps_work *w, const qkvi_steps_arrays *a, const
                eps, size, block->parallel ? x : a->added, a->normed);
     feed(block, a, steps);
     maybe_norm(&block->out2, eps, size, a->down, a->fed);
-    const double *residual = block->adds ? a->added : a->normed;
+    const double *const residual = block->adds && !block->from_norm ? a->added : a->normed;
     for (int64_t c = 0; c < size; c++) a->y[c] = a->added2[c] = residual[c] + a->fed[c];
     if (!block->adds) qkvi_step_norm(&block->norm2, eps, a->added2, a->y);
     if (steps->last_norm) qkvi_step_norm(&w->stack->last_norm, (double)w->stack->eps, a->y, a->y);

@@ -91,15 +91,16 @@ void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double 
 void qkvi_step_place(const qkvi_mha *mha, const qkvi_layernorm *norm, const qkvi_rope *rope,
                      int64_t place, int64_t reach, int64_t n_heads, double *x) {
     const int64_t d = mha->head_dim, half = rope ? rope->dim / 2 : 0, width = n_heads * d;
+    const int64_t step = mha->neighbours ? 2 : 1, apart = mha->neighbours ? 1 : half;
     for (int64_t at = 0; norm->gamma && at < width; at += norm->n)
         qkvi_step_norm(norm, (double)mha->eps, x + at, x + at);
     for (int64_t h = 0; rope && h < n_heads; h++)
         for (int64_t i = 0; i < half; i++) {
             const double angle = (double)place * qkvi_rope_frequency(rope, reach, i);
             const double c = rope->factor * cos(angle), s = rope->factor * sin(angle);
-            double *const a = x + h * d + i, low = a[0], high = a[half];
+            double *const a = x + h * d + step * i, low = a[0], high = a[apart];
             a[0] = c * low - s * high;
-            a[half] = c * high + s * low;
+            a[apart] = c * high + s * low;
         }
 }
 

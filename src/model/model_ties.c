@@ -63,21 +63,23 @@ static qkv_status skip_bias(const qkvi_spelling *spelling, qkvi_resolver *resolv
     return differs(resolver, spelling->bias[0], spelling->bias[0], &other, error);
 }
 
-/* What an untied head needs and the file lacks; NULL: nothing. */
+/* What a head needs, untied or not, and the file lacks; NULL: nothing. */
 static const char *lacks(const qkvi_resolver *resolver, const qkvi_model_family *family,
                          const qkv_model_info *info, char name[128]) {
     const char *const *const bias = family->spelling.bias;
-    if (!(info->untied & QKV_UNTIED_HEAD) || !(info->has_mlm || info->has_lm)) return NULL;
+    const char *const own = info->has_lm ? family->head_bias : NULL;
+    const char *const lost = own && !qkvi_resolve_own(resolver, own) ? own : NULL;
+    if (!(info->untied & QKV_UNTIED_HEAD) || !(info->has_mlm || info->has_lm)) return lost;
     snprintf(name, 128, "%s.weight", family->head);
     if (!qkvi_resolve_own(resolver, name)) return name;
-    return info->has_mlm && bias[1] && !qkvi_resolve(resolver, bias[0]) ? bias[1] : NULL;
+    return info->has_mlm && bias[1] && !qkvi_resolve(resolver, bias[0]) ? bias[1] : lost;
 }
 
 static qkv_status drop_head(qkv_model *model, const char *missing, qkv_error *error) {
     char text[300];
-    snprintf(text, sizeof text,
-             "no %s head: config.json says tie_word_embeddings: false, and '%s' is not stored",
-             model->info.has_mlm ? "MLM" : "LM", missing);
+    snprintf(
+        text, sizeof text, "no %s head: %s'%s' is not stored", model->info.has_mlm ? "MLM" : "LM",
+        model->info.untied ? "config.json says tie_word_embeddings: false, and " : "", missing);
     model->info.has_mlm = model->info.has_lm = 0;
     model->no_head = strdup(text);
     return model->no_head ? QKV_OK : qkvi_no_memory(error, "a message");
@@ -264,7 +266,7 @@ qkv_status qkvi_model_positions(qkv_model *model, const qkvi_model_family *famil
 }
 
 void qkvi_net_take_buffers(qkvi_net *net, float *lm_bias, float *const positions[2]) {
-    net->lm.bias = lm_bias;
+    if (lm_bias) net->lm.bias = lm_bias;
     for (int s = 0; s < net->n_stacks; s++)
         if (positions[s])
             memcpy(net->stacks[s].sinusoids, positions[s],

@@ -101,7 +101,7 @@ static qkv_status ask(const qkv_model *model, const qkv_run_options *what_if,
     *change = (qkvi_mha_change){ .causal = what_if->causal != 0,
                                  .no_scale = what_if->no_scale != 0,
                                  .temperature = what_if->temperature };
-    if (temperature != 1 && model->info.max_distance > 0)
+    if (temperature != 1 && (model->info.max_distance > 0 || model->info.alibi))
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "temperature = %g: scores of %s have a bias by distance, which no "
                               "temperature divides",

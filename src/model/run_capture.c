@@ -104,6 +104,7 @@ static qkv_status capture(const qkvi_stack *stack, qkvi_pool *pool, qkv_run *run
             .window_left = mha->windowed ? mha->window_left : -1,
             .window_right = mha->windowed ? mha->window_right : -1,
             .distances = mha->distances,
+            .alibi = mha->alibi,
         };
         if (mha->rope > 0) {
             part->layers[l].turns = qkvi_stack_turns(queries, l);
@@ -179,7 +180,8 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t
                           .n_kv_heads = part->n_kv_heads,
                           .window_left = scores->window_left,
                           .window_right = scores->window_right,
-                          .softcap = scores->softcap };
+                          .softcap = scores->softcap,
+                          .alibi_slopes = scores->alibi };
     if (scores->distances) {
         qkv_attention_desc of = { .flags = 0 };
         qkvi_distance_bias_describe(scores->distances, &of);
@@ -203,8 +205,11 @@ static void hide(const qkv_capture *c, int64_t i, float *weights) {
         if (!c->seen[j]) weights[j] = 0;
 }
 
-/* The bias of query i's scores. */
+/* The bias of query i's scores, where there is one. */
 static void bias(const qkv_capture *c, int64_t head, int64_t i, float *row) {
+    const float slope = c->alibi_slopes ? c->alibi_slopes[head] : 0;
+    for (int64_t j = 0; slope != 0 && j < c->n_keys; j++) row[j] += slope * (float)(j - i);
+    if (!c->distance_bias) return;
     const float *const of = c->distance_bias + head * c->distance_bias_stride + c->distance_before;
     for (int64_t j = 0; j < c->n_keys; j++)
         row[j] += of[qkvi_max_i64(qkvi_min_i64(j - i, c->distance_after), -c->distance_before)];
@@ -214,13 +219,13 @@ static void bias(const qkv_capture *c, int64_t head, int64_t i, float *row) {
 static void weigh(const qkvi_kernels *kernels, const qkv_capture *c, int64_t head, int64_t i,
                   float *row) {
     const float lse = c->lse[head * c->n + i];
-    if (c->softcap == 0 && !c->distance_bias) {
+    if (c->softcap == 0 && !c->distance_bias && !c->alibi_slopes) {
         kernels->layer->weights(c->n_keys, c->scale, lse, row);
         return;
     }
     for (int64_t j = 0; j < c->n_keys; j++) row[j] *= c->scale;
     if (c->softcap > 0) kernels->layer->soft_cap(c->n_keys, c->softcap, row);
-    if (c->distance_bias) bias(c, head, i, row);
+    bias(c, head, i, row);
     kernels->layer->weights(c->n_keys, 1, lse, row);
 }
 

@@ -12,6 +12,7 @@ typedef struct qkvi_run_layer {
     int64_t turned;                      /* channels of a head */
     float length;                        /* of a turn's cosine and sine: their factor */
     const qkvi_distance_bias *distances; /* that bias scores; NULL */
+    const float *alibi;                  /* [n_heads] slopes; NULL */
 } qkvi_run_layer;
 
 /* One attention of all layers; n_layers 0: the run has none of that kind. */

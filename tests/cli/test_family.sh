@@ -132,6 +132,40 @@ code 0
 run info "$here/../golden/llama/opt_4"
 out_like '^blocks        no norm ends the stack$'
 
+# ---- GPT-J: neighbours turn, one norm for both parts -------------------------------------------------
+
+gptj=$here/../golden/llama/gptj_3
+run info "$gptj"
+code 0
+out_like '^model .*(gptj)$'
+out_like '^positions     theta 10000, in the first 2 channels of a head, by neighbours$'
+run explain "she was when . , ? w0" --model "$gptj" --layer 1 --head 2
+code 0
+out_like '^    R(p) turns channels 2c and 2c + 1 of the first r = 2 as one vector by the$'
+out_like '^    output of layer  *[0-9.]*e-0[678]$'
+run look "she was when . , ? w0" --model "$gptj" -o "$folder/gptj.html" --quiet
+code 0
+
+# ---- BLOOM: a slope for each head, parts that are added to norms -------------------------------------
+
+bloom=$here/../golden/llama/bloom_2
+run info "$bloom"
+code 0
+out_like '^model .*(bloom)$'
+out_like '^distances     ALiBi: a slope for each head$'
+out_like '^blocks        parts are added to the norms that they read$'
+run explain "she was when . , ? w0" --model "$bloom" --layer 1 --head 4
+code 0
+out_like '^  *9  ALiBi   sⱼ = sⱼ + m (j − i)$'
+out_like '^    The slope m = 0.500 of the head is not learned'
+out_like '^    output of layer  *[0-9.]*e-0[678]$'
+run look "she was when . , ? w0" --model "$bloom" -o "$folder/bloom.html" --quiet
+code 0
+check "the page has the slopes" grep -q '"alibi":0.5' "$folder/bloom.html"
+run look "she was when" --model "$bloom" --what-if temperature=2
+code 1
+err_like 'scores of bloom have a bias by distance, which no temperature divides$'
+
 # ---- T5: a bias by distance of each head, and no positions -------------------------------------------
 
 run explain "she was when . , ?" --model "$here/../golden/decoder/t5_1/mild" --layer 1 --head 1

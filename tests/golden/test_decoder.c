@@ -308,10 +308,12 @@ int main(void) {
                          "llama/gemma2_1",        "llama/gemma3_text_1",   "llama/smollm3_1",
                          "llama/olmo2_1",         "llama/phi3_1",          "llama/gpt_neox_1",
                          "llama/gpt_neox_2",      "llama/gpt_neox_3",      "llama/opt_1",
-                         "llama/opt_2",           "llama/opt_3",           "llama/opt_4" };
+                         "llama/opt_2",           "llama/opt_3",           "llama/opt_4",
+                         "llama/gptj_1",          "llama/gptj_2",          "llama/gptj_3",
+                         "llama/bloom_1",         "llama/bloom_2",         "llama/bloom_3" };
     enum { N = sizeof names / sizeof *names };
     enum { FIRST_PAIR = 3, FIRST_LLAMA = 12 };
-    struct CMUnitTest tests[5 * N];
+    static struct CMUnitTest tests[5 * N];
     int n_tests = 3 * N;
     for (int m = 0; m < N; m++) {
         tests[m] = (struct CMUnitTest)cmocka_unit_test_prestate(test_run, names[m]);

@@ -46,7 +46,10 @@ static const char *const names[] = { "gpt2_1",
                                      "../llama/gpt_neox_2",
                                      "../llama/opt_1",
                                      "../llama/opt_2",
-                                     "../llama/opt_3" };
+                                     "../llama/opt_3",
+                                     "../llama/gptj_1",
+                                     "../llama/bloom_2",
+                                     "../llama/bloom_3" };
 enum { N_MODELS = sizeof names / sizeof *names, MOST_IDS = 256 };
 
 static int n_texts, n_differ; /* of all tests */

@@ -15,12 +15,13 @@ enum {
     LEN = 60
 }; /* tokens: the models take 64, and rings of 16 and 32 are filled more than once */
 
-static char names[][24] = { "llama_1",    "llama_2",    "llama_3",       "llama_4",
-                            "llama_5",    "mistral_1",  "qwen2_1",       "qwen3_1",
-                            "gemma_1",    "gemma2_1",   "gemma3_text_1", "smollm3_1",
-                            "olmo2_1",    "phi3_1",     "modernbert_1",  "modernbert_2",
-                            "gpt_neox_1", "gpt_neox_2", "gpt_neox_3",    "opt_1",
-                            "opt_2",      "opt_3",      "opt_4" };
+static char names[][24] = {
+    "llama_1",    "llama_2", "llama_3",      "llama_4",      "llama_5",       "mistral_1",
+    "qwen2_1",    "qwen3_1", "gemma_1",      "gemma2_1",     "gemma3_text_1", "smollm3_1",
+    "olmo2_1",    "phi3_1",  "modernbert_1", "modernbert_2", "gpt_neox_1",    "gpt_neox_2",
+    "gpt_neox_3", "opt_1",   "opt_2",        "opt_3",        "opt_4",         "gptj_1",
+    "gptj_2",     "gptj_3",  "bloom_1",      "bloom_2",      "bloom_3"
+};
 enum { N_MODELS = sizeof names / sizeof *names };
 
 static qkv_model *open_model(const char *name, qkv_model_weights weights) {

@@ -235,6 +235,8 @@ BEGIN(olmo2_1)
 BEGIN(phi3_1)
 BEGIN(gpt_neox_1)
 BEGIN(opt_2)
+BEGIN(gptj_3)
+BEGIN(bloom_2)
 BEGIN(modernbert_1)
 
 static void classifier_only(void) { folder = QKV_TEST_DATA "/golden/classify/modernbert_mean"; }
@@ -256,6 +258,8 @@ static const oom_call calls[] = {
     DECODER(phi3_1),
     DECODER(gpt_neox_1),
     DECODER(opt_2),
+    DECODER(gptj_3),
+    DECODER(bloom_2),
     EACH(modernbert_1),
     { "qkv_model_open", "a classifier", classifier_only, open_family, take_opened, drop,
       OOM_IO | OOM_SLOW, 100 },

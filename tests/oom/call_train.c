@@ -180,6 +180,9 @@ static qkv_status tune_phi3(qkv_error *error) {
 static qkv_status tune_gpt_neox(qkv_error *error) {
     return tune(QKV_TEST_DATA "/golden/llama/gpt_neox_1", error);
 }
+static qkv_status tune_gptj(qkv_error *error) {
+    return tune(QKV_TEST_DATA "/golden/llama/gptj_3", error);
+}
 static qkv_status tune_opt(qkv_error *error) {
     return tune(QKV_TEST_DATA "/golden/llama/opt_2", error);
 }
@@ -349,6 +352,7 @@ static const oom_call calls[] = {
     { "qkv_train", "from a Phi 3", put_empty_folder, tune_phi3, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from a GPT-NeoX", put_empty_folder, tune_gpt_neox, take_out, drop_out, FLAGS,
       100 },
+    { "qkv_train", "from a GPT-J", put_empty_folder, tune_gptj, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from an OPT", put_empty_folder, tune_opt, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from an OLMo 2", put_empty_folder, tune_olmo2, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from a ModernBERT", put_empty_folder, tune_modernbert, take_out, drop_out,

@@ -30,6 +30,8 @@ typedef struct net_kind {
     int64_t narrow; /* width of word embeddings that are projected (OPT); 0: not projected */
     int64_t window; /* of layer 1, in keys; 0: none */
     float cap;      /* of scores, and of logits */
+    bool one_norm, neighbours, bias_learns; /* of GPT-J */
+    bool alibi, from_norm;                  /* of BLOOM */
 } net_kind;
 
 /* Smooth activations, for finite differences; ReLU is in tests/golden. */
@@ -69,6 +71,11 @@ static const net_kind net_kinds[] = {
       .adds = true, .rotates = true, .parallel = true, .turned = 4 },
     { "like OPT", 1, true, false, true, true, false, QKVI_GELU, 4, 0, 2, .n_kv_heads = 3,
       .adds = true, .narrow = 20 },
+    { "like GPT-J", 1, true, false, true, false, false, QKVI_GELU_TANH, 1, 0, 0, .n_kv_heads = 3,
+      .adds = true, .rotates = true, .parallel = true, .turned = 6, .one_norm = true,
+      .neighbours = true, .bias_learns = true },
+    { "like BLOOM", 1, true, true, true, true, false, QKVI_GELU_TANH, 1, 0, 0, .n_kv_heads = 3,
+      .adds = true, .alibi = true, .from_norm = true },
 };
 enum { N_NET_KINDS = sizeof net_kinds / sizeof *net_kinds };
 enum { NET_LAYERS = 2, NET_HEADS = 3, NET_HIDDEN = 36, NET_WIDE = 50, NET_MAX_LEN = 520 };
@@ -138,6 +145,8 @@ static qkvi_layernorm make_norm(random_net *r, const net_kind *kind) {
     return make_norm_of(r, kind, NET_HIDDEN);
 }
 
+static const float net_slopes[NET_HEADS] = { 0.5f, 0, 0.0625f };
+
 static qkvi_mha make_mha(random_net *r, const net_kind *kind, double scale) {
     const int64_t head_dim = NET_HIDDEN / NET_HEADS, kv_width = kind->n_kv_heads * head_dim;
     qkvi_mha mha = { .n_heads = NET_HEADS,
@@ -148,6 +157,8 @@ static qkvi_mha make_mha(random_net *r, const net_kind *kind, double scale) {
                      .softcap = kind->cap,
                      .eps = 1e-5f,
                      .rope = kind->rotates,
+                     .neighbours = kind->neighbours,
+                     .alibi = kind->alibi ? net_slopes : NULL,
                      .turned = kind->turned > 0 ? kind->turned : head_dim };
     if (kind->norms_heads || kind->norms_rows) {
         mha.q_norm = make_norm_of(r, kind, kind->norms_rows ? NET_HIDDEN : head_dim);
@@ -166,6 +177,7 @@ static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, 
         .act = kind->act, .pre_norm = kind->pre_norm, .adds = kind->adds, .eps = 1e-5f
     };
     b.parallel = kind->parallel;
+    b.from_norm = kind->from_norm;
     b.mha = make_mha(r, kind, scale);
     b.norm1.n = b.norm2.n = NET_HIDDEN;
     if (normed) b.norm1 = make_norm(r, kind);
@@ -177,7 +189,7 @@ static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, 
     if (kind->gated) b.gate = make_biased(r, NET_WIDE, NET_HIDDEN);
     b.up = make_biased(r, NET_WIDE, NET_HIDDEN);
     b.down = make_biased(r, NET_HIDDEN, NET_WIDE);
-    if (normed) b.norm2 = make_norm(r, kind);
+    if (normed) b.norm2 = kind->one_norm ? b.norm1 : make_norm(r, kind);
     return b;
 }
 
@@ -266,8 +278,8 @@ static random_net *make_net_in(qkv_model_weights compute, const net_kind *kind, 
     r->net.logit_cap = kind->cap;
     if (kind->narrow > 0) r->net.project_out = make_linear(r, kind->narrow, NET_HIDDEN, NULL);
     r->net.lm = make_linear(r, last->vocab_size, last->embedding_size, last->embed.word);
-    if (kind->lm_bias) /* no parameter */
-        r->net.lm.bias = is_gradient ? NULL : take(r, last->vocab_size, 0, 0.5f);
+    if (kind->bias_learns || (kind->lm_bias && !is_gradient)) /* the latter is no parameter */
+        r->net.lm.bias = take(r, last->vocab_size, 0, 0.5f);
     if (!is_gradient) qkvi_net_pack(NULL, &r->net);
     return r;
 }

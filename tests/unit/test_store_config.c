@@ -211,8 +211,9 @@ static void test_unknown_types(void **state) {
     (void)state;
 #define LOADS                                                                                      \
     "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", "         \
-    "\"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", \"t5\", \"mt5\", \"llama\", "           \
-    "\"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "     \
+    "\"electra\", \"gpt2\", \"gptj\", \"bloom\", \"opt\", \"bart\", \"marian\", \"t5\", "          \
+    "\"mt5\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "               \
+    "\"gemma3_text\", \"smollm3\", "                                                               \
     "\"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", \"deit\", \"dinov2\", "           \
     "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", \"siglip_vision_model\", \"clip\", "   \
     "\"clip_text_model\" and \"clip_vision_model\""

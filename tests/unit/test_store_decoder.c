@@ -1,8 +1,10 @@
 /*
- * Folders of GPT-2, BART and Marian: every field of config.json and of generation_config.json, its
- * default, and every value that is refused; and that each parameter of the models of
- * tests/golden/decoder is where the file has it, transposed and cut where it is stored so.
+ * Folders of GPT-2, BLOOM, OPT, T5, BART and Marian: every field of config.json and of
+ * generation_config.json, its default, and every value that is refused; and that each parameter of
+ * the models of tests/golden/decoder is where the file has it, transposed and cut where it is
+ * stored so.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/config/config.h"
+#include "model/layer/alibi.h"
 #include "model/model_impl.h"
 #include "model/weights/resolver.h"
 #include "param_values.h"
@@ -138,6 +141,49 @@ static void test_opt(void **state) {
     assert_true(!info.post_norm && info.no_last_norm && info.embedding_size == 36);
 }
 
+static void test_bloom(void **state) {
+    (void)state;
+    qkv_model_info info = read_config("{\"model_type\":\"bloom\"}");
+    assert_true(info.kind == QKV_MODEL_DECODER && info.has_lm && info.untied == 0);
+    assert_true(info.vocab_size == 250880 && info.hidden == 64 && info.intermediate == 256);
+    assert_true(info.n_layers == 2 && info.n_heads == 8 && info.head_dim == 8);
+    assert_true(info.max_len == 16384 && info.alibi && !info.adds_to_norm);
+    assert_true(info.bos_id == 1 && info.eos_id == 2 && info.pad_id == -1);
+    assert_true(info.rotary_dim == 0 && !info.parallel && info.layer_norm_eps == 1e-5);
+    assert_string_equal(info.activation, "gelu_tanh");
+    info = read_config("{\"model_type\":\"bloom\",\"hidden_size\":64,\"n_embed\":30,\"n_head\":3,"
+                       "\"num_attention_heads\":5,\"hidden_act\":\"relu\",\"n_inner\":7,"
+                       "\"apply_residual_connection_post_layernorm\":true,\"seq_length\":9,"
+                       "\"tie_word_embeddings\":false,\"pretraining_tp\":4,"
+                       "\"layer_norm_epsilon\":0.25,\"n_positions\":12}");
+    assert_true(info.hidden == 30 && info.n_heads == 5 && info.intermediate == 120);
+    assert_true(info.adds_to_norm && info.untied == QKV_UNTIED_HEAD && info.max_len == 16384);
+    assert_true(info.layer_norm_eps == 0.25);
+    assert_string_equal(info.activation, "gelu_tanh");
+    info = read_config("{\"model_type\":\"bloom\",\"n_embed\":null,\"slow_but_exact\":true}");
+    assert_int_equal(info.hidden, 64);
+}
+
+/* As transformers 5.24.0 computes them, in floats: powers of two, and heads beyond them. */
+static void test_slopes(void **state) {
+    (void)state;
+    static const float wanted[][8] = {
+        [1] = { 0x1p-8f },
+        [2] = { 0x1p-4f, 0x1p-8f },
+        [3] = { 0x1p-4f, 0x1p-8f, 0x1p-2f },
+        [6] = { 0x1p-2f, 0x1p-4f, 0x1p-6f, 0x1p-8f, 0x1p-1f, 0x1p-3f },
+    };
+    float slopes[16];
+    for (int64_t n = 1; n <= 6; n++) {
+        qkvi_alibi_slopes(n, slopes);
+        for (int64_t h = 0; h < n && wanted[n][0] > 0; h++) assert_true(slopes[h] == wanted[n][h]);
+    }
+    qkvi_alibi_slopes(12, slopes);
+    for (int h = 0; h < 8; h++) assert_true(slopes[h] == ldexpf(1, -h - 1));
+    for (int h = 8; h < 12; h++)
+        assert_true(fabs((double)slopes[h] - exp2(-0.5 * (2 * (h - 8) + 1))) < 2e-7);
+}
+
 static void test_marian(void **state) {
     (void)state;
     qkv_model_info info = read_config("{\"model_type\":\"marian\"}");
@@ -198,10 +244,11 @@ static void test_t5(void **state) {
     assert_string_equal(info.activation, "gelu_tanh");
 }
 
-#define T5(more)   "{\"model_type\":\"t5\",\"vocab_size\":40," more "}"
-#define OPT(more)  "{\"model_type\":\"opt\",\"vocab_size\":40," more "}"
-#define GPT2(more) "{\"model_type\":\"gpt2\",\"vocab_size\":40," more "}"
-#define BART(more) "{\"model_type\":\"bart\",\"vocab_size\":40," more "}"
+#define BLOOM(more) "{\"model_type\":\"bloom\",\"vocab_size\":40," more "}"
+#define T5(more)    "{\"model_type\":\"t5\",\"vocab_size\":40," more "}"
+#define OPT(more)   "{\"model_type\":\"opt\",\"vocab_size\":40," more "}"
+#define GPT2(more)  "{\"model_type\":\"gpt2\",\"vocab_size\":40," more "}"
+#define BART(more)  "{\"model_type\":\"bart\",\"vocab_size\":40," more "}"
 #define MARIAN(more)                                                                               \
     "{\"model_type\":\"marian\",\"vocab_size\":40,\"decoder_start_token_id\":39," more "}"
 
@@ -248,6 +295,15 @@ static void test_refused_configs(void **state) {
           "c: scale_decoder_outputs is an integer, must be true or false" },
         { T5("\"is_encoder_decoder\":false"), QKV_ERR_UNSUPPORTED,
           "c: is_encoder_decoder 'false' is not supported" },
+        { BLOOM("\"hidden_size\":20,\"n_head\":3"), QKV_ERR_SHAPE,
+          "c: hidden_size = 20 is not a multiple of n_head = 3" },
+        { BLOOM("\"n_embed\":0"), QKV_ERR_SHAPE, "c: n_embed = 0 is less than 1" },
+        { BLOOM("\"apply_residual_connection_post_layernorm\":1"), QKV_ERR_FORMAT,
+          "c: apply_residual_connection_post_layernorm is an integer, must be true or false" },
+        { BLOOM("\"slow_but_exact\":true,\"pretraining_tp\":2"), QKV_ERR_UNSUPPORTED,
+          "c: slow_but_exact with pretraining_tp = 2 is not supported" },
+        { BLOOM("\"is_causal\":false"), QKV_ERR_UNSUPPORTED,
+          "c: is_causal that is not true is not supported" },
         { OPT("\"layer_norm_elementwise_affine\":false"), QKV_ERR_UNSUPPORTED,
           "c: layer_norm_elementwise_affine 'false' is not supported" },
         { OPT("\"enable_bias\":0"), QKV_ERR_FORMAT,
@@ -617,6 +673,8 @@ int main(void) {
         cmocka_unit_test(test_bart),
         cmocka_unit_test(test_marian),
         cmocka_unit_test(test_opt),
+        cmocka_unit_test(test_bloom),
+        cmocka_unit_test(test_slopes),
         cmocka_unit_test(test_t5),
         cmocka_unit_test(test_refused_configs),
         cmocka_unit_test(test_generation_defaults),

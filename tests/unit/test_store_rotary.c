@@ -1,5 +1,5 @@
 /*
- * config.json of Llama and its kin, of GPT-NeoX and of ModernBERT: what absent fields mean (the
+ * config.json of Llama and its kin, of GPT-NeoX, GPT-J and ModernBERT: what absent fields mean (the
  * configurations of transformers 5.24), the spellings of transformers 4 and 5, and every field that
  * would be computed otherwise, which is refused by its name.
  */
@@ -20,6 +20,7 @@ static void read_config(const char *text, qkv_model_info *info) {
         fail_msg("%s: %s", text, error.message);
 }
 
+#define GPTJ(more)        "{\"model_type\":\"gptj\",\"n_embd\":24,\"n_head\":4" more "}"
 #define MODEL(type, more) BARE(type, ",\"num_key_value_heads\":2" more)
 #define BARE(type, more)                                                                           \
     "{\"model_type\":\"" type "\",\"hidden_size\":48,\"intermediate_size\":80,"                    \
@@ -275,6 +276,32 @@ static void test_gpt_neox(void **state) {
     assert_int_equal(info.rms_norm, 1);
 }
 
+/* ---- GPT-J ----------------------------------------------------------------------------------- */
+
+static void test_gptj(void **state) {
+    (void)state;
+    qkv_model_info info;
+    read_config("{\"model_type\":\"gptj\"}", &info);
+    assert_true(info.kind == QKV_MODEL_DECODER && info.has_lm && info.untied == QKV_UNTIED_HEAD);
+    assert_true(info.vocab_size == 50400 && info.hidden == 4096 && info.intermediate == 16384);
+    assert_true(info.n_layers == 28 && info.n_heads == 16 && info.head_dim == 256);
+    assert_true(info.max_len == 2048 && info.rotary_dim == 64 && info.rotary_neighbours);
+    assert_true(info.bos_id == 50256 && info.eos_id == 50256 && info.pad_id == -1);
+    assert_true(info.parallel && !info.rms_norm && info.biases == QKV_BIAS_MLP);
+    assert_true(info.rope[0].theta == 10000 && info.layer_norm_eps == 1e-5);
+    assert_string_equal(info.activation, "gelu_tanh");
+    /* an odd head; general names go before; what is of others says nothing */
+    read_config("{\"model_type\":\"gptj\",\"n_embd\":10,\"hidden_size\":21,\"n_head\":3,"
+                "\"rotary_dim\":6,\"n_inner\":null,\"activation_function\":\"silu\","
+                "\"tie_word_embeddings\":true,\"rope_theta\":5,\"use_parallel_residual\":false,"
+                "\"rope_parameters\":{\"rope_theta\":5},\"attention_bias\":true}",
+                &info);
+    assert_true(info.hidden == 21 && info.head_dim == 7 && info.rotary_dim == 6);
+    assert_true(info.intermediate == 84 && info.untied == 0 && info.rope[0].theta == 10000);
+    assert_true(info.parallel && info.biases == QKV_BIAS_MLP);
+    assert_string_equal(info.activation, "silu");
+}
+
 /* ---- Others ---------------------------------------------------------------------------------- */
 
 static void test_scores_and_biases(void **state) {
@@ -416,6 +443,17 @@ static void test_refused(void **state) {
           "use_parallel_residual is an integer, must be true or false" },
         { BARE("gpt_neox", ",\"sliding_window\":4"), QKV_ERR_UNSUPPORTED,
           "sliding_window is not supported" },
+        { GPTJ(",\"rotary_dim\":3"), QKV_ERR_SHAPE,
+          "rotary_dim = 3 is odd, or above 6, the channels of a head" },
+        { GPTJ(",\"rotary_dim\":8"), QKV_ERR_SHAPE,
+          "rotary_dim = 8 is odd, or above 6, the channels of a head" },
+        { GPTJ(",\"rotary_dim\":0"), QKV_ERR_SHAPE, "rotary_dim = 0 is less than 1" },
+        { GPTJ(",\"rotary_dim\":null"), QKV_ERR_FORMAT, "rotary_dim is null" },
+        { GPTJ(",\"rotary_dim\":4,\"hidden_size\":25"), QKV_ERR_SHAPE,
+          "n_embd = 25 is not a multiple of n_head = 4" },
+        { GPTJ(",\"rotary_dim\":4,\"sliding_window\":3"), QKV_ERR_UNSUPPORTED,
+          "sliding_window is not supported" },
+        { GPTJ(""), QKV_ERR_SHAPE, "rotary_dim = 64 is odd, or above 6, the channels of a head" },
         { BARE("modernbert", ",\"norm_bias\":true"), QKV_ERR_UNSUPPORTED,
           "norm_bias 'true' is not supported" },
         { BARE("modernbert", ",\"classifier_pooling\":\"max\""), QKV_ERR_UNSUPPORTED,
@@ -446,10 +484,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent_fields), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_positions),     cmocka_unit_test(test_positions_of_two_kinds),
-        cmocka_unit_test(test_gpt_neox),      cmocka_unit_test(test_scores_and_biases),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_absent_fields),     cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_positions),         cmocka_unit_test(test_positions_of_two_kinds),
+        cmocka_unit_test(test_gpt_neox),          cmocka_unit_test(test_gptj),
+        cmocka_unit_test(test_scores_and_biases), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("store_rotary", tests, NULL, NULL);
 }

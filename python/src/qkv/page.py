@@ -202,6 +202,8 @@ def _first_query(part: Heads, index: int) -> int:
 
 def _set_bias(row: Any, desc: Any) -> np.ndarray[Any, Any] | None:
     """What is added to a head's scores by distance; the numbers, if they were made here."""
+    if desc.flags & _c.QKV_SET_ALIBI:
+        row.alibi = ctypes.c_float.from_address(desc.alibi_slopes).value
     if desc.flags & _c.QKV_SET_DISTANCE_BIAS:
         row.distance_bias, row.distance_before, row.distance_after = (desc.distance_bias, desc.distance_before,
                                                                       desc.distance_after)

@@ -105,7 +105,7 @@ static qkv_status step(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
     qkv_attention_desc desc = describe(mha, n, 1, d->max_len);
     desc.flags |= QKV_SET_KV_LEN;
     desc.kv_len = len;
-    if (mha->windowed || mha->distances) { /* the query of a slot is its last token */
+    if (mha->windowed || mha->distances || mha->alibi) { /* the query of a slot is its last token */
         for (int64_t i = 0; i < n; i++) d->last[i] = len[i] - 1;
         desc.flags |= QKV_SET_Q_OFFSET;
         desc.q_offsets = d->last;

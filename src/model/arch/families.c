@@ -104,6 +104,33 @@ const qkvi_model_family qkvi_families[] = {
       .head = "lm_head",
       .fused = "attn.c_attn",
       .transposes = true },
+    { .type = "gptj",
+      .kind = QKV_MODEL_DECODER,
+      .place = QKVI_NORM_INPUT,
+      .positions = QKVI_ROTARY,
+      .biases = QKVI_BIASES_MLP,
+      .neighbours = true,
+      .one_norm = true,
+      .padding_learns = true,
+      GPTJ_CONFIG,
+      .spelling = { .prefix = "transformer.",
+                    .ties = { { "transformer.wte.weight", { "lm_head.weight" } } },
+                    .ignored = { ".attn.bias", ".attn.masked_bias" } },
+      .stacks = { { GPTJ_NAMES } },
+      .head = "lm_head",
+      .head_bias = "lm_head.bias" },
+    { .type = "bloom",
+      .kind = QKV_MODEL_DECODER,
+      .place = QKVI_NORM_INPUT,
+      .positions = QKVI_ALIBI,
+      .padding_learns = true,
+      BLOOM_CONFIG,
+      .spelling = { .prefix = "transformer.",
+                    .ties = { { "transformer.word_embeddings.weight", { "lm_head.weight" } } } },
+      .stacks = { { BLOOM_NAMES } },
+      .head = "lm_head",
+      .fused = "self_attention.query_key_value",
+      .fused_by_head = true },
     { .type = "opt",
       .kind = QKV_MODEL_DECODER,
       .place = QKVI_NORM_INPUT,
@@ -305,7 +332,8 @@ const qkvi_model_family qkvi_families[] = {
 /* ---- What a family is asked ------------------------------------------------------------------ */
 
 const char qkvi_family_types[] =
-    "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"opt\", \"bart\", \"marian\", "
+    "\"bert\", \"distilbert\", \"roberta\", \"xlm-roberta\", \"electra\", \"gpt2\", \"gptj\", \"bloom\", "
+    "\"opt\", \"bart\", \"marian\", "
     "\"t5\", \"mt5\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
     "\"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", \"deit\", \"dinov2\", "
     "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", \"siglip_vision_model\", \"clip\", "

@@ -151,6 +151,54 @@
         .head = "lm_head", .shared_words = "shared", __VA_ARGS__                                   \
     }
 
+/* GPT-J. */
+#define GPTJ_CONFIG                                                                                \
+    .config = { .hidden = { "n_embd", 4096 },                                                      \
+                .max_len = { "n_positions", 2048 },                                                \
+                .vocab_size = { "vocab_size", 50400 },                                             \
+                .stacks = { { { "n_layer", 28 }, { "n_head", 16 }, { "n_inner", -4 } } },          \
+                .activation = "activation_function",                                               \
+                .activation_absent = "gelu_new",                                                   \
+                .eps = "layer_norm_epsilon",                                                       \
+                .eps_absent = 1e-5,                                                                \
+                .rotary_dim = { "rotary_dim", 64 },                                                \
+                .untied = true,                                                                    \
+                .bos = 50256,                                                                      \
+                .eos = 50256,                                                                      \
+                .pad = -1,                                                                         \
+                .start = -1,                                                                       \
+                .switches = { { "add_cross_attention", 0, 0 }, { "is_encoder_decoder", 0, 0 } } }
+
+#define GPTJ_NAMES                                                                                 \
+    .word = "transformer.wte", .layer = "transformer.h.", .query = "attn.q_proj",                  \
+    .key = "attn.k_proj", .value = "attn.v_proj", .output = "attn.out_proj", .norm1 = "ln_1",      \
+    .norm2 = "ln_1", .up = "mlp.fc_in", .down = "mlp.fc_out", .last_norm = "transformer.ln_f"
+
+/* BLOOM. Its gelu is the tanh form, and no field says another. */
+#define BLOOM_CONFIG                                                                               \
+    .config = { .hidden = { "hidden_size", 64 },                                                   \
+                .hidden_before = "n_embed",                                                        \
+                .vocab_size = { "vocab_size", 250880 },                                            \
+                .stacks = { { { "n_layer", 2 }, { "n_head", 8 }, { NULL, -4 } } },                 \
+                .activation_absent = "gelu_new",                                                   \
+                .eps = "layer_norm_epsilon",                                                       \
+                .eps_absent = 1e-5,                                                                \
+                .bos = 1,                                                                          \
+                .eos = 2,                                                                          \
+                .pad = -1,                                                                         \
+                .start = -1,                                                                       \
+                .switches = {                                                                      \
+                    { "add_cross_attention", 0, 0 },                                               \
+                    { "is_encoder_decoder", 0, 0 },                                                \
+                    { "apply_residual_connection_post_layernorm", 0, AT(adds_to_norm) } } }
+
+#define BLOOM_NAMES                                                                                \
+    .word = "transformer.word_embeddings", .embed_norm = "transformer.word_embeddings_layernorm",  \
+    .layer = "transformer.h.", .query = "self_attention.query", .key = "self_attention.key",       \
+    .value = "self_attention.value", .output = "self_attention.dense", .norm1 = "input_layernorm", \
+    .norm2 = "post_attention_layernorm", .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h",   \
+    .last_norm = "transformer.ln_f"
+
 /* OPT. */
 #define OPT_CONFIG                                                                                 \
     .config = { .hidden = { "hidden_size", 768 },                                                  \

@@ -23,6 +23,9 @@
  *               smollm3, olmo2, phi3
  *   gpt_neox    word; rotary in some channels, causal, both parts of a block
  *               side by side, LayerNorm, LM head                         (Black et al. 2022)
+ *   gptj        as gpt_neox, rotary of neighbours, one norm for both parts
+ *                                                             (Wang and Komatsuzaki 2021)
+ *   bloom       word, normed; ALiBi, causal, pre-norm, LM head       (Le Scao et al. 2022)
  *   modernbert  word; rotary, pre-norm, gated, layers with windows; MLM    (Warner et al. 2024)
  *
  *   vit …       patches of images + position, pre-norm; classifier        (Dosovitskiy et al. 2021)
@@ -55,6 +58,7 @@ typedef enum qkvi_norm_place {
 typedef enum qkvi_positions {
     QKVI_LEARNED,
     QKVI_SINUSOIDS,    /* sines before cosines; those of qkv's own BERT (config.json) alternate */
+    QKVI_ALIBI,        /* none: scores have a slope by distance, a fixed one for each head */
     QKVI_ROTARY,       /* of queries and keys, in all layers that are not QKV_LAYER_UNROTATED */
     QKVI_ROTARY_PLANE, /* the same of patches, by their row and column (layer/patches.h) */
     QKVI_DISTANCES     /* none: scores have a bias by distance, one for all layers of a stack */
@@ -80,6 +84,7 @@ typedef enum qkvi_biases {
     /* where config.json says attention_bias, and mlp_bias if mlp_bias is set */
     QKVI_BIASES_IF_ASKED,
     QKVI_BIASES_QKV, /* queries, keys and values */
+    QKVI_BIASES_MLP, /* the MLP */
     /* of the MLP, and of attention unless config.json says attention_bias: false */
     QKVI_BIASES_UNLESS_ATTENTION,
     QKVI_BIASES_ENABLED,   /* all, unless config.json says enable_bias: false */
@@ -107,6 +112,7 @@ enum { QKVI_SWITCHES = 10, QKVI_SWITCH_IGNORED = -1 }; /* at: either will do */
 
 typedef struct qkvi_config_fields {
     qkvi_size hidden, max_len, vocab_size, n_types, embedding_size;
+    const char *hidden_before; /* goes before hidden, where it is there; or NULL */
     struct {
         qkvi_size n_layers, n_heads, intermediate;
     } stacks[2];
@@ -121,6 +127,7 @@ typedef struct qkvi_config_fields {
     const char *theta;            /* what rope_theta is called at the top of the file; or NULL */
     const char *turned;           /* the share of a head's channels that turn; NULL: all do … */
     double turned_absent;         /* … where it is absent */
+    qkvi_size rotary_dim;         /* or how many turn, of neighbours */
     const char *position_word;    /* must be "absolute"; or NULL */
     const char *first_position;   /* must be that of the graph; or NULL */
     int64_t bos, eos, pad, start; /* absent; -1: none */
@@ -181,6 +188,8 @@ typedef struct qkvi_model_family {
     bool norm_bias;       /* LayerNorms have no beta, and config.json may say norm_bias: false */
     bool first_unnormed;  /* block 0 has no norm1 */
     bool parallel;        /* config.json has use_parallel_residual, true where it is absent */
+    bool neighbours;      /* rotary positions turn channels 2i and 2i + 1; no field scales them */
+    bool one_norm;        /* norm2 is norm1: blocks are parallel, which no field says */
     int gemma;            /* 1, 2, 3: words · √width; from 2 on scale and caps of config.json */
     double theta[2];      /* rope_theta where it is absent: full, sliding; 0: 10,000, one kind */
     bool first_after_pad; /* positions begin after the padding's, which is not counted … */
@@ -204,7 +213,8 @@ typedef struct qkvi_model_family {
     bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;
     const char *classifier; /* over the pooler, or without one over the transform of the MLM head */
-    const char *head;       /* that tells words: its weights, unless it is tied */
+    const char *head;       /* that tells words: its weights, unless it is tied … */
+    const char *head_bias;  /* … and its bias, a parameter; or NULL */
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
     const char *discriminator, *discriminator_out;         /* replaced or not */
     const char *lm_bias;                                   /* a buffer [1][words]; or nowhere */

@@ -6,6 +6,7 @@
 
 #include "core/fpstate.h"
 #include "model/arch/net_params.h"
+#include "model/layer/alibi.h"
 
 /* The layer of a block's part. */
 static qkvi_linear bind_part(const qkvi_binder *b, const qkvi_stack_names *names, int64_t l,
@@ -47,6 +48,7 @@ static void bind_mha(const qkvi_binder *b, const qkvi_stack *s, const qkvi_stack
     const bool turns = positions == QKVI_ROTARY || positions == QKVI_ROTARY_PLANE;
     if (turns && !(kind & QKV_LAYER_UNROTATED)) mha->rope = slides ? 2 : 1;
     mha->turned = info->rotary_dim;
+    mha->neighbours = info->rotary_neighbours;
     mha->query = bind_part(b, names, l, names->query, width, h);
     mha->key = bind_part(b, names, l, names->key, kv_width, h);
     mha->value = bind_part(b, names, l, names->value, kv_width, h);
@@ -70,6 +72,7 @@ static void bind_block(const qkvi_binder *b, const qkvi_stack *s, const qkvi_sta
     block->adds = place != QKVI_NORM_SUM;
     block->pre_norm = place == QKVI_NORM_INPUT || place == QKVI_NORM_BOTH;
     block->parallel = b->info->parallel;
+    block->from_norm = b->info->adds_to_norm;
     block->mha = none;
     bind_mha(b, s, names, l, &block->mha);
     block->out1 = bind_out(b, names, l, names->out1, names->scale1, h);
@@ -139,6 +142,7 @@ static void bind_heads(const qkvi_binder *b, qkvi_net *net) {
     if (last->positions)
         net->project_out = qkvi_bind_weight(b, f->stacks[0].project_out, last->embedding_size, h);
     net->lm = qkvi_bind_weight(b, head, last->vocab_size, last->embedding_size);
+    net->lm.bias = qkvi_bind_at(b, f->head_bias, "");
     net->logit_cap = (float)b->info->logit_cap;
     net->logit_scale = b->info->scales_logits ? 1 / sqrtf((float)h) : 0;
 }
@@ -187,6 +191,14 @@ static qkv_status make_distances(qkvi_stack *s, qkv_error *error) {
     return QKV_OK;
 }
 
+static qkv_status make_alibi(qkvi_stack *s, qkv_error *error) {
+    s->alibi = qkvi_malloc_array((size_t)s->n_heads, sizeof *s->alibi);
+    if (!s->alibi) return qkvi_no_memory(error, "slopes");
+    qkvi_alibi_slopes(s->n_heads, s->alibi);
+    for (int64_t l = 0; l < s->n_layers; l++) s->blocks[l].mha.alibi = s->alibi;
+    return QKV_OK;
+}
+
 static qkv_status bind_stack(const qkvi_binder *b, int stack, bool runs, qkvi_stack *s,
                              qkv_error *error) {
     *s = qkvi_stack_sizes(b->info, stack);
@@ -209,6 +221,7 @@ static qkv_status bind_stack(const qkvi_binder *b, int stack, bool runs, qkvi_st
         s->blocks[l].mha.distances = &s->distances;
     if (runs && s->distances.table) QKV_TRY(make_distances(s, error));
     if (runs) QKV_TRY(make_ropes(b, s, error));
+    if (runs && b->info->alibi) QKV_TRY(make_alibi(s, error));
     if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
     return QKV_OK;
 }
@@ -255,6 +268,7 @@ void qkvi_net_free(qkvi_net *net) {
         qkvi_aligned_free(net->stacks[s].sinusoids);
         free(net->stacks[s].no_segment);
         free(net->stacks[s].distances.bias);
+        free(net->stacks[s].alibi);
         for (int r = 0; r < 2; r++) qkvi_rope_free(&net->stacks[s].ropes[r]);
     }
     qkvi_aligned_free(net->packed);

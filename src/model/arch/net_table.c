@@ -167,7 +167,7 @@ static qkv_status add_block(qkvi_param_table *table, const qkv_model_info *info,
     if (names->cross_query) QKV_TRY(add_cross(table, sizes, biases, f, names, l, e));
     QKV_TRY(add_up(table, info, sizes, has_bias, f, names, l, e));
     QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, names->down), h, wide, e));
-    QKV_TRY(add_block_norm(table, f, names, l, names->norm2, h, e));
+    if (!f->one_norm) QKV_TRY(add_block_norm(table, f, names, l, names->norm2, h, e));
     QKV_TRY(add_scale(table, names, l, names->scale2, h, e));
     return add_block_norm(table, f, names, l, names->out2, h, e);
 }
@@ -243,6 +243,8 @@ static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
     const int64_t n_words = qkvi_stack_sizes(info, qkvi_family_stacks(f) - 1).vocab_size;
     if (info->has_mlm || info->has_lm)
         QKV_TRY(add_words(table, info, f, qkvi_head_name(info, f), n_words, size, e));
+    if (info->has_lm && f->head_bias)
+        QKV_TRY(qkvi_params_add(table, 1, n_words, 1, e, "%s", f->head_bias));
     if (info->has_pooler) QKV_TRY(qkvi_add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm)
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));

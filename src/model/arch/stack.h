@@ -44,6 +44,7 @@ typedef struct qkvi_stack {
     qkvi_patches patches;          /* of a stack that reads images, instead of embed */
     qkvi_reads reads;              /* what its classifier reads */
     qkvi_distance_bias distances;  /* of every block's scores; table NULL: none */
+    float *alibi;                  /* [n_heads] slopes, owned; NULL: none */
 } qkvi_stack;
 
 static inline bool qkvi_stack_sees(const qkvi_stack *stack) { return stack->patches.height > 0; }

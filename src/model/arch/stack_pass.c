@@ -17,24 +17,28 @@ static void cut_normed(bool train, bool share, bool normed, const qkvi_part_acts
     part->f_stats = again(share, before->f_stats, cutter, normed ? 2 * n : 0);
 }
 
-/* A part's arrays are those of the layer before, if all may share. */
-static void cut_part(bool train, bool share, bool normed, const qkvi_part_acts *before, int64_t n,
-                     int64_t hidden, qkvi_cutter *cutter, qkvi_part_acts *part) {
+/* A part's arrays are those of the layer before, if all may share. apart: s is no array of y. */
+static void cut_part(bool train, bool apart, bool share, bool normed, const qkvi_part_acts *before,
+                     int64_t n, int64_t hidden, qkvi_cutter *cutter, qkvi_part_acts *part) {
     part->stats = again(share, before->stats, cutter, 2 * n);
     part->y = again(share, before->y, cutter, n * hidden);
-    part->s = again(!train, part->y, cutter, n * hidden);
+    part->s = apart ? again(share, before->s, cutter, n * hidden) : part->y;
     cut_normed(train, share, normed, before, n, hidden, cutter, part);
 }
 
 /*
  * The last part has the block's output, which the next layer reads and the one after it need not.
  */
-static void cut_output(bool train, bool kept, bool normed, int64_t l, int64_t n, int64_t hidden,
-                       qkvi_cutter *cutter, qkvi_block_acts *a) {
+static void cut_output(bool train, bool apart, bool kept, bool normed, int64_t l, int64_t n,
+                       int64_t hidden, qkvi_cutter *cutter, qkvi_block_acts *a) {
     const qkvi_block_acts *one = l >= 1 ? a - 1 : a, *two = l >= 2 ? a - 2 : a;
-    a->part2.stats = again(l >= 1 && !train, one->part2.stats, cutter, 2 * n);
-    a->part2.y = again(l >= 2 && !kept, two->part2.y, cutter, n * hidden);
-    a->part2.s = again(!train, a->part2.y, cutter, n * hidden);
+    const bool share = l >= 1 && !train, reuse = l >= 2 && !kept;
+    a->part2.stats = again(share, one->part2.stats, cutter, 2 * n);
+    if (apart && !train)
+        a->part2.y = again(share, one->part2.y, cutter, n * hidden);
+    else
+        a->part2.y = again(reuse, two->part2.y, cutter, n * hidden);
+    a->part2.s = apart ? again(reuse, two->part2.s, cutter, n * hidden) : a->part2.y;
     cut_normed(train, l >= 1 && !train, normed, &one->part2, n, hidden, cutter, &a->part2);
 }
 
@@ -95,16 +99,18 @@ static void cut_block(int64_t l, qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     const int64_t n_part1 = s->blocks[l].pre_norm && n < n_rows ? n_rows : n;
     const qkvi_block *const block = &s->blocks[l];
     const bool normed1 = block->out1.gamma, normed2 = block->out2.gamma;
+    const bool apart = train || block->from_norm;
     qkvi_block_acts *a = &pass->acts[l];
     const qkvi_block_acts *one = l >= 1 ? a - 1 : a;
     cut_mha(pass, l, n_rows, cutter, &one->mha, &a->mha);
-    cut_part(train, share, normed1, &one->part1, n_part1, s->hidden, cutter, &a->part1);
+    cut_part(train, apart, share, normed1, &one->part1, n_part1, s->hidden, cutter, &a->part1);
     if (pass->keys) {
         cut_mha(pass, l, pass->keys->n_rows, cutter, &one->cross, &a->cross);
-        cut_part(train, share, false, &one->part_cross, n, s->hidden, cutter, &a->part_cross);
+        cut_part(train, apart, share, false, &one->part_cross, n, s->hidden, cutter,
+                 &a->part_cross);
     }
     a->g = again(share, one->g, cutter, n * s->intermediate);
-    cut_output(train, kept, normed2, l, n, s->hidden, cutter, a);
+    cut_output(train, apart, kept, normed2, l, n, s->hidden, cutter, a);
     if (block->gate.n_out > 0) {
         a->gate = again(!train, a->g, cutter, n * s->intermediate);
         a->u = again(share, one->u, cutter, n * s->intermediate);

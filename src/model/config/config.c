@@ -49,9 +49,13 @@ static qkv_status read_type(const qkvi_json_reader *reader, const qkvi_model_fam
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
-/* *value is what the file says, or what its absence means. A size without a field keeps *value. */
+/*
+ * *value is what the file says, or what its absence means. A size without a field keeps *value, if
+ * it is no multiple of hidden.
+ */
 static qkv_status read_size(const qkvi_json_reader *reader, const qkvi_size *size, int64_t limit,
                             const qkv_model_info *info, int64_t *value) {
+    if (!size->field && size->absent < 0) *value = -size->absent * info->hidden;
     if (!size->field) return QKV_OK;
     if (size->absent == 0) return qkvi_config_need_size(reader, size->field, limit, value);
     *value = size->absent < 0 ? -size->absent * info->hidden : size->absent;
@@ -133,6 +137,8 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_fa
     const qkvi_config_fields *const f = &family->config;
     char heads[64];
     QKV_TRY(read_size(reader, &f->hidden, QKVI_MAX_HIDDEN, info, &info->hidden));
+    if (f->hidden_before)
+        QKV_TRY(qkvi_config_take_size(reader, f->hidden_before, QKVI_MAX_HIDDEN, &info->hidden));
     info->embedding_size = info->hidden;
     QKV_TRY(read_size(reader, &f->embedding_size, QKVI_MAX_HIDDEN, info, &info->embedding_size));
     QKV_TRY(read_size(reader, &f->vocab_size, QKVI_MAX_VOCAB, info, &info->vocab_size));
@@ -144,6 +150,7 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_fa
     QKV_TRY(check_equal(reader, f->first_position, QKV_ERR_UNSUPPORTED, "", info->first_position));
     if (family->positions == QKVI_ROTARY) QKV_TRY(qkvi_config_rotary(reader, family, info));
     if (family->positions == QKVI_DISTANCES) QKV_TRY(qkvi_config_distances(reader, family, info));
+    if (family->positions == QKVI_ALIBI) QKV_TRY(qkvi_config_alibi(reader, info));
     info->pooled_dim = family->positions_last ? info->embedding_size : info->hidden;
     info->pooling = QKV_POOLING_MEAN; /* unless a modules.json says otherwise */
     info->sentence_len = info->max_len;

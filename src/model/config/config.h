@@ -74,8 +74,8 @@ qkv_status qkvi_config_heads(const qkvi_json_reader *reader, const char *hidden,
                              const qkv_model_info *info, int64_t n_heads);
 
 /*
- * One of the activations that are computed, by its name in transformers; `absent` where it is not.
- * UNSUPPORTED.
+ * One of the activations that are computed, by its name in transformers; `absent` where it is not,
+ * or where field is NULL. UNSUPPORTED.
  */
 qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
                                   const char *absent, qkv_model_info *info);

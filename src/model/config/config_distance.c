@@ -1,5 +1,6 @@
 /*
- * T5's fields: see config_distance.h. From transformers 5, models/{t5,mt5}/configuration_*.py.
+ * T5's fields, and BLOOM's: see config_distance.h. From transformers 5,
+ * models/{t5,mt5,bloom}/configuration_*.py.
  *
  * What transformers writes beside feed_forward_proj (dense_act_fn, is_gated_act) goes before it, as
  * it does there. T5 of the first version, whose embeddings are the head, divides its logits by the
@@ -71,6 +72,27 @@ static qkv_status read_scale(const qkvi_json_reader *reader, const qkvi_model_fa
     QKV_TRY(qkvi_json_take_bool(reader, "scale_decoder_outputs", &scales));
     info->scales_logits = scales;
     return QKV_OK;
+}
+
+/*
+ * Layers of which several processes had a part each, and sums of such parts, which then leave out
+ * the biases: as transformers computes them.
+ */
+static qkv_status refuse_parts(const qkvi_json_reader *reader) {
+    int64_t n = 1;
+    int exact = 0;
+    QKV_TRY(qkvi_json_take_int(reader, "pretraining_tp", INT32_MAX, &n));
+    QKV_TRY(qkvi_json_take_bool(reader, "slow_but_exact", &exact));
+    if (!exact || n <= 1) return QKV_OK;
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "slow_but_exact with pretraining_tp = %lld is not supported",
+                          (long long)n);
+}
+
+qkv_status qkvi_config_alibi(const qkvi_json_reader *reader, qkv_model_info *info) {
+    info->alibi = 1;
+    info->max_len = NO_END;
+    return refuse_parts(reader);
 }
 
 qkv_status qkvi_config_distances(const qkvi_json_reader *reader, const qkvi_model_family *family,

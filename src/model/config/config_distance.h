@@ -1,4 +1,4 @@
-/** Fields of config.json of models with a bias by distance: T5 and mT5. */
+/** Fields of config.json of models whose scores have a bias by distance: T5, mT5 and BLOOM. */
 #ifndef QKVI_CONFIG_CONFIG_DISTANCE_H
 #define QKVI_CONFIG_CONFIG_DISTANCE_H
 
@@ -23,5 +23,8 @@ qkv_status qkvi_config_own_layers(const qkvi_json_reader *reader, const qkvi_mod
  */
 qkv_status qkvi_config_distances(const qkvi_json_reader *reader, const qkvi_model_family *family,
                                  qkv_model_info *info);
+
+/** What BLOOM has in place of positions. UNSUPPORTED. */
+qkv_status qkvi_config_alibi(const qkvi_json_reader *reader, qkv_model_info *info);
 
 #endif

@@ -62,7 +62,7 @@ qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *fi
         { "tanh", "tanh" },
     };
     const char *value = absent;
-    QKV_TRY(qkvi_json_take_string(reader, field, &value));
+    if (field) QKV_TRY(qkvi_json_take_string(reader, field, &value));
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         if (strcmp(value, names[n][0]) != 0) continue;
         info->activation = names[n][1];

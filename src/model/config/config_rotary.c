@@ -248,11 +248,42 @@ static qkv_status read_norms(const qkvi_json_reader *reader, const qkvi_model_fa
     return qkvi_config_word(reader, "classifier_activation", "gelu");
 }
 
+/*
+ * Of GPT-J: so many channels of a head, by frequencies that no field changes. null, 0, odd numbers,
+ * and more channels than a head has, transformers cannot compute.
+ */
+static qkv_status read_neighbours(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                                  qkv_model_info *info) {
+    const qkvi_config_fields *const f = &family->config;
+    const json_t *const given = json_object_get(reader->object, f->rotary_dim.field);
+    int64_t *const n = &info->rotary_dim;
+    QKV_TRY(qkvi_config_heads(reader, f->hidden.field, f->stacks[0].n_heads.field, info,
+                              info->n_heads));
+    *n = f->rotary_dim.absent;
+    if (given && json_is_null(given))
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s is null", f->rotary_dim.field);
+    QKV_TRY(qkvi_config_take_size(reader, f->rotary_dim.field, QKVI_MAX_HIDDEN, n));
+    if (*n % 2 != 0 || *n > info->head_dim)
+        return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE,
+                              "%s = %lld is odd, or above %lld, the channels of a head",
+                              f->rotary_dim.field, (long long)*n, (long long)info->head_dim);
+    info->rotary_neighbours = 1;
+    info->biases = QKV_BIAS_MLP;
+    info->window_left = info->window_right = -1;
+    info->rope[0] = info->rope[1] = (qkv_rope){ .type = QKV_ROPE_DEFAULT,
+                                                .theta = 10000,
+                                                .factor = 1,
+                                                .original_len = (double)info->max_len,
+                                                .attention_factor = 1 };
+    return QKV_OK;
+}
+
 qkv_status qkvi_config_rotary(const qkvi_json_reader *reader, const qkvi_model_family *family,
                               qkv_model_info *info) {
     const qkvi_config_fields *const f = &family->config;
     info->rms_norm = family->norm != QKVI_LAYER_NORM;
-    info->parallel = family->parallel;
+    info->parallel = family->parallel || family->one_norm;
+    if (family->neighbours) return read_neighbours(reader, family, info);
     if (family->parallel)
         QKV_TRY(qkvi_json_take_bool(reader, "use_parallel_residual", &info->parallel));
     if (family->kind == QKV_MODEL_ENCODER || family->parallel) {

@@ -91,7 +91,8 @@ static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block
     const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_FEED_FORWARD);
     const float *const z = enter(ctx, layer, &layer->norm2, n, read, &acts->part2);
     feed(ctx, layer, n, z, acts);
-    leave(ctx, layer, &layer->norm2, &layer->out2, &dropout, n, x, &acts->part2);
+    leave(ctx, layer, &layer->norm2, &layer->out2, &dropout, n, layer->from_norm ? z : x,
+          &acts->part2);
 }
 
 qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
@@ -101,6 +102,7 @@ qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_
     int64_t n = rows->self.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm1, n, x, &acts->part1);
     QKV_TRY(attend(ctx, &layer->mha, rows, false, z, &acts->mha));
+    if (layer->from_norm) x = z;
     if (pick) {
         gather(pick, qkvi_mha_width(&layer->mha), o, pick->o);
         gather(pick, layer->mha.hidden, x, pick->x);

@@ -6,7 +6,9 @@
  *     of the input       y = x + f(norm(x))        Xiong et al. 2020: GPT-2, Llama
  *     of the output      y = x + norm(f(x))        OLMo 2
  *     of both            y = x + norm(f(norm(x)))  Gemma 2
- *     parallel           y = x + a(norm(x)) + f(norm'(x))  GPT-NeoX: both parts read the block's x
+ *     parallel           y = x + a(norm(x)) + f(norm'(x))  GPT-NeoX: both parts read the block's x;
+ *                                             GPT-J: norm and norm' are one
+ *     from the norm      y = norm(x) + f(norm(x))  BLOOM, where its config.json says so
  *
  *     feed-forward    f(z) = act(z Wuᵀ + bu) Wdᵀ + bd
  *     gated           f(z) = (act(z Wgᵀ + bg) ⊙ (z Wuᵀ + bu)) Wdᵀ + bd
@@ -32,7 +34,8 @@
  *
  *     q = x Wqᵀ + bq      k, v = m Wkᵀ + bk, m Wvᵀ + bv      head h of a row: channels h head_dim …
  *     q, k = turn(norm(q)), turn(norm(k))                    where a model has such norms and turns
- *     o = softmax(softcap(scale q kᵀ) + bias) v              for each sequence and head
+ *     o = softmax(softcap(scale q kᵀ) + bias) v              for each sequence and head; bias: by
+ *                                                            distance (T5) or ALiBi (BLOOM)
  *
  * Norms of q and k are of each head, or of whole rows; turn is that of rotary positions (rope.h).
  * Query heads share n_kv_heads key/value heads in groups (Ainslie et al. 2023).
@@ -78,8 +81,10 @@ typedef struct qkvi_mha {
     bool windowed;
     int64_t window_left, window_right;   /* of a windowed layer; -1: no bound */
     int rope;                            /* 1 + which of the stack's; 0: none */
-    int64_t turned;                      /* channels of a head that it turns */
+    int64_t turned;                      /* channels of a head that it turns … */
+    bool neighbours;                     /* … in pairs of 2i and 2i + 1 (rope.h) */
     const qkvi_distance_bias *distances; /* that bias scores; NULL: none do */
+    const float *alibi;                  /* [n_heads] slopes of ALiBi; NULL: none */
     qkvi_layernorm q_norm, k_norm;       /* gamma NULL: none; n: head_dim, or the whole row */
     float eps;                           /* of both */
     qkvi_linear query, key, value, output;
@@ -121,7 +126,8 @@ static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
 /*
  * How a layer makes scores and which keys they are of: causal, window, soft cap, bias by distance,
- * and a scale that is not the usual one. That one is left to attention, so that its bits stay.
+ * ALiBi, and a scale that is not the usual one. That one is left to attention, so that its bits
+ * stay.
  */
 void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
                               qkv_attention_desc *desc);
@@ -158,11 +164,17 @@ typedef struct qkvi_block {
     qkvi_layernorm norm2;
     qkvi_layernorm out1, out2; /* of what parts add; gamma NULL: none */
     qkvi_act act;
-    bool pre_norm; /* norm1, norm_cross and norm2 are of the input, not of the sum */
-    bool adds;     /* the output is a sum: all norms but those of sums */
-    bool parallel; /* feed-forward reads the block's input, too; with adds, without cross */
+    bool pre_norm;  /* norm1, norm_cross and norm2 are of the input, not of the sum */
+    bool adds;      /* the output is a sum: all norms but those of sums */
+    bool parallel;  /* feed-forward reads the block's input, too; with adds, without cross */
+    bool from_norm; /* parts are added to what they read; with pre_norm alone, without cross */
     float eps;
 } qkvi_block;
+
+/* Whether both parts of a parallel block read the same norm. */
+static inline bool qkvi_block_shares_norm(const qkvi_block *layer) {
+    return layer->parallel && layer->norm1.gamma && layer->norm2.gamma == layer->norm1.gamma;
+}
 
 static inline bool qkvi_block_crosses(const qkvi_block *layer) { return layer->cross.n_heads > 0; }
 
@@ -214,6 +226,7 @@ typedef struct qkvi_pick {
  *
  *     norm of the sum    f reads x         s = x + f     y = norm(s), the output
  *     of the input       f reads y         y = norm(x)   s = x + f, the output
+ *     from the norm      f reads y         y = norm(x)   s = y + f, the output; s is no array of y
  *     of the output      f reads x, or y   s = x + norm(f), the output
  */
 typedef struct qkvi_part_acts {
@@ -238,6 +251,7 @@ typedef struct qkvi_block_scratch {
     float *d_g, *d_gate;  /* [n_rows][intermediate]; d_gate of gated blocks */
     float *d_part;        /* [n_rows][hidden]: of f's result, or of what it reads */
     float *d_output;      /* [n_rows][hidden]: of a parallel block's output */
+    float *d_norm;        /* [2][hidden]: of the parameters of a norm that both parts read */
 } qkvi_block_scratch;
 
 /*

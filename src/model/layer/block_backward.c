@@ -27,11 +27,15 @@ static float *leave_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_l
     return scratch->d_part;
 }
 
-/* Where the gradient of what f read is added: nothing there yet, or that of the sum with x. */
+/* Where the gradient of what f read is added: nothing there yet, or that of the sum with it. */
 static float *read_gradient(const qkvi_block *layer, const qkvi_layernorm *norm, int64_t n,
                             float *d, const qkvi_block_scratch *scratch) {
+    const size_t n_bytes = (size_t)(n * layer->mha.hidden) * sizeof *d;
     if (!qkvi_block_reads_norm(layer, norm)) return d;
-    memset(scratch->d_part, 0, (size_t)(n * layer->mha.hidden) * sizeof *d);
+    if (layer->from_norm)
+        memcpy(scratch->d_part, d, n_bytes);
+    else
+        memset(scratch->d_part, 0, n_bytes);
     return scratch->d_part;
 }
 
@@ -41,9 +45,20 @@ static void enter_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_lay
                            const qkvi_part_acts *part, float *d, float *d_read,
                            const qkvi_block_scratch *scratch) {
     if (!qkvi_block_reads_norm(layer, norm)) return;
-    qkvi_layernorm_backward(ctx, norm, d_norm, n, x, part->stats, d_read, d_read,
-                            scratch->mha.sums);
-    qkvi_rows_add(ctx, n, norm->n, d_read, d);
+    qkvi_layernorm_backward(ctx, norm, d_norm, n, x, part->stats, d_read,
+                            layer->from_norm ? d : d_read, scratch->mha.sums);
+    if (!layer->from_norm) qkvi_rows_add(ctx, n, norm->n, d_read, d);
+}
+
+/* Gradients of a norm's parameters, [2][n]. */
+static void keep_norm(const qkvi_layernorm *d, float *kept) {
+    memcpy(kept, d->gamma, (size_t)d->n * sizeof *kept);
+    if (d->beta) memcpy(kept + d->n, d->beta, (size_t)d->n * sizeof *kept);
+}
+
+static void add_norm(const float *kept, const qkvi_layernorm *d) {
+    for (int64_t i = 0; i < d->n; i++) d->gamma[i] += kept[i];
+    for (int64_t i = 0; d->beta && i < d->n; i++) d->beta[i] += kept[d->n + i];
 }
 
 /* The output projection of an attention: d_o from the gradient of y = o Woᵀ + bo. */
@@ -92,6 +107,8 @@ void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_k
     scratch->d_g = qkvi_cut(cutter, n_rows * wide, sizeof(float));
     scratch->d_gate = qkvi_cut(cutter, layer->gate.n_out > 0 ? n_rows * wide : 0, sizeof(float));
     scratch->d_output = qkvi_cut(cutter, layer->parallel ? n_rows * hidden : 0, sizeof(float));
+    scratch->d_norm =
+        qkvi_cut(cutter, qkvi_block_shares_norm(layer) ? 2 * hidden : 0, sizeof(float));
 }
 
 /* to = 0, then to[pick->rows[i]] += from[i] in order */
@@ -208,6 +225,10 @@ qkv_status qkvi_block_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi
     if (n_d > 0) memcpy(scratch->d_output, d_y, n_d * sizeof *d_y);
     feed_backward(ctx, layer, grads, rows, n, layer->parallel ? read : x2, acts, d_y, scratch);
     if (crosses) QKV_TRY(cross_backward(ctx, layer, grads, rows, x1, acts, d, d_memory, scratch));
-    return self_backward(ctx, layer, grads, rows, pick, x, acts,
-                         layer->parallel ? scratch->d_output : d_y, d, scratch);
+    const bool shared = qkvi_block_shares_norm(layer); /* the other part stores its gradient anew */
+    if (shared) keep_norm(&grads->norm2, scratch->d_norm);
+    QKV_TRY(self_backward(ctx, layer, grads, rows, pick, x, acts,
+                          layer->parallel ? scratch->d_output : d_y, d, scratch));
+    if (shared) add_norm(scratch->d_norm, &grads->norm1);
+    return QKV_OK;
 }

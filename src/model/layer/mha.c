@@ -25,6 +25,10 @@ void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *chan
         desc->softcap = layer->softcap;
     }
     if (layer->distances) qkvi_distance_bias_describe(layer->distances, desc);
+    if (layer->alibi) {
+        desc->flags |= QKV_SET_ALIBI;
+        desc->alibi_slopes = layer->alibi;
+    }
     if (layer->scale == 0 && !change->no_scale && !divided) return;
     desc->flags |= QKV_SET_SCALE;
     desc->scale = (float)qkvi_mha_scale(layer, change);
@@ -97,13 +101,18 @@ static int64_t norm_rows(const qkvi_layernorm *norm, int64_t n_rows, int64_t wid
     return n_rows * (width / norm->n);
 }
 
+static qkvi_rope_heads rope_heads(const qkvi_mha *layer, int64_t n_heads) {
+    return (qkvi_rope_heads){ n_heads, layer->head_dim, layer->turned, layer->neighbours };
+}
+
 static void place(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_layernorm *norm, int64_t n_rows,
                   int64_t n_heads, const float *turns, float *raw, float *stats, float *x) {
     const int64_t width = n_heads * layer->head_dim;
     if (norm->gamma)
         qkvi_layernorm_forward(ctx, norm, layer->eps, norm_rows(norm, n_rows, width), NULL,
                                raw ? raw : x, x, stats);
-    if (turns) qkvi_rotate(ctx, layer->head_dim, layer->turned, n_heads, n_rows, turns, false, x);
+    const qkvi_rope_heads heads = rope_heads(layer, n_heads);
+    if (turns) qkvi_rotate(ctx, &heads, n_rows, turns, false, x);
 }
 
 void qkvi_mha_place(qkv_ctx *ctx, const qkvi_mha *layer, int64_t n_rows, int64_t n_keys,
@@ -120,7 +129,8 @@ static void place_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_layer
                            const float *turns, const float *raw, const float *stats, float *d,
                            float *sums) {
     const int64_t width = n_heads * layer->head_dim;
-    if (turns) qkvi_rotate(ctx, layer->head_dim, layer->turned, n_heads, n_rows, turns, true, d);
+    const qkvi_rope_heads heads = rope_heads(layer, n_heads);
+    if (turns) qkvi_rotate(ctx, &heads, n_rows, turns, true, d);
     if (norm->gamma)
         qkvi_layernorm_backward(ctx, norm, d_norm, norm_rows(norm, n_rows, width), raw, stats, d, d,
                                 sums);

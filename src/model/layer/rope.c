@@ -83,7 +83,8 @@ typedef struct rope_job {
     const int32_t *places, *reaches;
     const float *turns;
     float *out; /* turns, or x */
-    int64_t dim, head_dim, n_heads;
+    int64_t dim;
+    const qkvi_rope_heads *heads;
     bool back;
 } rope_job;
 
@@ -109,29 +110,49 @@ void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const 
     qkvi_rows_run(ctx, n_rows, turn_block, &j);
 }
 
-void qkvi_rotate_rows(const qkvi_kernels *kernels, int64_t head_dim, int64_t dim, int64_t n_heads,
-                      int64_t n_rows, const float *turns, bool back, float *x) {
-    if (dim == head_dim) {
+/* The first dim channels of a head, of neighbours: as halves, some pairs at a time. */
+static void rotate_neighbours(const qkvi_kernels *kernels, int64_t dim, const float *turns,
+                              bool back, float *x) {
+    enum { PAIRS = 64 };
+    float halves[2 * PAIRS], some[2 * PAIRS];
+    const int64_t n_pairs = dim / 2;
+    for (int64_t first = 0; first < n_pairs; first += PAIRS) {
+        const int64_t n = n_pairs - first < PAIRS ? n_pairs - first : PAIRS;
+        float *const at = x + 2 * first;
+        for (int64_t i = 0; i < n; i++) {
+            halves[i] = at[2 * i], halves[n + i] = at[2 * i + 1];
+            some[i] = turns[first + i], some[n + i] = turns[n_pairs + first + i];
+        }
+        kernels->layer->rotate(1, 1, 2 * n, back, some, halves);
+        for (int64_t i = 0; i < n; i++) at[2 * i] = halves[i], at[2 * i + 1] = halves[n + i];
+    }
+}
+
+void qkvi_rotate_rows(const qkvi_kernels *kernels, const qkvi_rope_heads *heads, int64_t n_rows,
+                      const float *turns, bool back, float *x) {
+    const int64_t dim = heads->dim, n_heads = heads->n_heads;
+    if (dim == heads->head_dim && !heads->neighbours) {
         kernels->layer->rotate(n_rows, n_heads, dim, back, turns, x);
         return;
     }
     for (int64_t r = 0; r < n_rows; r++)
-        for (int64_t h = 0; h < n_heads; h++)
-            kernels->layer->rotate(1, 1, dim, back, turns + r * dim,
-                                   x + (r * n_heads + h) * head_dim);
+        for (int64_t h = 0; h < n_heads; h++) {
+            float *const at = x + (r * n_heads + h) * heads->head_dim;
+            if (heads->neighbours)
+                rotate_neighbours(kernels, dim, turns + r * dim, back, at);
+            else
+                kernels->layer->rotate(1, 1, dim, back, turns + r * dim, at);
+        }
 }
 
 static void rotate_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const rope_job *const j = argument;
-    qkvi_rotate_rows(ctx->kernels, j->head_dim, j->dim, j->n_heads, rows.count,
-                     j->turns + rows.first * j->dim, j->back,
-                     j->out + rows.first * j->n_heads * j->head_dim);
+    qkvi_rotate_rows(ctx->kernels, j->heads, rows.count, j->turns + rows.first * j->dim, j->back,
+                     j->out + rows.first * j->heads->n_heads * j->heads->head_dim);
 }
 
-void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t dim, int64_t n_heads, int64_t n_rows,
-                 const float *turns, bool back, float *x) {
-    rope_job j = {
-        .turns = turns, .out = x, .dim = dim, .head_dim = head_dim, .n_heads = n_heads, .back = back
-    };
+void qkvi_rotate(qkv_ctx *ctx, const qkvi_rope_heads *heads, int64_t n_rows, const float *turns,
+                 bool back, float *x) {
+    rope_job j = { .turns = turns, .out = x, .dim = heads->dim, .heads = heads, .back = back };
     qkvi_rows_run(ctx, n_rows, rotate_block, &j);
 }

@@ -1,7 +1,7 @@
 /*
  * Rotary positions (Su et al. 2021) by halves: channels i and i + d/2 of a head are a vector, which
- * position p turns by the angle p w_i. d are the channels of a head, or the first of them, and the
- * others stay as they are (GPT-NeoX).
+ * position p turns by the angle p w_i. Neighbours are channels 2i and 2i + 1 instead (GPT-J). d are
+ * the channels of a head, or the first of them, and the others stay as they are (GPT-NeoX).
  *
  *     w_i = theta^(-2i / d), i < d/2, or what a qkv_rope makes of it for texts that are longer than
  *     those that a model learned from (qkv/model.h has the formulas)
@@ -43,14 +43,17 @@ double qkvi_rope_frequency(const qkvi_rope *rope, int64_t reach, int64_t i);
 void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
                      const int32_t *reaches, float *turns);
 
-/*
- * The first dim channels of every head of x [n_rows][n_heads][head_dim] in place; back: by the
- * negative angle.
- */
-void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t dim, int64_t n_heads, int64_t n_rows,
-                 const float *turns, bool back, float *x);
+/* Which channels of the heads of a row turn. */
+typedef struct qkvi_rope_heads {
+    int64_t n_heads, head_dim, dim; /* the first dim of head_dim … */
+    bool neighbours;                /* … 2i with 2i + 1, not i with i + dim / 2 */
+} qkvi_rope_heads;
+
+/* The heads of x [n_rows][n_heads][head_dim] in place; back: by the negative angle. */
+void qkvi_rotate(qkv_ctx *ctx, const qkvi_rope_heads *heads, int64_t n_rows, const float *turns,
+                 bool back, float *x);
 /* The same on the caller's thread. */
-void qkvi_rotate_rows(const qkvi_kernels *kernels, int64_t head_dim, int64_t dim, int64_t n_heads,
-                      int64_t n_rows, const float *turns, bool back, float *x);
+void qkvi_rotate_rows(const qkvi_kernels *kernels, const qkvi_rope_heads *heads, int64_t n_rows,
+                      const float *turns, bool back, float *x);
 
 #endif
