@@ -114,6 +114,33 @@ class Forms(unittest.TestCase):
             with self.subTest(n=n, name=name), self.assertRaisesRegex(qkv.DTypeError, f"^{name} is a masked array"):
                 call(np.ma.masked_greater(values, 0))
 
+    def test_what_becomes_a_masked_array(self):
+        class Column:
+            def __array__(self, dtype=None, copy=None):
+                return np.ma.masked_greater(normal(4), 0)
+
+        x = normal(1, 4, 5, 8)
+        for rules in ({"sinks": Column()}, {"mask": Column()}):
+            with self.assertRaisesRegex(qkv.DTypeError, f"^{next(iter(rules))} is a masked array"):
+                qkv.attention(x, x, x, **rules)
+
+    def test_what_is_no_real_number(self):
+        q = normal(1, 4, 5, 8)
+        problem = qkv.Problem(q, q, q)
+        o, lse, _ = problem.forward()
+        for kind in ("complex64", "U4", "O", "m8[s]"):
+            for name, call in (
+                    ("sinks", lambda x: qkv.attention(q, q, q, sinks=x[0, :, 0])),
+                    ("alibi", lambda x: qkv.attention(q, q, q, alibi=x[0, :, 0])),
+                    ("distance_bias", lambda x: qkv.attention(q, q, q, distance_bias=(x[0, :1], 0))),
+                    ("key_weights", lambda x: qkv.attention(q, q, q, stats={"key_weights": x})),
+                    ("lse", lambda x: problem.backward(q, o=o, lse=x)),
+                    ("d_lse", lambda x: problem.backward(q, o=o, lse=lse, d_lse=x)),
+                    ("row_weights", lambda x: problem.columns(lse, row_weights=x))):
+                with self.subTest(kind=kind, name=name), \
+                        self.assertRaisesRegex(qkv.DTypeError, f"^{name} is .*, and must hold real numbers"):
+                    call(np.ones((1, 4, 5), dtype="i4").astype(kind))
+
     def test_dlpack_before_and_since_1_0(self):
         q, k, v = normal(3, 1, 2, 5, 8)
         want = qkv.attention(q, k, v)

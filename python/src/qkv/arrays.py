@@ -151,16 +151,24 @@ def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     """Numbers of others as an array of NumPy in this machine's byte order, without a copy if it is one."""
     _refuse_masked(values, name)
     if is_torch(values):
-        from .tensors import settled
-
-        values = settled(values, name).detach()
+        values = _without_gradient(values, name).detach()
         values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
-    return _native(np.asarray(values))
+    made = np.asanyarray(values)
+    _refuse_masked(made, name)  # of an object that becomes one
+    return _native(np.asarray(made))
+
+
+def reals(values: Any, name: str) -> np.ndarray[Any, Any]:
+    """Dense numbers of float32. What NumPy would cast to them in silence is refused: complex numbers, texts, times."""
+    given = numbers(values, name)
+    if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
+        raise DTypeError(f"{name} is {given.dtype}, and must hold real numbers")
+    return np.ascontiguousarray(given, dtype=np.float32)
 
 
 def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
     _refuse_masked(array, name)
-    array = _native(array)
+    array = _native(np.asarray(array))
     size = array.itemsize
     if any(stride % size for stride in array.strides):
         array = array.copy()
@@ -169,7 +177,8 @@ def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
     return View(array.__array_interface__["data"][0], array.shape, strides, array.dtype.name, array)
 
 
-def _view_torch(array: Any, name: str) -> View:
+def _without_gradient(array: Any, name: str) -> Any:
+    """A tensor whose memory is its elements, and to which no gradient would be lost."""
     import torch
 
     from .tensors import settled
@@ -178,6 +187,11 @@ def _view_torch(array: Any, name: str) -> View:
     if found.requires_grad and torch.is_grad_enabled():
         raise UnsupportedError(f"{name} requires a gradient, which torch would not get: pass {name}.detach(), and see "
                                "Problem.backward")
+    return found
+
+
+def _view_torch(array: Any, name: str) -> View:
+    found = _without_gradient(array, name)
     return View(found.data_ptr(), tuple(found.shape), found.stride(), str(found.dtype)[6:], found)
 
 
@@ -189,7 +203,7 @@ def view(array: Any, name: str) -> View:
         return _view_torch(array, name)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, name)
-    return _view_numpy(np.asarray(array), name)
+    return _view_numpy(np.asanyarray(array), name)
 
 
 def written(array: Any, name: str) -> View:
@@ -277,7 +291,7 @@ def empty_like(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     if is_torch(like):
         import torch
 
-        return torch.empty(shape, dtype=getattr(torch, dtype))
+        return torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
     if dtype == "bfloat16":
         import ml_dtypes
 

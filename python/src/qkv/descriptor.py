@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _c
 from ._library import lib
-from .arrays import DTYPES, View, floats, integers, numbers, of_zeros_and_ones, view
+from .arrays import DTYPES, View, floats, integers, numbers, of_zeros_and_ones, reals, view
 from .blocks import BlockMask
 from .checked import integer
 from .checked import window as bounds_of
@@ -273,7 +273,7 @@ class Descriptor(NoCopies):
         self._kept.append(blocks)
 
     def _of_heads(self, value: Any, name: str) -> int:
-        made = np.ascontiguousarray(numbers(value, name), dtype=np.float32)
+        made = reals(value, name)
         if made.shape != (self._desc.n_heads,):
             raise ShapeError(f"{name} has shape {made.shape}, and must have ({self._desc.n_heads},)")
         self._kept.append(made)
@@ -284,7 +284,7 @@ class Descriptor(NoCopies):
             return
         if not isinstance(given, tuple) or len(given) != 2:
             raise ArgumentError("distance_bias is no tuple of two, and must be (numbers [heads or 1, n], before)")
-        desc, made = self._desc, np.ascontiguousarray(numbers(given[0], "distance_bias"), dtype=np.float32)
+        desc, made = self._desc, reals(given[0], "distance_bias")
         if made.ndim != 2 or made.shape[0] not in (1, desc.n_heads) or made.shape[1] < 1:
             raise ShapeError(f"distance_bias has shape {made.shape}, and must have (1 or {desc.n_heads}, n)")
         n = made.shape[1]

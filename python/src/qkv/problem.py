@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from . import _c
 from ._library import init, lib, string
-from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, written, zero
+from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, reals, written, zero
 from .checked import a_list, integer, interval, pair, queries_of
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
@@ -207,7 +207,7 @@ class Problem(Descriptor, Generic[Array]):
                 kept.append(edges)
                 row("offset_mass", made.n_offsets)
             elif name == "key_weights":
-                weights = np.ascontiguousarray(numbers(value, "key_weights"), dtype=np.float32)
+                weights = reals(value, "key_weights")
                 full = (desc.n_batch, desc.n_heads, self._all_k)
                 if weights.shape != full:
                     raise ShapeError(f"key_weights has shape {weights.shape}, and must have {full}")
@@ -307,7 +307,7 @@ class Problem(Descriptor, Generic[Array]):
         return ((batch, *inner), inner, (length, dim))[4 - self._n_dims]
 
     def _lse(self, lse: Any, name: str = "lse") -> np.ndarray[Any, Any]:
-        made = np.ascontiguousarray(numbers(lse, name), dtype=np.float32)
+        made = reals(lse, name)
         if made.shape != self._rows():
             raise ShapeError(f"{name} has shape {made.shape}, and must have {self._rows()}")
         return made
