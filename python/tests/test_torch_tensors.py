@@ -225,6 +225,37 @@ class CausalBias(unittest.TestCase):
         torch.testing.assert_close(ours.attention(q, k, v, is_causal="bottom-right")[0], want, rtol=0, atol=0)
         self.assertEqual(len(others), 2000)
 
+    def test_defaults_of_torch(self):
+        q, k, v = normal(1, 1, 2, LEN_Q, DIM), normal(2, 1, 2, LEN_K, DIM), normal(3, 1, 2, LEN_K, DIM)
+        x = [each.requires_grad_() for each in (q, k, v, normal(4, LEN_Q, LEN_K), normal(5, 2))]
+        w = normal(6, 1, 2, LEN_Q, DIM)
+
+        def made():
+            o, lse = ours.attention(*x[:4], sinks=x[4])
+            plain = [each.detach() for each in x[:3]]
+            found = o, lse, *torch.autograd.grad((o, lse), x, (w, w[..., 0])), *qkv.attention(*plain, lse=True)
+            return [*(each.detach() for each in found), ours.scaled_dot_product_attention(*plain)]
+
+        want = made()
+        self.addCleanup(torch.set_default_dtype, torch.float32)
+        for kind in (torch.float64, torch.float16):
+            torch.set_default_dtype(kind)
+            for a, b in zip(made(), want, strict=True):
+                torch.testing.assert_close(a, b, rtol=0, atol=0)
+        torch.set_default_dtype(torch.float32)
+        with torch.device("meta"):
+            got = made()
+        for a, b in zip(got, want, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+    def test_gradients_of_rules_are_not_lost(self):
+        x, of_heads = normal(1, 1, 2, LEN_Q, DIM), normal(5, 2).requires_grad_()
+        for name in ("sinks", "alibi"):
+            with self.assertRaisesRegex(qkv.UnsupportedError, f"^{name} requires a gradient"):
+                qkv.attention(x, x, x, **{name: of_heads})
+            with torch.no_grad():
+                qkv.attention(x, x, x, **{name: of_heads})
+
     def test_a_soft_cap_of_0(self):
         q = normal(1, 1, 2, LEN_Q, DIM)
         with self.assertRaisesRegex(qkv.ArgumentError, "softcap is 0"):

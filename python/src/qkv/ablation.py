@@ -166,7 +166,7 @@ class _Block:
         index = list(range(o.shape[2])) if chosen is _ALL else sorted(chosen)
         if index[-1] >= o.shape[2]:
             raise ArgumentError(f"there is no head {layer}.{index[-1]}: its layer has heads 0 to {o.shape[2] - 1}")
-        at = torch.tensor(index)
+        at = torch.tensor(index, device=o.device)
         made = o.index_fill(2, at, 0.0) if self._by == "zero" else o.index_copy(
             2, at, _mean(o.index_select(2, at), rules, added))
         self._done.add(layer)

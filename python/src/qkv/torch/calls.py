@@ -65,7 +65,7 @@ def _lower(x: Tensor) -> Tensor:
 
 def _seed(dropout_p: float, seed: Tensor | None) -> Tensor | None:
     """A seed of torch's generator, by an operator that torch.compile sees."""
-    return torch.randint(0, 2**62, (), dtype=torch.int64) if dropout_p and seed is None else seed
+    return torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu") if dropout_p and seed is None else seed
 
 
 def _numbers(is_causal: Causal, q_offset: int, window: Window | None, scale: float | None, softcap: float | None,
@@ -98,7 +98,8 @@ def _refuse_gradients(**tensors: Tensor | None) -> None:
 def _are_plain(*given: Tensor | None) -> bool:
     """Whether nothing of torch wants to see the call: no mode, cast, wrapper, transform or trace."""
     for x in given:
-        if x is not None and (type(x) not in tensors.PLAIN or x.is_nested or x.is_neg() or x._is_zerotensor()):
+        if x is not None and (type(x) not in tensors.PLAIN or x.is_nested or x.is_neg() or x._is_zerotensor()
+                              or tensors.is_transformed(x)):
             return False
     return not (_C._len_torch_dispatch_stack() or _C._len_torch_function_stack()
                 or _C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0

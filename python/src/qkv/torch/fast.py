@@ -24,6 +24,8 @@ _LARGEST = 512
 # alibi, seed, kv_len, segments of queries and keys, cu_seqlens of both
 N_OTHERS = 7
 _F32 = torch.float32
+# Of what the library writes to, whatever torch's default dtype and device are.
+_NEW: Any = {"dtype": _F32, "device": "cpu"}
 _CAUSAL: tuple[Any, ...] = (False, True, "bottom-right")
 _Desc, _Grads = _c.qkv_attention_desc, _c.qkv_attention_grads
 
@@ -134,7 +136,7 @@ def forward(o: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sin
                   sinks is None, seed is None, numbers), q, k, v, mask, sinks, seed, numbers, o, None, False)
     if case is None:
         return None
-    lse = torch.empty(q.shape[:-1])
+    lse = torch.empty(q.shape[:-1], **_NEW)
     run(bridge.context(), lib.qkv_attention_forward, _fill(case, mask, sinks, seed), q.data_ptr(), k.data_ptr(),
         v.data_ptr(), o.data_ptr(), lse.data_ptr())
     return lse
@@ -150,7 +152,7 @@ def backward(d_o: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor,
     lse, seed = lse.contiguous(), others[1]
     d_rows = lse if d_lse is None else d_lse.contiguous()
     case = _find((q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, k.dtype, v.dtype, _of(mask),
-                  sinks is None, seed is None, numbers, o.stride(), d_o.shape, d_o.stride(), d_o.dtype, d_mask),
+                  sinks is None, seed is None, numbers, _of(o), _of(d_o), d_mask),
                  q, k, v, mask, sinks, seed, numbers, o, d_o, d_mask)
     if case is None or lse.shape != q.shape[:-1] or d_rows.shape != lse.shape or not lse.dtype == d_rows.dtype == _F32:
         return None
@@ -158,8 +160,8 @@ def backward(d_o: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor,
     made = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     grads.d_o, grads.d_lse = d_o.data_ptr(), None if d_lse is None else d_rows.data_ptr()
     grads.d_q, grads.d_k, grads.d_v = (x.data_ptr() for x in made)
-    of_mask = torch.zeros(mask.shape) if d_mask and mask is not None else None
-    of_sinks = torch.zeros(sinks.shape) if sinks is not None else None
+    of_mask = torch.zeros(mask.shape, **_NEW) if d_mask and mask is not None else None
+    of_sinks = torch.zeros(sinks.shape, **_NEW) if sinks is not None else None
     grads.d_mask = None if of_mask is None else of_mask.data_ptr()
     grads.d_sinks = None if of_sinks is None else of_sinks.data_ptr()
     run(bridge.context(), lib.qkv_attention_backward, _fill(case, mask, sinks, seed), q.data_ptr(), k.data_ptr(),
