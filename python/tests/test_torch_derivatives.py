@@ -158,6 +158,22 @@ def named_backward(f, x, t, w):
     return [x[1].grad]
 
 
+def batched(f, x, t, w):
+    """Several gradients at once, by the vmap that torch.autograd has for itself."""
+    x = leaves(x)
+    of_result = torch.stack([w, -2 * w, w.square()])
+    return torch.autograd.grad(f(*x), x, of_result, is_grads_batched=True, allow_unused=True)
+
+
+def batched_again(f, x, t, w):
+    x = leaves(x)
+
+    def of_row(row):
+        return weighted(f, w)(torch.cat([row, x[0][..., 1:, :]], -2), *x[1:])
+
+    return [torch.autograd.functional.hessian(of_row, x[0][..., :1, :].detach(), vectorize=True)]
+
+
 def jvp(f, x, t, w):
     return torch.func.jvp(f, tuple(x), tuple(t))
 
@@ -196,9 +212,10 @@ def forward_jacobian(f, x, t, w):
     return [torch.func.jacfwd(lambda row: f(torch.cat([row, x[0][..., 1:, :]], -2), *x[1:]))(x[0][..., :1, :])]
 
 
-KINDS = first, again, named, named_backward, jvp, dual, dual_last, func_grad, hvp, hvp_twice, mapped, forward_jacobian
+KINDS = (first, again, named, named_backward, batched, batched_again, jvp, dual, dual_last, func_grad, hvp, hvp_twice,
+         mapped, forward_jacobian)
 FORWARD = jvp, dual, dual_last, hvp, forward_jacobian
-SECOND = again, named, named_backward, hvp, hvp_twice
+SECOND = again, named, named_backward, batched, batched_again, hvp, hvp_twice
 # (entry, kind) that may be refused by name: all others are numbers.
 MAY_REFUSE = {("varlen", kind.__name__) for kind in (*FORWARD, *SECOND, func_grad, mapped)}
 MAY_REFUSE |= {(name, kind.__name__) for name in ENTRIES if name.startswith("replaced") for kind in FORWARD}
@@ -248,6 +265,46 @@ class Derivatives(unittest.TestCase):
         for made in torch.func.jvp(lambda a: ours.attention(a, k, v, seen)[0], (q,), (normal(7, 1, 2, 3, 4),)):
             self.assertTrue(made.isfinite().all())
             self.assertTrue((made[:, :, 1] == 0).all())
+        added = torch.zeros(3, 3).masked_fill(~seen, -torch.inf)
+        calls = [lambda a, mask: ours.attention(a, k, v, mask)[0]]
+        if importlib.util.find_spec("transformers") is not None:
+            calls.append(lambda a, mask: of_transformers(a, k, v, mask[None, None]))
+        for call in calls:
+            by_bools, by_numbers = (again(lambda a, mask=mask: call(a, mask), [q], [k], v) for mask in (seen, added))
+            torch.testing.assert_close(by_numbers, by_bools, rtol=1e-6, atol=1e-6)
+
+    def test_what_autograd_brings(self):
+        k, v, w = (normal(n, 1, 2, 3, 4) for n in range(3))
+        q, = leaves([normal(3, 1, 2, 3, 4)])
+        o, lse = ours.attention(q, k, v)
+        want = torch.autograd.grad(o, q, w, retain_graph=True)[0]
+        got = torch.autograd.grad(o, q, torch._neg_view(w), retain_graph=True)[0]
+        torch.testing.assert_close(got, -want, rtol=0, atol=0)
+        want = torch.autograd.grad(lse, q, w[..., 0], retain_graph=True)[0]
+        got = torch.autograd.grad(lse, q, torch._neg_view(w[..., 0].contiguous()), retain_graph=True)[0]
+        torch.testing.assert_close(got, -want, rtol=0, atol=0)
+        got = torch.autograd.grad(o, q, torch._efficientzerotensor(o.shape))[0]
+        torch.testing.assert_close(got, torch.zeros_like(q), rtol=0, atol=0)
+
+    @unittest.skipIf(importlib.util.find_spec("transformers") is None, "transformers is not installed")
+    def test_models_with_padding(self):
+        import transformers
+
+        torch.manual_seed(3)
+        config = transformers.LlamaConfig(vocab_size=9, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+                                          num_attention_heads=4, num_key_value_heads=2, initializer_range=0.3)
+        model = transformers.LlamaForCausalLM(config).eval()
+        x, padding = normal(1, 2, 4, 16), torch.tensor([[0, 1, 1, 1], [1, 1, 1, 1]])
+        made = {}
+        for name in ("eager", "qkv"):
+            model.set_attn_implementation(name)
+
+            def last(x):
+                return model(inputs_embeds=x, attention_mask=padding, use_cache=False).logits[:, -1].logsumexp(-1)
+
+            made[name] = [*torch.func.jvp(last, (x,), (x,)), torch.func.grad(lambda x: last(x).sum())(x),
+                          torch.autograd.functional.jacobian(last, x, vectorize=True)]
+        torch.testing.assert_close(made["qkv"], made["eager"], rtol=1e-4, atol=1e-5)
 
     def test_16_bits(self):
         q, k, v, t = (normal(n, 1, 2, 3, 8).bfloat16() for n in range(4))

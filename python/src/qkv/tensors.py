@@ -16,7 +16,9 @@ from .errors import DTypeError, UnsupportedError
 
 PLAIN = Tensor, torch.nn.Parameter
 _functorch: Any = torch._C._functorch
-_is_wrapped: Any = _functorch.is_functorch_wrapped_tensor
+_is_new: Any = _functorch.is_functorch_wrapped_tensor
+# of is_grads_batched=True and vectorize=True, which have a vmap of their own
+_is_old: Any = getattr(_functorch, "is_legacy_batchedtensor", lambda x: False)
 _is_functional: Any = getattr(torch, "_is_functional_tensor", lambda x: False)
 
 
@@ -40,18 +42,18 @@ def says_for_itself(kind: Any) -> bool:
     return kind not in PLAIN and (_bare(kind.__torch_function__) not in _FUNCTIONS or wraps(kind))
 
 
-def is_transformed(x: Tensor) -> bool:
+def is_transformed(x: Tensor | None) -> bool:
     """Whether it is a value of torch.func: of grad, jvp, vmap or functionalize."""
-    return bool(_is_wrapped(x))
+    return x is not None and bool(_is_new(x) or _is_old(x))
 
 
 def has_tangent(x: Tensor) -> bool:
-    return forward_ad._current_level >= 0 and not _is_wrapped(x) and forward_ad.unpack_dual(x).tangent is not None
+    return forward_ad._current_level >= 0 and not is_transformed(x) and forward_ad.unpack_dual(x).tangent is not None
 
 
 def why_not(x: Tensor) -> str | None:
     """Why the memory of a tensor is not its elements; None: it is, but for a sign (settled())."""
-    if _is_wrapped(x) or _is_functional(x):
+    if is_transformed(x) or _is_functional(x):
         return "a value inside torch.func, and has no memory of its own: call qkv.torch.attention there"
     if says_for_itself(type(x)):
         name = type(x).__name__
@@ -87,5 +89,5 @@ def settled(x: Tensor, name: str) -> Tensor:
     if x.layout != torch.strided:
         raise DTypeError(f"{name} has layout {x.layout}, and qkv reads strided tensors: pass {name}.to_dense()")
     if x._is_zerotensor():
-        return torch.zeros(x.shape, dtype=x.dtype)
+        return torch.zeros(x.shape, dtype=x.dtype, device="cpu")
     return x.resolve_neg()

@@ -83,7 +83,7 @@ def mask(batch_size: int, q_length: int, kv_length: int, q_offset: Any = 0, kv_o
     """
     if torch.device(device).type != "cpu":
         raise UnsupportedError(f'the model is on {device}, and qkv computes on the CPU: call model.to("cpu")')
-    if not _tracing():
+    if not _tracing() and torch._C._functorch.peek_interpreter_stack() is None:  # there no tensor can be read
         found = rules_of(batch_size, q_length, kv_length, q_offset, kv_offset, mask_function, attention_mask)
         if found is not None:
             return RuleMask(found)
@@ -135,7 +135,7 @@ def _computed(module: Any, query: Tensor, key: Tensor, value: Tensor, added: Ten
         return _by_cells(query, key, value, added, sinks, rules, dropout, scaling, softcap)
     scores = {"scale": scaling, "softcap": softcap or None, "dropout": dropout}
     if dropout:
-        scores["seed"] = int(torch.randint(0, 2**62, (), dtype=torch.int64))
+        scores["seed"] = int(torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu"))
     call = _Call(module, rules, scores)
     given = query, key, value, added, sinks
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given):
@@ -314,7 +314,7 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
         *given, o, lse = ctx.saved_tensors
         added, sinks = given[3:]
         needed = ctx.needs_input_grad[1:]
-        if torch.is_grad_enabled():  # create_graph=True
+        if torch.is_grad_enabled() or tensors.is_transformed(d_o):  # create_graph=True, is_grads_batched=True
             return None, *ctx.call.differentiable(d_o.transpose(1, 2), torch.zeros_like(lse), *given, needed)
         d_mask = added is not None and needed[3]
         got = ctx.call.problem(*given).backward(d_o.transpose(1, 2), o=o.transpose(1, 2), lse=lse, d_mask=d_mask,

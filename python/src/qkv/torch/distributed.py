@@ -77,7 +77,7 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, ring: _Ring, rules: dict[str, Any]) -> Any:
         o = q.new_zeros((*q.shape[:3], v.shape[3]), dtype=torch.float32)
-        lse = torch.full(q.shape[:3], -torch.inf)
+        lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
         here = _pack(k, v)
         for step in range(ring.size):
             source, last = ring.source(step), step + 1 == ring.size
@@ -99,10 +99,12 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
         if torch.is_grad_enabled():  # once_differentiable would not see a graph that other inputs need
             raise errors.UnsupportedError("create_graph=True through ring_attention: gradients of gradients are not "
                                           "implemented there")
+        if tensors.is_transformed(d_o) or tensors.is_transformed(d_lse):  # the ranks would not agree
+            raise errors.UnsupportedError("is_grads_batched=True through ring_attention: it is not implemented there")
         q, k, v, o, lse = ctx.saved_tensors
         ring, rules = ctx.ring, ctx.rules
         d_q = torch.zeros_like(q, dtype=torch.float32)
-        here, sums = _pack(k, v), torch.zeros(k.numel() + v.numel())
+        here, sums = _pack(k, v), k.new_zeros(k.numel() + v.numel(), dtype=torch.float32)
         for step in range(ring.size):
             source, last = ring.source(step), step + 1 == ring.size
             n = ring.len_k[ring.source(step + 1)] * _row_width(k, v)

@@ -18,8 +18,8 @@ def _visible(q: Tensor, k: Tensor, kv_len: Tensor | None, segments_q: Tensor | N
     """Which keys a query sees by position, and j - (i + q_offset)."""
     causal, q_offset, left, right, *_ = numbers
     len_q, len_k = q.shape[-2], k.shape[-2]
-    i, j = torch.arange(len_q)[:, None], torch.arange(len_k)
-    lengths = torch.tensor([len_k]) if kv_len is None else kv_len
+    i, j = torch.arange(len_q, device=q.device)[:, None], torch.arange(len_k, device=q.device)
+    lengths = torch.tensor([len_k], device=q.device) if kv_len is None else kv_len
     offset: Any = lengths[:, None, None, None] - len_q if causal == 2 else q_offset
     distance = j - (i + offset)
     seen = (j < lengths[:, None, None, None]).expand(-1, 1, len_q, -1)
@@ -53,6 +53,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tenso
     if mask is not None and mask.dtype == torch.bool:
         seen = seen & mask
     elif mask is not None:
+        seen = seen & (mask != -torch.inf)  # a row of nothing else has gradients of 0
         scores = scores + mask
     scores = scores.masked_fill(~seen, -torch.inf)
     whole = scores
@@ -83,12 +84,16 @@ def transformed(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, T
 def differentiable(d_o: Tensor, d_lse: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
                    sinks: Tensor | None, others: list[Tensor | None], numbers: Any,
                    needed: tuple[bool, ...], cells: Tensor | None = None) -> tuple[Tensor | None, ...]:
-    """Gradients of q, k, v, the mask and the sinks, each None where it is not needed, that have gradients again."""
+    """Gradients of q, k, v, the mask and the sinks, each None where it is not needed. With create_graph=True they have
+    gradients again; d_o and d_lse may be batches of torch.func, as is_grads_batched=True makes them.
+    """
     alibi, _, kv_len, segments_q, segments_k, cu_seqlens_q, _ = others
-    _refuse("create_graph=True", "gradients of gradients are", numbers, cu_seqlens_q)
+    again = torch.is_grad_enabled()
+    _refuse("create_graph=True" if again else "is_grads_batched=True", "they are", numbers, cu_seqlens_q)
     inputs = q, k, v, mask, sinks
     wanted = [x for x, need in zip(inputs, needed) if need and x is not None]
-    o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers), cells)
+    with torch.enable_grad():
+        o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers), cells)
     got = iter(torch.autograd.grad((o, lse), wanted, (d_o.reshape(o.shape).to(o.dtype), d_lse.reshape(lse.shape)),
-                                   create_graph=True, allow_unused=True))
+                                   create_graph=again, allow_unused=True))
     return tuple(next(got) if need and x is not None else None for x, need in zip(inputs, needed))

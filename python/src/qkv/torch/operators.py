@@ -100,6 +100,11 @@ def backward(d_o: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor,
     return (*made, of_mask, of_sinks)
 
 
+def _settled_backward(d_o: Tensor, d_lse: Tensor | None, *rest: Any) -> Any:
+    """backward() of what autograd brings, which may be negated, or zeros without memory."""
+    return backward(tensors.settled(d_o, "d_o"), None if d_lse is None else tensors.settled(d_lse, "d_lse"), *rest)
+
+
 def _backward_shapes(d_o: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
                      *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     mask, sinks, d_mask, d_sinks = rest[0], rest[1], rest[-2], rest[-1]
@@ -137,15 +142,16 @@ def _differentiate(ctx: Any, d_o: Tensor | None, d_lse: Tensor | None) -> tuple[
     needed, compiling = ctx.needs_input_grad[:5], torch.compiler.is_compiling()
     direct = getattr(ctx, "plain", False) and type(d_o) is Tensor and not compiling
     again = torch.is_grad_enabled() and not compiling  # create_graph=True
-    if d_lse is None and (again or not direct):
+    batched = not compiling and (tensors.is_transformed(d_o) or tensors.is_transformed(d_lse))
+    if d_lse is None and (again or batched or not direct):
         d_lse = torch.zeros_like(lse)
     got: Any
-    if again:
-        if ctx.note is not None:
+    if again or batched:
+        if again and ctx.note is not None:
             ctx.note()
         got = differentiable(d_o, d_lse, q, k, v, mask, sinks, others, ctx.numbers, needed)
     else:
-        call: Any = backward if direct else torch.ops.qkv.attention_backward
+        call: Any = _settled_backward if direct else torch.ops.qkv.attention_backward
         got = call(d_o, d_lse, q, k, v, o, lse, mask, sinks, *others, *ctx.numbers, mask is not None and needed[3],
                    sinks is not None and needed[4])
     return (*got, *(None,) * (n_inputs - 5))
