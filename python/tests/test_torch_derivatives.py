@@ -270,7 +270,9 @@ class Derivatives(unittest.TestCase):
         if importlib.util.find_spec("transformers") is not None:
             calls.append(lambda a, mask: of_transformers(a, k, v, mask[None, None]))
         for call in calls:
-            by_bools, by_numbers = (again(lambda a, mask=mask: call(a, mask), [q], [k], v) for mask in (seen, added))
+            by_bools, by_numbers = (
+                again(lambda a, mask=mask, call=call: call(a, mask), [q], [k], v) for mask in (seen, added)
+            )
             torch.testing.assert_close(by_numbers, by_bools, rtol=1e-6, atol=1e-6)
 
     def test_what_autograd_brings(self):
