@@ -8,7 +8,7 @@ torch_package() {
     mkdir -p $package
     cp -r python/src/qkv $package/qkv
     mkdir $package/qkv/lib $package/qkv/model
-    for library in libqkv libqkvmodel; do
+    for library in libqkv libqkvmodel libqkvview; do
         cp -L build/release/$library.so.?.? $package/qkv/lib/
     done
     cp models/default/*.json models/default/vocab.txt models/default/model.safetensors $package/qkv/model/
