@@ -76,6 +76,13 @@ B_INLINE bool block_has_least(const qkvi_block_kind kind) {
 /* Where d is in a block; m stands behind it. */
 B_INLINE int block_d_at(const qkvi_block_kind kind) { return kind == QKVI_Q6_K ? 208 : 0; }
 
+/* Four integers of A. */
+B_INLINE int32_t block_quad(const void *q) {
+    int32_t quad;
+    memcpy(&quad, q, sizeof quad);
+    return quad;
+}
+
 /* z */
 B_INLINE int block_zero(const qkvi_block_kind kind) {
     return kind == QKVI_Q4_0 ? 8 : kind == QKVI_Q5_0 ? 16 : kind == QKVI_Q6_K ? 32 : 0;
