@@ -1,7 +1,7 @@
 """Prompts and decoding of Llama graphs beside PyTorch, OpenVINO and llama.cpp: `bench/models.py --what llama`.
 
-Random weights of the shapes of SmolLM2-135M and Qwen2.5-0.5B, the same in all libraries, and random ids. A prompt gives
-the logits of its last token. Decoding feeds given ids one by one after a prompt, each with its logits, so no library chooses
+Random weights of the shapes of SmolLM2-135M, Qwen2.5-0.5B and Qwen3-0.6B, the same in all libraries, and random ids. Of a
+type of GGUF blocks, both qkv and llama.cpp open the same file. A prompt gives the logits of its last token. Decoding feeds given ids one by one after a prompt, each with its logits, so no library chooses
 tokens. Logits are compared before anything is timed.
 
 Every contender is made anew in each round's call, in an order that turns. The amount of decoding is the bytes of weights
@@ -15,10 +15,16 @@ import peers
 
 PROMPTS = (128, 2048)
 BEFORE, N_NEW = 128, 128  # of decoding
-KINDS = {"f32": 0, "bf16": 1, "int8": 4}  # qkv_model_weights
-BOUND = {"f32": 2e-4, "bf16": 0.05, "int8": 0.1}  # of logits, over the greatest of them
+# qkv_model_weights; of types of blocks, as the file has them
+KINDS = {"f32": 0, "bf16": 1, "int8": 4}
+# bytes of a block over its weights
+BLOCKS = {"q4_0": 18 / 32, "q4_1": 20 / 32, "q5_0": 22 / 32, "q8_0": 34 / 32,
+          "q4_k": 144 / 256, "q5_k": 176 / 256, "q6_k": 210 / 256}
+AS_IN_FILE = 5
+BOUND = {"f32": 2e-4, "bf16": 0.05}  # of logits, over the greatest of them
+BOUND_8_BITS = 0.1
 BOUND_F16 = 5e-3  # of llama.cpp beside weights in f32, too: up to 2.3e-3 was seen, whose cause is not known
-BYTES = {"f32": 4, "bf16": 2, "int8": 1 + 4 / 64}
+BYTES = {"f32": 4, "bf16": 2, "int8": 1 + 4 / 64, **BLOCKS}
 GGUF = {"f32": "F32", "bf16": "F16", "int8": "Q8_0"}  # the type of llama.cpp that is beside it
 SHAPES = {
     "SmolLM2-135M": {
@@ -29,20 +35,29 @@ SHAPES = {
         "model_type": "qwen2", "vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864,
         "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2, "rope_theta": 1000000.0,
     },
+    "Qwen3-0.6B": {
+        "model_type": "qwen3", "vocab_size": 151936, "hidden_size": 1024, "intermediate_size": 3072, "head_dim": 128,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "rope_theta": 1000000.0,
+    },
 }
+
+
+def head_dim(shape):
+    return shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
 
 
 def matrices(shape):
     """Elements of the matrices that a token is multiplied with: of the blocks, and of the head."""
     width, heads, keys = shape["hidden_size"], shape["num_attention_heads"], shape["num_key_value_heads"]
-    attention = width * width * 2 + 2 * width * (width // heads * keys)
+    attention = 2 * width * head_dim(shape) * (heads + keys)
     blocks = shape["num_hidden_layers"] * (attention + 3 * width * shape["intermediate_size"])
     return blocks, shape["vocab_size"] * width
 
 
 def prompt_operations(shape, n):
     blocks, head = matrices(shape)
-    attention = 2 * n * n * shape["hidden_size"] * shape["num_hidden_layers"]  # half of it, being causal
+    width = head_dim(shape) * shape["num_attention_heads"]
+    attention = 2 * n * n * width * shape["num_hidden_layers"]  # half of it, being causal
     return 2 * n * blocks + 2 * head + attention
 
 
@@ -70,35 +85,66 @@ def make(folder, name):
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def make_gguf(folder, name, kind):
-    """The same model for llama.cpp."""
-    import gguf
-    import numpy
-    from safetensors.numpy import load_file
-
-    shape, path, kinds = SHAPES[name], folder / f"{GGUF[kind]}.gguf", gguf.GGMLQuantizationType
-    if path.exists():
-        return path
+def put_keys(writer, shape):
     arch, heads, keys = shape["model_type"], shape["num_attention_heads"], shape["num_key_value_heads"]
-    writer = gguf.GGUFWriter(path, arch)
     writer.add_context_length(8192)
     writer.add_embedding_length(shape["hidden_size"])
     writer.add_block_count(shape["num_hidden_layers"])
     writer.add_feed_forward_length(shape["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(keys)
+    writer.add_key_length(head_dim(shape))
+    writer.add_value_length(head_dim(shape))
     writer.add_rope_freq_base(shape["rope_theta"])
     writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(shape["vocab_size"])
-    writer.add_tokenizer_model("no_vocab")
     if arch == "llama":
-        writer.add_rope_dimension_count(shape["hidden_size"] // heads)
+        writer.add_rope_dimension_count(head_dim(shape))
+    # bytes, one merge, and words without meaning
+    from tokenizers import pre_tokenizers
+
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "he"]
+    tokens += [f"w{i}" for i in range(shape["vocab_size"] - len(tokens))]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm" if arch == "llama" else "qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * len(tokens))
+    writer.add_token_merges(["h e"])
+    writer.add_eos_token_id(0)
+
+
+def quantize(source, path, kind):
+    """By llama.cpp, every matrix in the one type: gguf writes no blocks of 256."""
+    import llama_cpp
+
+    names = {"q4_k": "LLAMA_FTYPE_MOSTLY_Q4_K_S", "q5_k": "LLAMA_FTYPE_MOSTLY_Q5_K_S", "q6_k": "LLAMA_FTYPE_MOSTLY_Q6_K"}
+    how = llama_cpp.llama_model_quantize_default_params()
+    how.ftype, how.pure = getattr(llama_cpp, names[kind]), True
+    if llama_cpp.llama_model_quantize(str(source).encode(), str(path).encode(), ctypes.byref(how)):
+        raise RuntimeError(f"{path} was not made")
+
+
+def make_gguf(folder, name, kind):
+    """The same model in one file."""
+    import gguf
+    import numpy
+    from safetensors.numpy import load_file
+
+    stored = GGUF.get(kind, kind.upper())
+    shape, path, kinds = SHAPES[name], folder / f"{stored}.gguf", gguf.GGMLQuantizationType
+    if path.exists():
+        return path
+    if kind.endswith("_k"):
+        quantize(make_gguf(folder, name, "f32"), path, kind)
+        return path
+    arch, heads, keys = shape["model_type"], shape["num_attention_heads"], shape["num_key_value_heads"]
+    writer = gguf.GGUFWriter(path, arch)
+    put_keys(writer, shape)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[arch.upper()], shape["num_hidden_layers"])
     for key, tensor in load_file(folder / "model.safetensors").items():
         for part, n_heads in (("q_proj", heads), ("k_proj", keys)):
             if part in key and arch == "llama":  # llama.cpp turns neighbours there, not halves
                 tensor = tensor.reshape(n_heads, 2, -1, tensor.shape[1]).swapaxes(1, 2).reshape(tensor.shape)
-        as_type = kinds.F32 if tensor.ndim == 1 else kinds[GGUF[kind]]
+        as_type = kinds.F32 if tensor.ndim == 1 else kinds[stored]
         data = gguf.quants.quantize(numpy.ascontiguousarray(tensor), as_type)
         writer.add_tensor(names.get_name(key, (".weight", ".bias")), data, raw_dtype=as_type)
     writer.write_header_to_file()
@@ -115,7 +161,8 @@ class Ours:
     def __init__(self, options, folder, name, kind, n_threads):
         why = ctypes.create_string_buffer(512)
         self.library, self.n_vocab = options.opened, SHAPES[name]["vocab_size"]
-        self.shim = self.library.model_open(str(folder).encode(), n_threads, KINDS[kind], why, len(why))
+        path = make_gguf(folder, name, kind) if kind in BLOCKS else folder
+        self.shim = self.library.model_open(str(path).encode(), n_threads, KINDS.get(kind, AS_IN_FILE), why, len(why))
         if not self.shim:
             raise RuntimeError(why.value.decode())
 
@@ -143,8 +190,8 @@ class Torch:
         import torch
         import transformers
 
-        if kind == "int8":
-            raise RuntimeError("no int8 weights")
+        if kind not in ("f32", "bf16"):
+            raise RuntimeError(f"no {kind} weights")
         torch.set_num_threads(n_threads)
         dtype = torch.bfloat16 if kind == "bf16" else torch.float32
         self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
@@ -176,8 +223,8 @@ class OpenVino:
         import torch
         import transformers
 
-        if kind == "int8":
-            raise RuntimeError("no int8 weights")
+        if kind not in ("f32", "bf16"):
+            raise RuntimeError(f"no {kind} weights")
 
         class Prompt(torch.nn.Module):
             def __init__(self):
@@ -279,7 +326,7 @@ def entrants(made, kind, prompt, steps, notes):
         logits = contender.logits()
         expected = logits if not found else expected
         difference = float(abs(logits - expected).max() / abs(expected).max())
-        if difference <= max(BOUND[kind], BOUND_F16 if name == "llama.cpp" else 0):
+        if difference <= max(BOUND.get(kind, BOUND_8_BITS), BOUND_F16 if name == "llama.cpp" else 0):
             found.append(timed)
         else:
             notes.append(f"{name}: computes something else: {difference:.2g} away")
