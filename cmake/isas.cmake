@@ -60,9 +60,16 @@ foreach(isa IN LISTS qkv_isas_left_out)
     string(TOUPPER ${isa} name)
     target_compile_definitions(qkv_flags INTERFACE QKV_WITHOUT_${name})
 endforeach()
-list(JOIN qkv_isas_left_out "|" qkv_isas_left_out)
+set(blocks_left_out none ${qkv_isas_left_out})
+if(avx2 IN_LIST qkv_isas_left_out)
+    list(APPEND blocks_left_out avxvnni)
+endif()
+if(avx512 IN_LIST qkv_isas_left_out)
+    list(APPEND blocks_left_out avx512vnni)
+endif()
+list(JOIN blocks_left_out "|" blocks_left_out)
 # isa_<name>.c is compiled in parts, below, of which each is an object: all at once takes two minutes a set.
-set(qkv_isas_left_out "/(isa_[a-z0-9]+|blocks_(${qkv_isas_left_out}|none))\\.c$")
+set(qkv_isas_left_out "/(isa_[a-z0-9]+|blocks_(${blocks_left_out}))\\.c$")
 
 # The parts of tmpl/isa_table.h: kernels/isa_<name>_<part>.c in the build folder.
 set(kernel_parts table gemm attend columns rows bwd decode layer tsne)
@@ -100,7 +107,8 @@ qkv_kernel_options(avx512 ${avx512})
 qkv_kernel_options(avx512bf16 ${avx512} -mavx512bf16 -mavx512vnni)
 # Products by blocks of GGUF files.
 set_source_files_properties(src/kernels/blocks_avx2.c PROPERTIES COMPILE_OPTIONS "${avx2}")
-set_source_files_properties(src/kernels/blocks_avx512bf16.c PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512vnni")
+set_source_files_properties(src/kernels/blocks_avxvnni.c PROPERTIES COMPILE_OPTIONS "${avx2};-mavxvnni")
+set_source_files_properties(src/kernels/blocks_avx512vnni.c PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512vnni")
 set_source_files_properties(src/kernels/blocks_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
 if(QKV_FOR_X86_64)
     set_source_files_properties(src/kernels/amx.c PROPERTIES COMPILE_OPTIONS

@@ -34,24 +34,29 @@ static bool is_amd(void) {
            d == signature_AMD_edx;
 }
 
+/* Of leaf 7, sub-leaf 1, eax: gcc and clang have different names for them. */
+enum { AVX_VNNI = 1 << 4, AVX512_BF16 = 1 << 5 };
+
 uint32_t qkvi_cpu_features(void) {
     uint32_t a, b, c, d, features = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE | bit_AVX)) return 0;
     const uint32_t state = saved_state();
     const bool fma = has(c, bit_FMA | bit_F16C);
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    uint32_t more = 0; /* of leaf 7, sub-leaf 1 */
+    const bool vnni = has(c, bit_AVX512VNNI);
     if (fma && has(b, bit_AVX2) && has(state, 0x06)) features |= QKVI_CPU_AVX2;
     if (features && has(state, 0xE6) &&
-        has(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) {
-        const bool vnni = has(c, bit_AVX512VNNI);
-        features |= QKVI_CPU_AVX512;
-        if (vnni && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16))
-            features |= QKVI_CPU_AVX512BF16 | (is_amd() ? QKVI_CPU_FAST_DP : 0);
-    }
+        has(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ))
+        features |= QKVI_CPU_AVX512 | (vnni ? QKVI_CPU_AVX512VNNI : 0);
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) more = a;
+    if ((features & QKVI_CPU_AVX512VNNI) && has(more, AVX512_BF16))
+        features |= QKVI_CPU_AVX512BF16 | (is_amd() ? QKVI_CPU_FAST_DP : 0);
+    if (features && has(more, AVX_VNNI)) features |= QKVI_CPU_AVXVNNI;
     return features;
 }
 
-/* Of leaf 7, edx: gcc and clang have different names for them. */
+/* Of leaf 7, edx. */
 enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 
 bool qkvi_cpu_amx(void) {

@@ -4,6 +4,8 @@
  */
 #include "kernels/blocks.h"
 
+#include <stdatomic.h>
+
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/ints.h"
@@ -18,15 +20,44 @@ enum {
     GROUPS_AT_ONCE = 8 /* without memory for A */
 };
 
-const qkvi_block_kernels *qkvi_block_kernels_of(const qkvi_kernels *kernels) {
-#if !defined(QKV_WITHOUT_AVX512BF16)
-    if (kernels->need & QKVI_CPU_AVX512BF16) return &qkvi_blocks_avx512bf16;
-#endif
+static const qkvi_block_kernels *const all_kernels[] = {
+    &qkvi_blocks_scalar,
 #if !defined(QKV_WITHOUT_AVX2)
-    if (kernels->need & (QKVI_CPU_AVX2 | QKVI_CPU_AVX512)) return &qkvi_blocks_avx2;
+    &qkvi_blocks_avx2,
+    &qkvi_blocks_avxvnni,
 #endif
-    (void)kernels;
-    return &qkvi_blocks_scalar;
+#if !defined(QKV_WITHOUT_AVX512)
+    &qkvi_blocks_avx512vnni,
+#endif
+};
+enum { N_KERNELS = sizeof all_kernels / sizeof all_kernels[0], ASKED = 1u << 31 };
+
+/* Asked once: that takes microseconds, and a product of a token not many more. */
+static uint32_t cpu_features(void) {
+    static _Atomic uint32_t known;
+    uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
+    if (features) return features;
+    features = qkvi_cpu_features() | ASKED;
+    atomic_store_explicit(&known, features, memory_order_relaxed);
+    return features;
+}
+
+const qkvi_block_kernels *qkvi_block_kernels_of(const qkvi_kernels *kernels) {
+    const uint32_t zmm = QKVI_CPU_AVX512 | QKVI_CPU_AVX512BF16, ymm = QKVI_CPU_AVX2 | zmm;
+    uint32_t usable = 0;
+    const qkvi_block_kernels *best = &qkvi_blocks_scalar;
+    if (kernels->need & ymm) usable |= QKVI_CPU_AVX2 | QKVI_CPU_AVXVNNI;
+    if (kernels->need & zmm) usable |= QKVI_CPU_AVX512VNNI;
+    usable &= cpu_features();
+    for (int i = 0; i < N_KERNELS; i++)
+        if ((all_kernels[i]->need & ~usable) == 0) best = all_kernels[i];
+    return best;
+}
+
+const qkvi_block_kernels *qkvi_block_kernels_at(int index) {
+    for (int i = 0; i < N_KERNELS; i++)
+        if ((all_kernels[i]->need & ~cpu_features()) == 0 && index-- == 0) return all_kernels[i];
+    return NULL;
 }
 
 static size_t group_bytes(const qkvi_block_format *format) {

@@ -59,6 +59,8 @@ typedef struct qkvi_long_group {
 
 /* What an instruction set does of it. */
 typedef struct qkvi_block_kernels {
+    const char *name;
+    uint32_t need; /* QKVI_CPU_... */
     /* n_groups groups of n_elems floats each: qkvi_short_group or qkvi_long_group. */
     void (*round)(int n_elems, int64_t n_groups, const float *x, void *groups);
     /*
@@ -70,13 +72,18 @@ typedef struct qkvi_block_kernels {
                      int64_t c_row, int add, const float *bias);
 } qkvi_block_kernels;
 
-extern const qkvi_block_kernels qkvi_blocks_scalar, qkvi_blocks_avx2, qkvi_blocks_avx512bf16;
+extern const qkvi_block_kernels qkvi_blocks_scalar, qkvi_blocks_avx2, qkvi_blocks_avxvnni,
+    qkvi_blocks_avx512vnni;
 
 /*
- * Those of a table: of VNNI where it has BF16, AVX2's for what else has AVX2, and else the scalar
- * ones, of which a compiler for AArch64 makes NEON.
+ * Those of a table. VNNI is no table of its own: most processors have it whose table is avx2 or
+ * avx512, so the processor is asked, too, but only for what the table would use. On AArch64 these
+ * are the scalar ones, of which a compiler makes NEON.
  */
 const qkvi_block_kernels *qkvi_block_kernels_of(const struct qkvi_kernels *kernels);
+
+/* Those that this processor runs, the scalar ones first; NULL behind the last. */
+const qkvi_block_kernels *qkvi_block_kernels_at(int index);
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 

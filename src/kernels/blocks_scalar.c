@@ -115,4 +115,4 @@ static void multiply(qkvi_block_kind kind, int64_t n_blocks, int64_t n_rows, con
     }
 }
 
-const qkvi_block_kernels qkvi_blocks_scalar = { blocks_round, multiply };
+const qkvi_block_kernels qkvi_blocks_scalar = { "scalar", 0, blocks_round, multiply };

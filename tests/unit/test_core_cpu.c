@@ -30,6 +30,11 @@ static void features_are_those_of_the_compiler(void **state) {
     assert_int_equal((features & QKVI_CPU_AVX512) != 0, avx512);
     assert_int_equal((features & QKVI_CPU_AVX512BF16) != 0,
                      avx512 && __builtin_cpu_supports("avx512bf16"));
+    assert_int_equal((features & QKVI_CPU_AVX512VNNI) != 0,
+                     avx512 && __builtin_cpu_supports("avx512vnni"));
+#if !defined(__clang__) /* 14 does not know the name */
+    assert_int_equal((features & QKVI_CPU_AVXVNNI) != 0, avx2 && __builtin_cpu_supports("avxvnni"));
+#endif
     assert_int_equal((features & QKVI_CPU_FAST_DP) != 0,
                      avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"));
 #elif defined(__aarch64__)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/half.h"
 #include "kernels/blocks.h"
 #include "kernels/int8.h"

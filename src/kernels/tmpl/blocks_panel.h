@@ -15,7 +15,8 @@
  *     b_load, b_store, b_mask, b_load_n, b_store_n
  *     add_pairs(c, x, y)       c plus products of 16 bits, two by two
  *     add_fifth(x, bits, mask) x + 16 where the bit of mask is set
- *     put_d_m(word, d, m)      of two halves in each word
+ *     halves_of(word, lower, upper)
+ *                              floats of the two f16 of each word
  *     scale_of(s)              s, from 32 bits, as dot_quads takes it
  *     dot_quads(kind, R, w, q, from, to, s, sums)
  *                              sums += s Σ of quads [from, to) of R groups; of short kinds s is 1
@@ -40,6 +41,13 @@ typedef struct long_panel {
 } long_panel;
 
 /* ---- Packing --------------------------------------------------------------------------------- */
+
+B_INLINE void put_halves(bi word, float d[LANES], float m[LANES]) {
+    bf lower, upper;
+    halves_of(word, &lower, &upper);
+    B_OP(store_ps)(d, lower);
+    B_OP(store_ps)(m, upper);
+}
 
 /* Word n of all rows, in order, for n from 0 to 3. */
 B_INLINE void transpose(const bi x[4], bi word[4]) {
@@ -94,7 +102,7 @@ B_INLINE void pack_short(const qkvi_block_kind kind, const uint8_t *const row[LA
     put_quads(low, to->q);
     put_quads(high, to->q + 4);
     transpose(head, word);
-    put_d_m(word[0], to->d, to->m);
+    put_halves(word[0], to->d, to->m);
 }
 
 /* Of d, m and twelve bytes as in block_scales: bytes 0 to 7 of each row become s, the others t. */
@@ -133,7 +141,7 @@ B_INLINE void pack_45(const qkvi_block_kind kind, const uint8_t *const row[LANES
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) x[i] = some_of_rows(row, i, at);
     transpose(x, word);
-    put_d_m(word[0], to->d, to->m);
+    put_halves(word[0], to->d, to->m);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) x[i] = six_bits(x[i]);
     transpose(x, word); /* s of groups 0 to 3, of 4 to 7, then t */
@@ -179,7 +187,7 @@ B_INLINE void pack_6(const uint8_t *const row[LANES], int64_t at, long_panel *to
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) x[i] = some_of_rows(row, i, at + 194); /* d: the last two bytes */
     transpose(x, word);
-    put_d_m(B_OP(srli_epi32)(word[3], 16), to->d, to->m);
+    put_halves(B_OP(srli_epi32)(word[3], 16), to->d, to->m);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) x[i] = some_of_rows(row, i, at + 192);
     transpose(x, word);
