@@ -6,15 +6,12 @@
 #include "core/cpu.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/cgroup.h"
 #include "core/os.h"
-
-enum { PATH_BYTES = 2048 }; /* longer paths of control groups are treated as absent */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -75,93 +72,31 @@ uint32_t qkvi_cpu_features(void) { return 0; }
 bool qkvi_cpu_amx(void) { return false; }
 #endif
 
-/*
- * The first line of a file, of the path that format and its arguments make; false if there is none.
- */
-__attribute__((format(printf, 3, 4))) static bool read_line(char *line, size_t line_bytes,
-                                                            const char *format, ...) {
-    char path[PATH_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(path, sizeof path, format, arguments);
-    va_end(arguments);
-    if (length < 0 || (size_t)length >= sizeof path) return false;
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    const bool ok = fgets(line, (int)line_bytes, file) != NULL;
-    fclose(file);
-    return ok;
-}
-
 /* quota microseconds of processor time in every period, as processors; 0 for "no limit". */
-static int processors(long long quota, long long period) {
+static int64_t processors(long long quota, long long period) {
     if (quota <= 0 || period <= 0) return 0;
-    const long long count = quota / period + (quota % period != 0);
-    return count > INT_MAX ? INT_MAX : (int)count;
+    return quota / period + (quota % period != 0);
 }
 
-static int quota_v2(const char *root, const char *group) {
+static int64_t quota_v2(const char *root, const char *group) {
     char line[128];
     long long quota = 0, period = 0;
-    if (!read_line(line, sizeof line, "%s/sys/fs/cgroup%s/cpu.max", root, group)) return 0;
+    if (!qkvi_cgroup_line(line, sizeof line, "%s/sys/fs/cgroup%s/cpu.max", root, group)) return 0;
     return sscanf(line, "%lld %lld", &quota, &period) == 2 ? processors(quota, period) : 0;
 }
 
-static int quota_v1(const char *root, const char *group) {
+static int64_t quota_v1(const char *root, const char *group) {
     char quota[64], period[64];
-    if (!read_line(quota, sizeof quota, "%s/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", root, group) ||
-        !read_line(period, sizeof period, "%s/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", root, group))
+    const char *const path = "%s/sys/fs/cgroup/cpu%s/cpu.cfs_%s_us";
+    if (!qkvi_cgroup_line(quota, sizeof quota, path, root, group, "quota") ||
+        !qkvi_cgroup_line(period, sizeof period, path, root, group, "period"))
         return 0;
     return processors(atoll(quota), atoll(period));
 }
 
-/* The smallest quota of group and of those above it. group is used up. */
-static int smallest_quota(int (*quota_of)(const char *, const char *), const char *root,
-                          char *group) {
-    int smallest = 0;
-    for (;;) {
-        char *slash = strrchr(group, '/');
-        if (slash && !slash[1]) *slash = 0; /* "/" is "", where the tree is mounted */
-        const int quota = quota_of(root, group);
-        if (quota && (!smallest || quota < smallest)) smallest = quota;
-        slash = strrchr(group, '/');
-        if (!slash) return smallest;
-        *slash = 0;
-    }
-}
-
-/* Does the comma-separated list of controllers (no terminator: it ends at end) contain "cpu"? */
-static bool names_cpu(const char *list, const char *end) {
-    while (list < end) {
-        const char *comma = memchr(list, ',', (size_t)(end - list));
-        const char *stop = comma ? comma : end;
-        if (stop - list == 3 && memcmp(list, "cpu", 3) == 0) return true;
-        list = stop + 1;
-    }
-    return false;
-}
-
 int qkvi_cpu_quota(const char *root) {
-    char path[PATH_BYTES], line[PATH_BYTES];
-    const int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (length < 0 || (size_t)length >= sizeof path) return 0;
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    int smallest = 0;
-    while (fgets(line, sizeof line, file)) { /* "7:cpu,cpuacct:/group", version 2: "0::/group" */
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group || group[1] != '/') continue;
-        int quota = 0;
-        if (group == controllers + 1)
-            quota = smallest_quota(quota_v2, root, group + 1);
-        else if (names_cpu(controllers + 1, group))
-            quota = smallest_quota(quota_v1, root, group + 1);
-        if (quota && (!smallest || quota < smallest)) smallest = quota;
-    }
-    fclose(file);
-    return smallest;
+    const int64_t least = qkvi_cgroup_least(root, "cpu", quota_v2, quota_v1);
+    return least > INT_MAX ? INT_MAX : (int)least;
 }
 
 int qkvi_cpu_count(void) {

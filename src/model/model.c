@@ -7,6 +7,7 @@
 
 #include "attn/ctx.h"
 #include "core/half.h"
+#include "core/memory.h"
 #include "core/options.h"
 #include "files/file.h"
 #include "files/gguf_find.h"
@@ -23,6 +24,19 @@
 
 enum { MAX_CONFIG = 1 << 20 };
 
+/*
+ * Linux grants memory that it does not have, and ends the process when it is used: so what cannot
+ * fit is refused before anything is read.
+ */
+static qkv_status check_memory(const qkv_model *model, qkv_error *error) {
+    const int64_t free_bytes = qkvi_memory_free("");
+    const double bytes = (double)model->params.n_elems * (double)sizeof *model->arena;
+    if (bytes <= (double)free_bytes) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_MEMORY,
+                          "%s: the weights take %.1f MB, and %.1f MB of memory are free",
+                          model->source, bytes / 1e6, (double)free_bytes / 1e6);
+}
+
 /* Memory for the parameters in the form that they are kept in, filled. */
 static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkvi_pool *pool,
                              qkv_error *error) {
@@ -31,6 +45,7 @@ static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkvi_poo
         model->info.weights = QKV_WEIGHTS_F32;
     if (!model->is_to_train)
         QKV_TRY(qkvi_params_pack(table, qkvi_weights_param(model->info.weights), error));
+    QKV_TRY(check_memory(model, error));
     model->arena = qkvi_params_room(table);
     if (!model->arena)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",

@@ -1,6 +1,6 @@
 /*
- * Features against the compiler's own detection; processors against affinity and invented control
- * groups.
+ * Features against the compiler's own detection; processors and memory against affinity and
+ * invented control groups.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/cpu.h"
+#include "core/memory.h"
 
 static void features_are_those_of_the_compiler(void **state) {
     (void)state;
@@ -124,6 +125,27 @@ static void AT25_quota_version_1(void **state) {
     assert_int_equal(qkvi_cpu_quota(root), 2);
 }
 
+static void memory_is_the_least_of_system_and_groups(void **state) {
+    (void)state;
+    assert_true(qkvi_memory_free(root) == INT64_MAX); /* nothing is known */
+    put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\nSwapFree: 500 kB\n");
+    assert_int_equal(qkvi_memory_free(root), 8500 * 1024);
+    put("/proc/self/cgroup", "0::/slice/job\n");
+    put("/sys/fs/cgroup/slice/job/memory.max", "max\n");
+    assert_int_equal(qkvi_memory_free(root), 8500 * 1024);
+    put("/sys/fs/cgroup/slice/memory.max", "3145728\n");
+    assert_int_equal(qkvi_memory_free(root), 3145728);
+    put("/proc/self/cgroup", "5:memory:/job\n");
+    put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    assert_int_equal(qkvi_memory_free(root), 8500 * 1024);
+    put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1048576\n");
+    assert_int_equal(qkvi_memory_free(root), 1048576);
+    put("/proc/meminfo", "MemAvailable: 8000 MB\nMemAvailable: -1 kB\nMemAvailable:\n");
+    put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "0\n");
+    assert_true(qkvi_memory_free(root) == INT64_MAX); /* nonsense */
+    assert_true(qkvi_memory_free("") > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_those_of_the_compiler),
@@ -131,6 +153,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(AT25_quota_without_files, make_root, remove_root),
         cmocka_unit_test_setup_teardown(AT25_quota_version_2, make_root, remove_root),
         cmocka_unit_test_setup_teardown(AT25_quota_version_1, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(memory_is_the_least_of_system_and_groups, make_root,
+                                        remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
