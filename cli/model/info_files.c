@@ -90,7 +90,7 @@ static void tell_key(void *user, const qkv_key_entry *entry) {
 
 struct weight_listing {
     struct tensor_listing tensors;
-    int64_t n_numbers; /* of all: as floats they are what opening needs */
+    int64_t n_numbers, opened_bytes; /* of all */
 };
 
 static void tell_weight(void *user, const qkv_tensor_entry *entry) {
@@ -98,6 +98,7 @@ static void tell_weight(void *user, const qkv_tensor_entry *entry) {
     int64_t n = 1;
     for (int d = 0; d < entry->rank; d++) n *= entry->shape[d];
     listing->n_numbers += n;
+    listing->opened_bytes += entry->opened_bytes;
     tell_entry(&listing->tensors, entry);
 }
 
@@ -115,9 +116,11 @@ int info_gguf(const char *name, const struct cli_common *common) {
     }
     const int64_t bytes = weights.n_numbers * (int64_t)sizeof(float);
     if (common->json)
-        return json_emit(json_pack("{s:o,s:o,s:I}", "keys", keys, "tensors", weights.tensors.list,
-                                   "opened_bytes", (json_int_t)bytes));
-    printf("%" PRId64 " tensors of %" PRId64 " numbers; opened as f32 they take %.1f MB\n",
-           weights.tensors.n_tensors, weights.n_numbers, (double)bytes / 1e6);
+        return json_emit(json_pack(
+            "{s:o,s:o,s:I,s:I}", "keys", keys, "tensors", weights.tensors.list, "opened_bytes",
+            (json_int_t)weights.opened_bytes, "opened_f32_bytes", (json_int_t)bytes));
+    printf("%" PRId64 " tensors of %" PRId64 " numbers; opened they take %.1f MB, as f32 %.1f MB\n",
+           weights.tensors.n_tensors, weights.n_numbers, (double)weights.opened_bytes / 1e6,
+           (double)bytes / 1e6);
     return EXIT_OK;
 }

@@ -164,6 +164,11 @@ typedef struct qkv_tensor_entry {
     const char *type;
     int rank;
     int64_t shape[8];
+    /**
+     * Of a GGUF file, the bytes that an opened model keeps of it with QKV_WEIGHTS_FILE: its blocks
+     * as they lie, or floats. Else 0.
+     */
+    int64_t opened_bytes;
 } qkv_tensor_entry;
 
 /**

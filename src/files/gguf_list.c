@@ -19,6 +19,14 @@ static qkv_status open_named(const char *name, qkvi_gguf_parts *parts, qkv_error
     return status;
 }
 
+/* The rule of weights/resolver_load.c, without its model: tables of positions are not multiplied. */
+static int64_t opened_bytes(const qkvi_gguf_tensor *tensor) {
+    const bool is_table = strcmp(tensor->name, "position_embd.weight") == 0 ||
+                          strcmp(tensor->name, "token_types.weight") == 0;
+    const bool as_it_lies = tensor->type->is_multiplied && tensor->rank == 2 && !is_table;
+    return (int64_t)(as_it_lies ? tensor->n_bytes : tensor->n_elems * sizeof(float));
+}
+
 qkv_status qkvi_gguf_list_tensors(const char *name,
                                   void (*visit)(void *user, const qkv_tensor_entry *entry),
                                   void *user, qkv_error *error) {
@@ -29,7 +37,8 @@ qkv_status qkvi_gguf_list_tensors(const char *name,
         char shown[MAX_SHOWN_NAME];
         qkv_tensor_entry entry = { .name = shown,
                                    .type = tensor->type->name,
-                                   .rank = tensor->rank };
+                                   .rank = tensor->rank,
+                                   .opened_bytes = opened_bytes(tensor) };
         qkvi_escape(shown, sizeof shown, tensor->name, strlen(tensor->name));
         memcpy(entry.shape, tensor->shape, sizeof tensor->shape);
         visit(user, &entry);

@@ -18,6 +18,7 @@ typedef struct qkvi_gguf_type {
     int n_elems, n_bytes; /* of a block */
     /** Converts a block; NULL: this type is not supported. */
     void (*to_f32)(const uint8_t *block, float *values);
+    bool is_multiplied; /* products take its blocks as they lie: kernels/blocks.h */
 } qkvi_gguf_type;
 
 enum { QKVI_GGUF_F32 = 0, QKVI_GGUF_F16 = 1, QKVI_GGUF_F64 = 28, QKVI_GGUF_BF16 = 30 };

@@ -9,12 +9,18 @@ out_says "general.architecture = 'llama'"
 out_says "llama.attention.layer_norm_rms_epsilon = 1e-05"
 out_says "tokenizer.ggml.token_type = 1, 1, 1, 1, 1, 1, …  (array of i32, 259)"
 out_says "Q5_0  blk.0.attn_qkv.weight  [64,32]"
-out_says "9 tensors of 17600 numbers; opened as f32 they take 0.1 MB"
+out_says "9 tensors of 17600 numbers; opened they take 0.0 MB, as f32 0.1 MB"
 run info $tiny --json
 code 0
 out_says '{"name":"tokenizer.ggml.tokens","type":"array of string","n":259,"value":'
 out_says '{"name":"blk.0.ffn_gate.weight","type":"Q4_0","shape":[64,32]}'
-out_says '"opened_bytes":70400'
+out_says '"opened_f32_bytes":70400'
+opened=$(sed 's/.*"opened_bytes":\([0-9]*\),.*/\1/' "$folder/out")
+cp $tiny "$folder/tiny" # by another name: a model
+run info "$folder/tiny" --json
+code 0
+kept=$(sed 's/.*"weights_bytes":\([0-9]*\),.*/\1/' "$folder/out")
+check "info knows what opening takes, but for alignment" [ $((kept - opened)) -ge 0 -a $((kept - opened)) -lt $((9 * 64)) ]
 run info $tiny --check-finite
 code 2
 err_like "--check-finite looks at models, not at GGUF files"

@@ -93,7 +93,7 @@ static qkv_status load_rows(const qkvi_resolver *resolver, const qkvi_stored *te
 static bool find_format(const qkvi_gguf_type *type, qkvi_block_format *format) {
     static const char *const names[QKVI_N_BLOCK_KINDS] = { "Q4_0", "Q4_1", "Q5_0", "Q8_0",
                                                            "Q4_K", "Q5_K", "Q6_K" };
-    for (int kind = 0; kind < QKVI_N_BLOCK_KINDS; kind++) {
+    for (int kind = 0; type->is_multiplied && kind < QKVI_N_BLOCK_KINDS; kind++) {
         if (strcmp(names[kind], type->name) != 0) continue;
         *format = (qkvi_block_format){ (qkvi_block_kind)kind, type->n_elems, type->n_bytes,
                                        type->to_f32 };
