@@ -15,8 +15,8 @@ enum {
     TASKS_PER_THREAD = 8,
     WORTH_A_TASK = 1 << 18, /* multiplications: gemm.c */
     WAIT_ROWS = 8,
-    COLUMNS_AT_ONCE = 16,
-    ROWS_AT_ONCE = 64, /* of A, that stay in the second-level cache beside rows of W */
+    COLUMNS_AT_ONCE = 32,
+    ROWS_AT_ONCE = 66, /* of A, that stay in the second-level cache beside rows of W */
     GROUPS_AT_ONCE = 8 /* without memory for A */
 };
 

@@ -13,7 +13,7 @@
 #error "compile with -mavx512bw -mavx512vl -mavx512dq -mavx512vnni"
 #endif
 
-enum { LANES = 16, ROWS = 8, Q8_TOP = 128 };
+enum { LANES = 16, ROWS = 6, PANELS = 2, Q8_TOP = 128 };
 
 typedef __m512i bi;
 typedef __m512 bf;
@@ -50,32 +50,11 @@ B_INLINE void halves_of(bi word, bf *lower, bf *upper) {
     *upper = floats_of(_mm512_srli_epi32(word, 16));
 }
 
+B_INLINE bi add_quads(bi c, bi x, bi y) { return _mm512_dpbusd_epi32(c, x, y); }
 B_INLINE bi add_pairs(bi c, bi x, bi y) { return _mm512_dpwssd_epi32(c, x, y); }
-B_INLINE bi scale_of(bi s) { return s; }
 B_INLINE bi quad_of(const void *q) { return _mm512_set1_epi32(block_quad(q)); }
 
-B_INLINE void dot_quads(const qkvi_block_kind kind, const int R, const uint8_t (*w)[LANES][4],
-                        const int8_t *const q[ROWS], int from, int to, bi s, bi sums[ROWS]) {
-    bi part[ROWS];
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++) part[r] = block_is_long(kind) ? _mm512_setzero_si512() : sums[r];
-#pragma GCC unroll 8
-    for (int k = from; k < to; k++) {
-        const bi x = b_load(w[k]);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; r++)
-            part[r] = _mm512_dpbusd_epi32(part[r], x, quad_of(q[r] + 4 * k));
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++)
-        sums[r] = block_is_long(kind) ? _mm512_add_epi32(sums[r], _mm512_mullo_epi32(part[r], s))
-                                      : part[r];
-}
-
-B_INLINE bi dot_two(const qkvi_block_kind kind, bi x, bi a, bi y, bi b) {
-    (void)kind;
-    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), x, a), y, b);
-}
+#include "kernels/tmpl/blocks_vnni.h"
 
 #include "kernels/tmpl/blocks_panel.h"
 #include "kernels/tmpl/blocks_row.h"

@@ -22,7 +22,7 @@ enum { Q8_TOP = 128 };
 #else
 enum { Q8_TOP = 0 };
 #endif
-enum { LANES = 8, ROWS = 4 };
+enum { LANES = 8, ROWS = 4, PANELS = 1 };
 
 typedef __m256i bi;
 typedef __m256 bf;
@@ -64,31 +64,10 @@ B_INLINE void halves_of(bi word, bf *lower, bf *upper) {
 B_INLINE bi quad_of(const void *q) { return _mm256_set1_epi32(block_quad(q)); }
 
 #ifdef __AVXVNNI__
+B_INLINE bi add_quads(bi c, bi x, bi y) { return _mm256_dpbusd_avx_epi32(c, x, y); }
 B_INLINE bi add_pairs(bi c, bi x, bi y) { return _mm256_dpwssd_avx_epi32(c, x, y); }
-B_INLINE bi scale_of(bi s) { return s; }
 
-B_INLINE void dot_quads(const qkvi_block_kind kind, const int R, const uint8_t (*w)[LANES][4],
-                        const int8_t *const q[ROWS], int from, int to, bi s, bi sums[ROWS]) {
-    bi part[ROWS];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++) part[r] = block_is_long(kind) ? _mm256_setzero_si256() : sums[r];
-#pragma GCC unroll 8
-    for (int k = from; k < to; k++) {
-        const bi x = b_load(w[k]);
-#pragma GCC unroll 4
-        for (int r = 0; r < R; r++)
-            part[r] = _mm256_dpbusd_avx_epi32(part[r], x, quad_of(q[r] + 4 * k));
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++)
-        sums[r] = block_is_long(kind) ? _mm256_add_epi32(sums[r], _mm256_mullo_epi32(part[r], s))
-                                      : part[r];
-}
-
-B_INLINE bi dot_two(const qkvi_block_kind kind, bi x, bi a, bi y, bi b) {
-    (void)kind;
-    return _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(_mm256_setzero_si256(), x, a), y, b);
-}
+#include "kernels/tmpl/blocks_vnni.h"
 #else
 B_INLINE bi add_pairs(bi c, bi x, bi y) { return _mm256_add_epi32(c, _mm256_madd_epi16(x, y)); }
 
@@ -103,15 +82,16 @@ B_INLINE int quads_in_16(const qkvi_block_kind kind) {
                                                     : 8;
 }
 
-B_INLINE void dot_quads(const qkvi_block_kind kind, const int R, const uint8_t (*w)[LANES][4],
-                        const int8_t *const q[ROWS], int from, int to, bi s, bi sums[ROWS]) {
+B_INLINE void dot_quads(const qkvi_block_kind kind, const int R,
+                        const uint8_t (*const w[PANELS])[LANES][4], const int8_t *const q[ROWS],
+                        int from, int to, const bi s[PANELS], bi sums[PANELS][ROWS]) {
     const int some = quads_in_16(kind);
 #pragma GCC unroll 8
     for (int k0 = from; k0 < to; k0 += some) {
         bi pairs[ROWS];
 #pragma GCC unroll 8
         for (int k = k0; k < k0 + some; k++) {
-            const bi x = b_load(w[k]), size = kind == QKVI_Q8_0 ? _mm256_abs_epi8(x) : x;
+            const bi x = b_load(w[0][k]), size = kind == QKVI_Q8_0 ? _mm256_abs_epi8(x) : x;
 #pragma GCC unroll 4
             for (int r = 0; r < R; r++) {
                 const bi a = quad_of(q[r] + 4 * k);
@@ -121,7 +101,7 @@ B_INLINE void dot_quads(const qkvi_block_kind kind, const int R, const uint8_t (
             }
         }
 #pragma GCC unroll 4
-        for (int r = 0; r < R; r++) sums[r] = add_pairs(sums[r], pairs[r], s);
+        for (int r = 0; r < R; r++) sums[0][r] = add_pairs(sums[0][r], pairs[r], s[0]);
     }
 }
 

@@ -1,9 +1,11 @@
 /*
  * Products by blocks of several rows of A (blocks.h): a block of LANES rows of W is packed into a
  * panel, where four neighbours of a row are a lane, and used for all rows of A, of which four
- * neighbours are in all lanes. The includer says how a vector does it:
+ * neighbours are in all lanes. PANELS of them share what is loaded of A. The includer says how a
+ * vector does it:
  *
- *     LANES, ROWS              of a vector; of A at once: 4 or 8
+ *     LANES                    of a vector
+ *     ROWS, PANELS             of A at once, 4 to 7; 1 or 2 panels
  *     bi, bf, bm               vectors of integers and of floats, and which lanes are there
  *     B_OP(name)               its intrinsic, such as B_OP(add_ps)
  *     B_COUNT(n)               n as its shifts take it
@@ -19,7 +21,8 @@
  *                              floats of the two f16 of each word
  *     scale_of(s)              s, from 32 bits, as dot_quads takes it
  *     dot_quads(kind, R, w, q, from, to, s, sums)
- *                              sums += s Σ of quads [from, to) of R groups; of short kinds s is 1
+ *                              sums[p][r] += s[p] Σ of quads [from, to) of panel p and group r of
+ *                              R; of short kinds s is 1
  */
 #ifndef QKV_TMPL_BLOCKS_PANEL_H
 #define QKV_TMPL_BLOCKS_PANEL_H
@@ -39,6 +42,11 @@ typedef struct long_panel {
     int16_t pairs[8][LANES][2]; /* s (Q6_K) or t of 16 elements and the next 16 */
     uint8_t q[64][LANES][4];
 } long_panel;
+
+typedef union panel {
+    short_panel shorts[SHORT_BLOCKS];
+    long_panel one;
+} panel;
 
 /* ---- Packing --------------------------------------------------------------------------------- */
 
@@ -228,54 +236,87 @@ B_INLINE int short_zero(const qkvi_block_kind kind) {
 }
 
 B_INLINE void short_tile(const qkvi_block_kind kind, const int R, int n_blocks,
-                         const short_panel *w, const uint8_t *a, int64_t a_row, bf c[ROWS]) {
-    for (int g = 0; g < n_blocks; g++, w++) {
+                         const panel *const w[PANELS], const uint8_t *a, int64_t a_row,
+                         bf c[PANELS][ROWS]) {
+    for (int g = 0; g < n_blocks; g++) {
         const qkvi_short_group *x[ROWS];
         const int8_t *q[ROWS];
-        bi sums[ROWS];
+        const uint8_t(*integers[PANELS])[LANES][4];
+        bi sums[PANELS][ROWS], one[PANELS];
+        for (int p = 0; p < PANELS; p++) {
+            integers[p] = w[p]->shorts[g].q;
+            one[p] = B_OP(set1_epi16)(1);
+        }
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
             x[r] = (const qkvi_short_group *)(a + r * a_row) + g;
             q[r] = x[r]->q;
-            sums[r] = B_OP(set1_epi32)(-short_zero(kind) * x[r]->sum);
+            const bi zero = B_OP(set1_epi32)(-short_zero(kind) * x[r]->sum);
+            for (int p = 0; p < PANELS; p++) sums[p][r] = zero;
         }
-        dot_quads(kind, R, w->q, q, 0, 8, B_OP(set1_epi16)(1), sums);
-        const bf d = B_OP(load_ps)(w->d), m = B_OP(load_ps)(w->m);
+        dot_quads(kind, R, integers, q, 0, 8, one, sums);
+#pragma GCC unroll 2
+        for (int p = 0; p < PANELS; p++) {
+            const short_panel *const from = &w[p]->shorts[g];
+            const bf d = B_OP(load_ps)(from->d), m = B_OP(load_ps)(from->m);
 #pragma GCC unroll 8
-        for (int r = 0; r < R; r++)
-            c[r] = add_block(kind, sums[r], B_OP(set1_epi32)(x[r]->sum), d, m, x[r]->scale, c[r]);
+            for (int r = 0; r < R; r++)
+                c[p][r] = add_block(kind, sums[p][r], B_OP(set1_epi32)(x[r]->sum), d, m,
+                                    x[r]->scale, c[p][r]);
+        }
     }
 }
 
-B_INLINE void long_tile(const qkvi_block_kind kind, const int R, const long_panel *w,
-                        const uint8_t *a, int64_t a_row, bf c[ROWS]) {
-    const int quads = kind == QKVI_Q6_K ? 4 : 8; /* of a group */
+/* Σ s Σ q_A of Q6_K, else Σ t Σ q_A. */
+B_INLINE void dot_pairs(const int R, const panel *const w[PANELS],
+                        const qkvi_long_group *const x[ROWS], bi others[PANELS][ROWS]) {
+#pragma GCC unroll 2
+    for (int p = 0; p < PANELS; p++)
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) others[p][r] = B_OP(set1_epi32)(0);
+    for (int n = 0; n < 8; n++)
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) {
+            const bi sums = quad_of(x[r]->sums + 2 * n);
+#pragma GCC unroll 2
+            for (int p = 0; p < PANELS; p++)
+                others[p][r] = add_pairs(others[p][r], b_load(w[p]->one.pairs[n]), sums);
+        }
+}
+
+B_INLINE void long_tile(const qkvi_block_kind kind, const int R, const panel *const w[PANELS],
+                        const uint8_t *a, int64_t a_row, bf c[PANELS][ROWS]) {
+    const int n_quads = kind == QKVI_Q6_K ? 4 : 8; /* of a group */
     const bi zero = B_OP(set1_epi32)(0);
     const qkvi_long_group *x[ROWS];
     const int8_t *q[ROWS];
-    bi sums[ROWS], others[ROWS];
+    const uint8_t(*integers[PANELS])[LANES][4];
+    bi sums[PANELS][ROWS], others[PANELS][ROWS];
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++) {
         x[r] = (const qkvi_long_group *)(a + r * a_row);
         q[r] = x[r]->q;
-        sums[r] = others[r] = zero;
+        for (int p = 0; p < PANELS; p++) sums[p][r] = zero;
     }
-    for (int g = 0; g < 64 / quads; g++)
-        dot_quads(kind, R, w->q, q, quads * g, quads * g + quads, b_load(w->s[g]), sums);
-    for (int n = 0; n < 8; n++) { /* Σ s Σ q_A, or Σ t Σ q_A */
-        const bi pair = b_load(w->pairs[n]);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; r++)
-            others[r] = add_pairs(others[r], pair, quad_of(x[r]->sums + 2 * n));
+    for (int p = 0; p < PANELS; p++) integers[p] = w[p]->one.q;
+    for (int g = 0; g < 64 / n_quads; g++) {
+        bi s[PANELS];
+        for (int p = 0; p < PANELS; p++) s[p] = b_load(w[p]->one.s[g]);
+        dot_quads(kind, R, integers, q, n_quads * g, n_quads * g + n_quads, s, sums);
     }
-    const bf d = B_OP(load_ps)(w->d), m = B_OP(load_ps)(w->m);
+    dot_pairs(R, w, x, others);
+#pragma GCC unroll 2
+    for (int p = 0; p < PANELS; p++) {
+        const bf d = B_OP(load_ps)(w[p]->one.d), m = B_OP(load_ps)(w[p]->one.m);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; r++) {
-        if (kind == QKVI_Q6_K)
-            sums[r] = B_OP(sub_epi32)(sums[r], B_OP(slli_epi32)(others[r], 5));
-        else
-            others[r] = B_OP(sub_epi32)(zero, others[r]);
-        c[r] = add_block(kind, sums[r], others[r], d, m, x[r]->scale, c[r]);
+        for (int r = 0; r < R; r++) {
+            bi sum = sums[p][r], least = zero;
+            if (kind == QKVI_Q6_K)
+                sum = B_OP(sub_epi32)(sum, B_OP(slli_epi32)(others[p][r], 5));
+            else
+                least = B_OP(sub_epi32)(zero, others[p][r]);
+            c[p][r] = add_block(kind, sum, least, d, m, x[r]->scale, c[p][r]);
+        }
     }
 }
 
@@ -292,16 +333,17 @@ typedef struct operands {
 
 /* The LANES rows of W from j on, of fewer the last one several times. */
 typedef struct columns {
-    const uint8_t *row[LANES], *ahead; /* the next LANES rows; NULL: are not announced */
+    const uint8_t *row[LANES], *ahead; /* rows of which as much is announced; NULL: none */
     bm mask;                           /* lanes that are columns */
 } columns;
 
-B_INLINE columns columns_at(const operands *o, int64_t j) {
+/* Rows step behind these are announced. Behind the last row there are lanes, but no columns. */
+B_INLINE columns columns_at(const operands *o, int64_t j, int64_t step) {
     const int64_t left = o->n_cols - j;
-    const int n = (int)(left < LANES ? left : LANES);
-    const bool announces = o->b_row <= MOST_AHEAD && left >= 2 * LANES;
-    columns x = { .ahead = announces ? o->b + (j + LANES) * o->b_row : NULL, .mask = b_mask(n) };
-    for (int l = 0; l < LANES; l++) x.row[l] = o->b + (j + (l < n ? l : n - 1)) * o->b_row;
+    const int n = (int)(left < LANES ? (left > 0 ? left : 0) : LANES);
+    const bool announces = o->b_row <= MOST_AHEAD && left >= step + LANES;
+    columns x = { .ahead = announces ? o->b + (j + step) * o->b_row : NULL, .mask = b_mask(n) };
+    for (int l = 0; l < LANES; l++) x.row[l] = o->b + (l < n ? j + l : o->n_cols - 1) * o->b_row;
     return x;
 }
 
@@ -311,35 +353,40 @@ B_INLINE void announce(const uint8_t *ahead, int64_t g, int bytes) {
         _mm_prefetch((const char *)ahead + g * LANES * bytes + line, _MM_HINT_T1);
 }
 
-/* Rows of A by the blocks of a panel. */
+/* Rows of A by some blocks of PANELS panels. */
 typedef struct panel_product {
     const uint8_t *a;
     float *c;
     int64_t a_row, c_row;
-    bm columns;
-    bool add, has_bias;
-    bf bias;
-    int n_blocks; /* short ones */
-    const short_panel *shorts;
-    const long_panel *one;
+    const panel *panels[PANELS];
+    bm columns[PANELS];
+    bool add;
+    const float *bias; /* NULL: none, or not yet */
+    int n_blocks;      /* short ones */
 } panel_product;
 
 B_INLINE void some_rows(const qkvi_block_kind kind, const int R, const panel_product *p,
                         int64_t i) {
     const uint8_t *const a = p->a + i * p->a_row;
-    float *const to = p->c + i * p->c_row;
-    bf c[ROWS];
+    bf c[PANELS][ROWS];
+#pragma GCC unroll 2
+    for (int n = 0; n < PANELS; n++)
 #pragma GCC unroll 8
-    for (int r = 0; r < R; r++)
-        c[r] = p->add ? b_load_n(p->columns, to + r * p->c_row) : B_OP(setzero_ps)();
+        for (int r = 0; r < R; r++)
+            c[n][r] = p->add ? b_load_n(p->columns[n], p->c + (i + r) * p->c_row + n * LANES)
+                             : B_OP(setzero_ps)();
     if (block_is_long(kind))
-        long_tile(kind, R, p->one, a, p->a_row, c);
+        long_tile(kind, R, p->panels, a, p->a_row, c);
     else
-        short_tile(kind, R, p->n_blocks, p->shorts, a, p->a_row, c);
+        short_tile(kind, R, p->n_blocks, p->panels, a, p->a_row, c);
+#pragma GCC unroll 2
+    for (int n = 0; n < PANELS; n++) {
+        const bf bias = p->bias ? b_load_n(p->columns[n], p->bias + n * LANES) : B_OP(setzero_ps)();
 #pragma GCC unroll 8
-    for (int r = 0; r < R; r++) {
-        if (p->has_bias) c[r] = B_OP(add_ps)(c[r], p->bias);
-        b_store_n(p->columns, to + r * p->c_row, c[r]);
+        for (int r = 0; r < R; r++) {
+            if (p->bias) c[n][r] = B_OP(add_ps)(c[n][r], bias);
+            b_store_n(p->columns[n], p->c + (i + r) * p->c_row + n * LANES, c[n][r]);
+        }
     }
 }
 
@@ -357,59 +404,70 @@ B_INLINE void all_rows(const qkvi_block_kind kind, const panel_product *p, int64
     if (n_rows - i >= 1) some_rows(kind, 1, p, i);
 }
 
-/* rows: all_rows, in a frame of its own, so that none is above 8 KiB. */
-B_INLINE void by_panels(const qkvi_block_kind kind, void (*rows)(const panel_product *, int64_t),
-                        const operands *o) {
-    const int at_once = block_is_long(kind) ? 1 : SHORT_BLOCKS, bytes = block_bytes(kind);
+/* The n blocks from g on of some rows. */
+B_INLINE void pack(const qkvi_block_kind kind, const columns *w, int64_t g, int n, panel *to) {
+    const int bytes = block_bytes(kind);
+    for (int s = 0; s < n; s++) {
+        announce(w->ahead, g + s, bytes);
+        if (!block_is_long(kind))
+            pack_short(kind, w->row, (g + s) * bytes, &to->shorts[s]);
+        else if (kind == QKVI_Q6_K)
+            pack_6(w->row, g * bytes, &to->one);
+        else
+            pack_45(kind, w->row, g * bytes, &to->one);
+    }
+}
+
+/* What follows once the first panel is packed. */
+typedef void rest_of_product(panel_product *p, int64_t n_rows, const columns *second, int64_t g,
+                             int n);
+
+B_INLINE void by_panels(const qkvi_block_kind kind, rest_of_product *rest, const operands *o) {
+    const int at_once = block_is_long(kind) ? 1 : SHORT_BLOCKS;
     const int64_t group_bytes =
         (int64_t)(block_is_long(kind) ? sizeof(qkvi_long_group) : sizeof(qkvi_short_group));
-    union {
-        short_panel shorts[SHORT_BLOCKS];
-        long_panel one;
-    } panel;
-    for (int64_t j = 0; j < o->n_cols; j += LANES) {
-        const columns w = columns_at(o, j);
+    panel first;
+    for (int64_t j = 0; j < o->n_cols; j += PANELS * LANES) {
+        columns w[PANELS];
+        panel_product p = { .a_row = o->a_row, .c = o->c + j, .c_row = o->c_row };
+        for (int n = 0; n < PANELS; n++) {
+            w[n] = columns_at(o, j + n * LANES, PANELS * LANES);
+            p.columns[n] = w[n].mask;
+        }
         for (int64_t g = 0; g == 0 || g < o->n_blocks; g += at_once) {
-            const int64_t rest = o->n_blocks - g;
-            const int some = (int)(rest < at_once ? rest : at_once);
-            for (int s = 0; s < some; s++) {
-                announce(w.ahead, g + s, bytes);
-                if (!block_is_long(kind))
-                    pack_short(kind, w.row, (g + s) * bytes, &panel.shorts[s]);
-                else if (kind == QKVI_Q6_K)
-                    pack_6(w.row, g * bytes, &panel.one);
-                else
-                    pack_45(kind, w.row, g * bytes, &panel.one);
-            }
-            panel_product p = { .a = o->a + g * group_bytes,
-                                .a_row = o->a_row,
-                                .c = o->c + j,
-                                .c_row = o->c_row,
-                                .columns = w.mask,
-                                .add = o->add || g > 0,
-                                .has_bias = o->bias && g + at_once >= o->n_blocks,
-                                .n_blocks = some,
-                                .shorts = panel.shorts,
-                                .one = &panel.one };
-            if (p.has_bias) p.bias = b_load_n(w.mask, o->bias + j);
-            rows(&p, o->n_rows);
+            const int64_t left = o->n_blocks - g;
+            const bool is_last = left <= at_once;
+            p.n_blocks = (int)(is_last ? left : at_once);
+            p.a = o->a + g * group_bytes;
+            p.add = o->add || g > 0;
+            p.bias = is_last && o->bias ? o->bias + j : NULL;
+            pack(kind, &w[0], g, p.n_blocks, &first);
+            p.panels[0] = &first;
+            rest(&p, o->n_rows, &w[PANELS - 1], g, p.n_blocks);
         }
     }
 }
 
 /*
- * multiply of blocks.h: few_rows(kind, operands) for fewer rows than are worth a panel; a
- * function of each kind.
+ * multiply of blocks.h: few_rows(kind, operands) for fewer rows than are worth a panel. Each kind has
+ * functions of its own, and either panel the frame of one, so that no frame is above 8 KiB.
  */
 #define BLOCKS_OF(kind, few_rows)                                                                  \
     static __attribute__((noinline)) void all_rows_##kind(const panel_product *p, int64_t n) {     \
         all_rows(QKVI_##kind, p, n);                                                               \
     }                                                                                              \
+    static __attribute__((noinline)) void rest_##kind(panel_product *p, int64_t n_rows,            \
+                                                      const columns *second, int64_t g, int n) {   \
+        panel packed;                                                                              \
+        if (PANELS == 2) pack(QKVI_##kind, second, g, n, &packed);                                 \
+        if (PANELS == 2) p->panels[PANELS - 1] = &packed;                                          \
+        all_rows_##kind(p, n_rows);                                                                \
+    }                                                                                              \
     static __attribute__((noinline)) void few_##kind(const operands *o) {                          \
         few_rows(QKVI_##kind, o);                                                                  \
     }                                                                                              \
     static __attribute__((noinline)) void many_##kind(const operands *o) {                         \
-        by_panels(QKVI_##kind, all_rows_##kind, o);                                                \
+        by_panels(QKVI_##kind, rest_##kind, o);                                                    \
     }
 #define BLOCKS_LIST(rows)                                                                          \
     { rows##_Q4_0, rows##_Q4_1, rows##_Q5_0, rows##_Q8_0, rows##_Q4_K, rows##_Q5_K, rows##_Q6_K }

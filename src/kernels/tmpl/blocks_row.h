@@ -128,7 +128,7 @@ B_INLINE void one_row(const qkvi_block_kind kind, const operands *o, int64_t i) 
     const uint8_t *const a = o->a + i * o->a_row;
     float *const to = o->c + i * o->c_row;
     for (int64_t j = 0; j < o->n_cols; j += LANES) {
-        const columns w = columns_at(o, j);
+        const columns w = columns_at(o, j, LANES);
         bf c = o->add ? b_load_n(w.mask, to + j) : B_OP(setzero_ps)();
         for (int64_t g = 0; g < o->n_blocks; g++) {
             const qkvi_short_group *const x = (const qkvi_short_group *)a + g;
