@@ -63,7 +63,10 @@ bool qkvi_cpu_amx(void) {
     return qkvi_os_grants_amx();
 }
 #elif defined(__aarch64__)
-uint32_t qkvi_cpu_features(void) { return qkvi_os_has_neon() ? QKVI_CPU_NEON : 0; }
+uint32_t qkvi_cpu_features(void) {
+    if (!qkvi_os_has_neon()) return 0;
+    return QKVI_CPU_NEON | (qkvi_os_has_dotprod() ? QKVI_CPU_DOTPROD : 0);
+}
 #else
 uint32_t qkvi_cpu_features(void) { return 0; }
 #endif

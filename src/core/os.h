@@ -28,8 +28,9 @@ void qkvi_os_prefer_large_pages(void *memory, size_t bytes);
 int qkvi_os_processors(void);
 /* Asks that this process may use the tiles of AMX, which the processor has; whether it may. */
 bool qkvi_os_grants_amx(void);
-/* AArch64: whether there is Advanced SIMD. */
+/* AArch64: whether there is Advanced SIMD, and its SDOT. */
 bool qkvi_os_has_neon(void);
+bool qkvi_os_has_dotprod(void);
 
 void qkvi_os_yield(void);
 /* Calls in_child in each process that this one forks, from then on. */

@@ -77,6 +77,16 @@ bool qkvi_os_has_neon(void) {
 #endif
 }
 
+bool qkvi_os_has_dotprod(void) {
+#if defined(__linux__) && defined(__aarch64__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#elif defined(__APPLE__) && defined(__aarch64__)
+    return true; /* in all of Apple's since the A11 */
+#else
+    return false;
+#endif
+}
+
 void qkvi_os_yield(void) { sched_yield(); }
 void qkvi_os_watch_forks(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
 

@@ -23,11 +23,13 @@ enum {
 static const qkvi_block_kernels *const all_kernels[] = {
     &qkvi_blocks_scalar,
 #if !defined(QKV_WITHOUT_AVX2)
-    &qkvi_blocks_avx2,
-    &qkvi_blocks_avxvnni,
+    &qkvi_blocks_avx2,       &qkvi_blocks_avxvnni,
 #endif
 #if !defined(QKV_WITHOUT_AVX512)
     &qkvi_blocks_avx512vnni,
+#endif
+#if defined(__aarch64__) && !defined(QKV_WITHOUT_NEON)
+    &qkvi_blocks_dotprod,
 #endif
 };
 enum { N_KERNELS = sizeof all_kernels / sizeof all_kernels[0], ASKED = 1u << 31 };
@@ -47,6 +49,7 @@ const qkvi_block_kernels *qkvi_block_kernels_of(const qkvi_kernels *kernels) {
     uint32_t usable = 0;
     const qkvi_block_kernels *best = &qkvi_blocks_scalar;
     if (kernels->need & ymm) usable |= QKVI_CPU_AVX2 | QKVI_CPU_AVXVNNI;
+    if (kernels->need & QKVI_CPU_NEON) usable |= QKVI_CPU_DOTPROD;
     if (kernels->need & zmm) usable |= QKVI_CPU_AVX512VNNI;
     usable &= cpu_features();
     for (int i = 0; i < N_KERNELS; i++)

@@ -73,12 +73,12 @@ typedef struct qkvi_block_kernels {
 } qkvi_block_kernels;
 
 extern const qkvi_block_kernels qkvi_blocks_scalar, qkvi_blocks_avx2, qkvi_blocks_avxvnni,
-    qkvi_blocks_avx512vnni;
+    qkvi_blocks_avx512vnni, qkvi_blocks_dotprod;
 
 /*
- * Those of a table. VNNI is no table of its own: most processors have it whose table is avx2 or
- * avx512, so the processor is asked, too, but only for what the table would use. On AArch64 these
- * are the scalar ones, of which a compiler makes NEON.
+ * Those of a table. VNNI and SDOT are no tables of their own: most processors have them whose table
+ * is avx2, avx512 or neon, so the processor is asked, too, but only for what the table would use.
+ * Without SDOT those of neon are the scalar ones, of which a compiler makes NEON.
  */
 const qkvi_block_kernels *qkvi_block_kernels_of(const struct qkvi_kernels *kernels);
 

@@ -56,6 +56,8 @@ B_INLINE bi quad_of(const void *q) { return _mm512_set1_epi32(block_quad(q)); }
 
 #include "kernels/tmpl/blocks_vnni.h"
 
+#include "kernels/tmpl/blocks_x86.h"
+
 #include "kernels/tmpl/blocks_panel.h"
 #include "kernels/tmpl/blocks_row.h"
 

@@ -117,6 +117,8 @@ B_INLINE bi dot_two(const qkvi_block_kind kind, bi x, bi a, bi y, bi b) {
 }
 #endif
 
+#include "kernels/tmpl/blocks_x86.h"
+
 #include "kernels/tmpl/blocks_panel.h"
 #include "kernels/tmpl/blocks_row.h"
 

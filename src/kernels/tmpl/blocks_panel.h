@@ -9,8 +9,8 @@
  *     bi, bf, bm               vectors of integers and of floats, and which lanes are there
  *     B_OP(name)               its intrinsic, such as B_OP(add_ps)
  *     B_COUNT(n)               n as its shifts take it
- *     B_QUARTER(x)             16 bytes, in all quarters (AVX2: halves)
- *     B_SHUFFLE(x, order)      the four words of each quarter in another order
+ *     bytes_of(lower, upper)   16 bytes, the same in each 128 bits
+ *     B_SHUFFLE(x, order)      the four words of each 128 bits in another order
  *     B_BLEND(a, b, which)     words of a, or of b where a bit is set
  *     Q8_TOP                   is added to integers of Q8_0: 128, or 0
  *     some_of_rows(row, i, at)    each row's 16 bytes at `at`, of rows i, 4 + i ...
@@ -92,8 +92,8 @@ B_INLINE void rows_short(const qkvi_block_kind kind, const uint8_t *const row[LA
     *high = high_halves(x);
     if (kind != QKVI_Q5_0) return;
     /* 32 bits, in bytes 2 to 5 */
-    const bi one = B_QUARTER(_mm_set1_epi64x((long long)0x8040201008040201));
-    const bi first = B_QUARTER(_mm_set_epi64x(0x0303030303030303, 0x0202020202020202));
+    const bi one = bytes_of(0x8040201008040201, 0x8040201008040201);
+    const bi first = bytes_of(0x0202020202020202, 0x0303030303030303);
     const bi next = B_OP(add_epi8)(first, B_OP(set1_epi8)(2));
     *low = add_fifth(*low, B_OP(shuffle_epi8)(head, first), one);
     *high = add_fifth(*high, B_OP(shuffle_epi8)(head, next), one);
@@ -350,7 +350,7 @@ B_INLINE columns columns_at(const operands *o, int64_t j, int64_t step) {
 /* As many bytes of the next rows as block g has in all of these: all, from end to end. */
 B_INLINE void announce(const uint8_t *ahead, int64_t g, int bytes) {
     for (int line = 0; ahead && line < LANES * bytes; line += 64)
-        _mm_prefetch((const char *)ahead + g * LANES * bytes + line, _MM_HINT_T1);
+        __builtin_prefetch(ahead + g * LANES * bytes + line, 0, 2);
 }
 
 /* Rows of A by some blocks of PANELS panels. */
@@ -449,8 +449,8 @@ B_INLINE void by_panels(const qkvi_block_kind kind, rest_of_product *rest, const
 }
 
 /*
- * multiply of blocks.h: few_rows(kind, operands) for fewer rows than are worth a panel. Each kind has
- * functions of its own, and either panel the frame of one, so that no frame is above 8 KiB.
+ * multiply of blocks.h: few_rows(kind, operands) for fewer rows than are worth a panel. Each kind
+ * has functions of its own, and either panel the frame of one, so that no frame is above 8 KiB.
  */
 #define BLOCKS_OF(kind, few_rows)                                                                  \
     static __attribute__((noinline)) void all_rows_##kind(const panel_product *p, int64_t n) {     \

@@ -3,8 +3,11 @@
  * 16 bytes of another row of W. Sums stay apart until the end of a block, where four vectors become
  * one that has a lane for each row. Beside what blocks_panel.h needs, the includer says
  *
- *     halves_of(word, lower, upper)   floats of the two f16 of each word
- *     dot_two(kind, x, a, y, b)       in 32 bits, sums of the four products of x and a, and y and b
+ *     quarter(at)                  16 bytes, in each 128 bits
+ *     sums_of_32(group)            Σ q_A of each 32, in 16 bits, in each 128 bits
+ *     dot_two(kind, x, a, y, b)    in 32 bits, sums of the four products of x and a, and y and b
+ *     add_scaled_16(c, x, a, s, g)       c + s[g] Σ x a, where s has eight lanes in each 128 bits,
+ *     add_scaled_32(c, x, a, y, b, s, g) c + s[g] Σ (x a + y b), spread over four lanes anyhow
  */
 #ifndef QKV_TMPL_BLOCKS_ROW_H
 #define QKV_TMPL_BLOCKS_ROW_H
@@ -16,14 +19,6 @@ B_INLINE bi fold(const bi x[4]) {
     const bi b =
         B_OP(add_epi32)(B_OP(unpacklo_epi32)(x[2], x[3]), B_OP(unpackhi_epi32)(x[2], x[3]));
     return B_OP(add_epi32)(B_OP(unpacklo_epi64)(a, b), B_OP(unpackhi_epi64)(a, b));
-}
-
-/* 16 bytes, in all quarters. */
-B_INLINE bi quarter(const void *at) { return B_QUARTER(_mm_loadu_si128((const __m128i *)at)); }
-
-/* Number g of the eight 16-bit lanes of each quarter, everywhere in it. */
-B_INLINE bi spread(bi lanes, int g) {
-    return B_OP(shuffle_epi8)(lanes, B_OP(set1_epi16)((short)(2 * g | (2 * g + 1) << 8)));
 }
 
 B_INLINE bf one_short(const qkvi_block_kind kind, const uint8_t *const row[LANES], int64_t at,
@@ -44,18 +39,10 @@ B_INLINE bf one_short(const qkvi_block_kind kind, const uint8_t *const row[LANES
     return add_block(kind, sum, B_OP(set1_epi32)(x->sum), d, m, x->scale, c);
 }
 
-/* Σ q_A of each 32, in 16 bits. */
-B_INLINE __m128i sums_of_32(const qkvi_long_group *x) {
-    const __m128i one = _mm_set1_epi16(1), *const sums = (const __m128i *)x->sums;
-    return _mm_packs_epi32(_mm_madd_epi16(_mm_loadu_si128(sums), one),
-                           _mm_madd_epi16(_mm_loadu_si128(sums + 1), one));
-}
-
-/* Products of 16 bits: two of at most 31 · 127 each, and two of these are added. */
 B_INLINE bf one_45(const qkvi_block_kind kind, const uint8_t *const row[LANES], int64_t at,
                    const qkvi_long_group *x, bf c) {
     const bi zero = B_OP(set1_epi32)(0);
-    const bi of_32 = B_QUARTER(sums_of_32(x));
+    const bi of_32 = sums_of_32(x);
     bi head[4], word[4], scales[4], bits[4][2], sums[4], leasts[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
@@ -76,12 +63,8 @@ B_INLINE bf one_45(const qkvi_block_kind kind, const uint8_t *const row[LANES], 
             bi low[2], high[2];
             rows_45(kind, row, i, at, p, 0, bits[i][0], &low[0], &high[0]);
             rows_45(kind, row, i, at, p, 1, bits[i][1], &low[1], &high[1]);
-            const bi first =
-                B_OP(add_epi16)(B_OP(maddubs_epi16)(low[0], a0), B_OP(maddubs_epi16)(low[1], a1));
-            const bi second =
-                B_OP(add_epi16)(B_OP(maddubs_epi16)(high[0], b0), B_OP(maddubs_epi16)(high[1], b1));
-            sums[i] = add_pairs(sums[i], first, spread(scales[i], 2 * p));
-            sums[i] = add_pairs(sums[i], second, spread(scales[i], 2 * p + 1));
+            sums[i] = add_scaled_32(sums[i], low[0], a0, low[1], a1, scales[i], 2 * p);
+            sums[i] = add_scaled_32(sums[i], high[0], b0, high[1], b1, scales[i], 2 * p + 1);
         }
     }
     bf d, m;
@@ -112,8 +95,8 @@ B_INLINE bf one_6(const uint8_t *const row[LANES], int64_t at, const qkvi_long_g
             rows_6(row, i, at, h, q);
 #pragma GCC unroll 4
             for (int n = 0; n < 4; n++)
-                sums[i] = add_pairs(sums[i], B_OP(maddubs_epi16)(q[n], quarter(a + 32 * n)),
-                                    spread(scales[i][h / 2], h % 2 + 2 * n));
+                sums[i] = add_scaled_16(sums[i], q[n], quarter(a + 32 * n), scales[i][h / 2],
+                                        h % 2 + 2 * n);
         }
     }
     bf d, m; /* the last two bytes, and what is before them */
