@@ -16,6 +16,7 @@
 #include <qkv/qkv.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <threads.h>
 
 typedef void *tensor;
 typedef void range_function(int64_t begin, int64_t end, void *argument);
@@ -47,8 +48,13 @@ static const double LARGEST_WORK = 1 << 20;
 enum { STRIDED = 0, CPU = 0, N_DIMS = 4 };
 
 static struct functions torch;
-/* The context of small calls of this thread; NULL: there is none yet. */
-static _Thread_local qkv_ctx *small_ctx;
+/*
+ * The context of small calls of each thread, made by its first one. It is the thread's of the
+ * system: Python may see one such thread as many, one after another, whose objects do not last. It
+ * has one thread, and so nothing that a fork could lose.
+ */
+static tss_t small_ctx;
+static bool has_small;
 /* Torch's numbers of float, bfloat16 and float16, in the order of qkv_dtype. */
 static int32_t torch_dtypes[3];
 
@@ -57,15 +63,15 @@ static int32_t torch_dtypes[3];
 FOR_PYTHON void qkvt_bind(const struct functions *functions, const int32_t *dtypes);
 FOR_PYTHON void qkvt_parallel_for(void *user, int n_tasks, void (*task)(void *argument, int index),
                                   void *argument);
-FOR_PYTHON void qkvt_use(qkv_ctx *ctx);
 FOR_PYTHON void *qkvt_small(void *q, void *k, void *v, int causal);
+
+static void free_small(void *ctx) { qkv_ctx_free(ctx); }
 
 void qkvt_bind(const struct functions *functions, const int32_t *dtypes) {
     torch = *functions;
     for (int i = 0; i < 3; i++) torch_dtypes[i] = dtypes[i];
+    has_small = tss_create(&small_ctx, free_small) == thrd_success;
 }
-
-void qkvt_use(qkv_ctx *ctx) { small_ctx = ctx; }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
@@ -134,8 +140,20 @@ static void set_strides(int64_t *strides, const struct view *view) {
     for (int i = 0; i < 3; i++) strides[i] = view->strides[i];
 }
 
+/* NULL: without memory. */
+static qkv_ctx *context_of_thread(void) {
+    qkv_ctx *ctx = has_small ? tss_get(small_ctx) : NULL;
+    if (ctx || !has_small) return ctx;
+    qkv_ctx_options options = qkv_ctx_options_init();
+    options.n_threads = 1;
+    if (qkv_ctx_create(&options, &ctx, NULL) != QKV_OK) return NULL;
+    if (tss_set(small_ctx, ctx) == thrd_success) return ctx;
+    qkv_ctx_free(ctx);
+    return NULL;
+}
+
 /* o as torch makes it: its memory has the order [batch][len][head][channel]. */
-static void *attend(const struct view *q, const struct view *k, const struct view *v,
+static void *attend(qkv_ctx *ctx, const struct view *q, const struct view *k, const struct view *v,
                     const qkv_attention_desc *given) {
     qkv_attention_desc desc = *given;
     const int64_t sizes[N_DIMS] = { desc.n_batch, desc.n_heads, desc.len_q, desc.head_dim_v };
@@ -149,8 +167,7 @@ static void *attend(const struct view *q, const struct view *k, const struct vie
     void *data = NULL, *made = NULL;
     if (torch.empty_strided(N_DIMS, sizes, strides, q->dtype, CPU, 0, &o) != 0) return NULL;
     if (torch.get_data(o, &data) == 0 &&
-        qkv_attention_forward(small_ctx, &desc, q->data, k->data, v->data, data, NULL, NULL) ==
-            QKV_OK &&
+        qkv_attention_forward(ctx, &desc, q->data, k->data, v->data, data, NULL, NULL) == QKV_OK &&
         torch.to_python(o, NULL, &made) != 0)
         made = NULL;
     torch.delete_tensor(o);
@@ -162,15 +179,15 @@ void *qkvt_small(void *q, void *k, void *v, int causal) {
     qkv_attention_desc desc;
     void *made = NULL;
     qkv_dtype dtype = QKV_F32;
-    if (small_ctx && open_view(q, &views[0]) && open_view(k, &views[1]) &&
-        open_view(v, &views[2]) && is_small(&views[0], &views[1], &views[2]) &&
-        dtype_of(&views[0], &dtype)) {
+    qkv_ctx *const ctx = context_of_thread();
+    if (ctx && open_view(q, &views[0]) && open_view(k, &views[1]) && open_view(v, &views[2]) &&
+        is_small(&views[0], &views[1], &views[2]) && dtype_of(&views[0], &dtype)) {
         qkv_attention_desc_contiguous(&desc, views[0].sizes[0], views[0].sizes[1],
                                       views[1].sizes[1], views[0].sizes[2], views[1].sizes[2],
                                       views[0].sizes[3], views[2].sizes[3]);
         desc.dtype = dtype;
         if (causal) desc.flags |= QKV_SET_CAUSAL;
-        made = attend(&views[0], &views[1], &views[2], &desc);
+        made = attend(ctx, &views[0], &views[1], &views[2], &desc);
     }
     for (int i = 0; i < 3; i++) close_view(&views[i]);
     if (made) return made;

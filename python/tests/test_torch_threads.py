@@ -1,5 +1,10 @@
 """qkv.torch, threads and processes: torch's number of threads, and workers of a DataLoader by fork and by spawn."""
+import ctypes
 import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -46,6 +51,32 @@ class Threads(unittest.TestCase):
         self.assertEqual(bridge.context().n_threads, 2)
         self.assertIs(bridge.context(), qkv.context())
         self.assertTrue(torch.equal(torch.cat(attend(1)), want))
+
+    @unittest.skipIf(shutil.which("cc") is None, "there is no C compiler")
+    def test_a_thread_that_python_meets_again(self):
+        """To Python it is a new thread each time, whose objects go: the context of its small calls must not."""
+        code = """#include <pthread.h>
+                  static void (*call)(void);
+                  static void *run(void *none) { for (int i = 0; i < 5; i++) call(); return none; }
+                  int again(void (*given)(void)) {
+                      pthread_t thread;
+                      call = given;
+                      return pthread_create(&thread, 0, run, 0) || pthread_join(thread, 0);
+                  }"""
+        want, got = torch.cat(attend(1)), []
+
+        def call():
+            got.append(torch.equal(torch.cat(attend(1)), want))
+            got.append(len([bytearray(b"\xff" * n) for n in range(64, 4096, 16)]) > 0)  # over what was freed
+
+        kind = ctypes.CFUNCTYPE(None)
+        with tempfile.TemporaryDirectory() as folder:
+            source, made = (os.path.join(folder, name) for name in ("again.c", "again.so"))
+            with open(source, "w") as file:
+                file.write(code)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source, "-lpthread"], check=True)
+            self.assertEqual(ctypes.CDLL(made).again(kind(call)), 0)
+        self.assertEqual(got, [True] * 10)
 
     def test_each_thread_of_python(self):
         want = [torch.cat(attend(n)) for n in range(4)]

@@ -26,7 +26,7 @@ FUNCTIONS = (
 )
 _FLOATS = "aoti_torch_dtype_float32", "aoti_torch_dtype_bfloat16", "aoti_torch_dtype_float16"
 
-# q, k, v, causal: o, or None if the call is not one for it, or this thread has no context for it (see ready()).
+# q, k, v, causal: o, or None if the call is not one for it.
 Small = Callable[[Any, Any, Any, bool], Any]
 
 
@@ -38,39 +38,37 @@ def _nothing(q: Any, k: Any, v: Any, causal: bool) -> None:
     return None
 
 
-def _bind() -> tuple[_c.qkv_executor | None, Small, Callable[[int | None], None] | None]:
-    """An executor of torch's threads, the small call and what gives it its context, if this torch has what it needs."""
+def _bind() -> tuple[_c.qkv_executor | None, Small]:
+    """An executor of torch's threads and the small call, if this torch has what it needs."""
     try:
         of_torch = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         # Of a PyDLL: its functions hold the GIL, as conversions of tensors need it.
         native = ctypes.PyDLL(str(pathlib.Path(__file__).parents[1] / "lib" / "libqkvtorch.so"))
     except OSError:
-        return None, _nothing, None
+        return None, _nothing
     found = [getattr(of_torch, name, None) for name in FUNCTIONS]
     kinds = [getattr(of_torch, name, None) for name in _FLOATS]
     if found[0] is None or None in kinds:
-        return None, _nothing, None
+        return None, _nothing
     table = (ctypes.c_void_p * (len(found) + 2))(
         *(None if each is None else _address(each) for each in found), _address(ctypes.pythonapi.Py_IncRef), id(None))
     native.qkvt_bind(table, (ctypes.c_int32 * 3)(*(kind() for kind in kinds if kind is not None)))
     executor = _c.qkv_executor()
     executor.parallel_for = _address(native.qkvt_parallel_for)
     if None in found:
-        return executor, _nothing, None
+        return executor, _nothing
     small = native.qkvt_small
     small.restype = ctypes.py_object
     small.argtypes = [*[ctypes.py_object] * 3, ctypes.c_int]
-    native.qkvt_use.restype, native.qkvt_use.argtypes = None, [ctypes.c_void_p]
-    return executor, small, native.qkvt_use
+    return executor, small
 
 
-_executor, small, _use = _bind()
+_executor, small = _bind()
 
 
 class _OfThread(threading.local):
     context: Context | None = None
     n_threads = 0
-    serial: Context | None = None
 
 
 _of_thread = _OfThread()
@@ -90,13 +88,6 @@ def context() -> Context:
         found = _of_thread.context = Context(n, executor=None if _forked or n == 1 else _executor)
         _of_thread.n_threads = n
     return found
-
-
-def ready() -> None:
-    """Gives small calls of this thread a context. It has one thread, and so nothing that a fork could lose."""
-    if _of_thread.serial is None and _use is not None:
-        _of_thread.serial = Context(1)
-        _use(_of_thread.serial.handle)
 
 
 def _forget() -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .. import tensors
-from . import bridge, fast
+from . import fast
 from .formula import differentiable
 
 _TENSORS = ("Tensor? mask, Tensor? sinks, Tensor? alibi, Tensor? seed, Tensor? kv_len, Tensor? segments_q, "
@@ -57,7 +57,6 @@ def new_grads(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def forward(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
-    bridge.ready()
     o = _new_o(q, v)
     lse = fast.forward(o, q, k, v, *rules)
     if lse is None:
