@@ -214,8 +214,25 @@ class Outputs(unittest.TestCase):
             def call(out):
                 given = [np.zeros_like(self.q) for _ in range(3)]
                 given[n] = out
+    def test_heads_whose_arrays_have_moved(self):
+        q, k = normal(2, 40, 8), normal(2, 40, 8, seed=1)
+        heads = qkv.heads(q, k)
+        heads.weights(0, 0)
+        k.resize(3, refcheck=False)
+        for call in (lambda: heads.weights(0, 0), heads.numbers, heads.page, heads.sharpest,
+                     lambda: heads.looks_at(0, 0, 0), lambda: heads.map(0, 0)):
+            with self.assertRaisesRegex(qkv.ArgumentError, "^k was resized or given other memory since the heads"):
+                call()
+
                 self.problem.backward(self.o, o=self.o, lse=self.lse, out=tuple(given))
             return call
+        segments = np.arange(40, dtype=np.int32) // 7
+        for name, values in (("sinks", normal(2)), ("alibi", normal(2)), ("segments", segments)):
+            problem = qkv.Problem(q, k, v, **{name: values})
+            want = problem.forward().o
+            values[:] = 0
+            values.resize(1, refcheck=False)
+            np.testing.assert_array_equal(problem.forward().o, want)
 
         return [
             ("out", self.o, lambda out: qkv.attention(self.q, self.k, self.v, out=out)),

@@ -1,4 +1,5 @@
 """Numbers and texts that C would wrap or cut, empty choices and an explicit 0: refused by name, or honoured."""
+import copy
 import re
 import tempfile
 import unittest
@@ -155,6 +156,14 @@ class Texts(unittest.TestCase):
                 ("prompt", lambda: model.embed(["a"], prompt="query\0: ")),
             ):
                 with self.subTest(name=name):
+            with self.subTest(name=name), self.assertRaisesRegex(qkv.ArgumentError, f"another {name}"):
+                setattr(made, name, value)
+        copied = copy.deepcopy(made)  # whose arrays NumPy has made writable
+        copied.offsets[0, 0, -1] = 10**6
+        with self.assertRaisesRegex(qkv.ShapeError, "offsets are 0 to 1000000, and index has"):
+            qkv.attention(*[np.ones((1, 2, 64, 8), np.float32)] * 3, block_mask=copied)
+        with self.assertRaisesRegex(qkv.ArgumentError, "block_mask is a dict, and must be a BlockMask"):
+            attend(block_mask=parts)
                     with self.assertRaisesRegex(qkv.ArgumentError, f"{name} is .*would end at its NUL byte"):
                         call()
 

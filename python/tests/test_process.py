@@ -7,11 +7,13 @@ import signal
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy as np
 from pace import cpu_of
 
 import qkv
+import qkv.models
 
 
 def arrays(seed, length=200):
@@ -39,6 +41,16 @@ class Copies(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(page)).html, page.html)
         blocks = copy.deepcopy(qkv.mask_mod(lambda b, h, i, j: j <= i, len_q=9, len_k=9))
         np.testing.assert_array_equal(qkv.attention(q, k, v, block_mask=blocks), qkv.attention(q, k, v, causal=True))
+
+
+class Handles(unittest.TestCase):
+    def test_what_was_never_made_is_not_freed(self):
+        """An object of which only __new__ has run, as copies and failed constructors of subclasses leave it."""
+        with unittest.mock.patch("sys.unraisablehook") as hook:
+            for kind in (qkv.Context, qkv.KVCache, qkv.Heads, qkv.Model, qkv.Tokens, qkv.Problem, qkv.models._Run):
+                made = kind.__new__(kind)
+                del made
+        self.assertEqual([str(call.args[0].object) for call in hook.call_args_list], [])
 
 
 class Threads(unittest.TestCase):
@@ -124,6 +136,36 @@ class Threads(unittest.TestCase):
 
             self.together(check, check, lambda heads=heads: heads.weights(0, 1), lambda heads=heads: heads.sharpest(),
                           times=3)
+
+    def test_heads_beside_calls_of_the_thread_that_opened_them(self):
+        """They have a context of their own: with that of their thread one of the two was refused as busy."""
+        q, k, v = arrays(7, 300)
+        heads, others = (qkv.heads(q[0], k[0], causal=n == 1) for n in range(2))
+        model = qkv.load()
+        seen = model.look("a dog")
+        want, first, second = qkv.attention(q, k, v), heads.weights(0, 1), others.weights(0, 1)
+        third = seen.weights(1, 1)
+        here, raised = threading.Event(), []
+
+        def work():
+            try:
+                while not here.is_set():
+                    np.testing.assert_array_equal(heads.weights(0, 1), first)
+                    np.testing.assert_array_equal(seen.weights(1, 1), third)
+                    np.testing.assert_array_equal(model.look("a dog").weights(1, 1), third)
+            except Exception as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            for _ in range(100):
+                np.testing.assert_array_equal(qkv.attention(q, k, v), want)
+                np.testing.assert_array_equal(others.weights(0, 1), second)
+        finally:
+            here.set()
+            thread.join()
+        self.assertEqual(raised, [])
 
     def test_one_context(self):
         """A context serves one call at a time, and says so."""

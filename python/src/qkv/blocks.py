@@ -36,6 +36,19 @@ class BlockMask:
                              f"{len(self.index)} blocks")
         of_bits = *shape[:2], self.len_q, -(-self.len_k // 8)
         self.bits = None if bits is None else _kept(integers(bits, np.uint8, "bits", of_bits))
+        self._is_made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, "_is_made"):
+            raise ArgumentError(f"a BlockMask is not changed: make one with another {name}")
+        object.__setattr__(self, name, value)
+
+    def sealed(self) -> BlockMask:
+        """Itself, or of copies, whose arrays NumPy has made writable, one that is checked again."""
+        arrays = self.offsets, self.index, self.bits
+        if any(array is not None and array.flags.writeable for array in arrays):
+            return BlockMask(self.block_len, self.len_q, self.len_k, self.offsets, self.index, self.bits)
+        return self
 
     def check(self, n_batch: int, n_heads: int, len_q: int, len_k: int) -> None:
         if (self.len_q, self.len_k) != (len_q, len_k):

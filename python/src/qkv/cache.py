@@ -62,7 +62,7 @@ class KVCache(NoCopies):
         self._lock = threading.RLock()
 
     def __del__(self) -> None:
-        if self._handle is not None:
+        if getattr(self, "_handle", None) is not None:
             lib.qkv_kv_cache_free(self._handle)
 
     def _ctx(self) -> Context:

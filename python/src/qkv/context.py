@@ -23,6 +23,9 @@ class Context(NoCopies):
 
     def __init__(self, n_threads: int = 0, isa: str | None = None, *, executor: _c.qkv_executor | None = None) -> None:
         self.handle: int | None = None
+        self._process = os.getpid()
+        # Of heads, which take turns. Other calls are refused while one computes.
+        self.lock = threading.RLock()
         n_threads = integer(n_threads, "n_threads", ctypes.c_int)
         options = init(_c.qkv_ctx_options, n_threads=n_threads, isa=None if isa is None else text(isa, "isa"))
         if executor is not None:
@@ -32,11 +35,10 @@ class Context(NoCopies):
         handle, error = ctypes.c_void_p(), ErrorText()
         error.check(lib.qkv_ctx_create(ctypes.byref(options), ctypes.byref(handle), error.pointer))
         self.handle = handle.value
-        self._process = os.getpid()
 
     def __del__(self) -> None:
         # After a fork the threads of the parent's context are not there: its memory is left to the system.
-        if self.handle is not None and self._process == os.getpid():
+        if getattr(self, "handle", None) is not None and self._process == os.getpid():
             lib.qkv_ctx_free(self.handle)
 
     @property
@@ -63,6 +65,7 @@ class _OfThread(threading.local):
 
 
 _of_thread = _OfThread()
+_of_heads: Context | None = None
 _n_threads = 0
 _IN_ENVIRONMENT = bool(os.environ.get("QKV_NUM_THREADS"))
 
@@ -75,11 +78,23 @@ def context() -> Context:
     return found
 
 
+def context_of_heads() -> Context:
+    """The context of heads that were given none, whatever thread has opened them.
+
+    Heads keep their context. With that of a thread they would be in the way of this thread's own calls.
+    """
+    global _of_heads
+    found = _of_heads
+    if found is None:
+        found = _of_heads = Context(_n_threads)
+    return found
+
+
 def set_num_threads(n: int) -> None:
     """Sets the number of threads of contexts to come, and renews that of this thread. 0: the default."""
-    global _n_threads
+    global _n_threads, _of_heads
     made = Context(n)
-    _n_threads = n
+    _n_threads, _of_heads = n, None
     _of_thread.context = made
 
 
@@ -89,8 +104,8 @@ def chosen() -> bool:
 
 
 def _forget() -> None:
-    global _of_thread
-    _of_thread = _OfThread()
+    global _of_thread, _of_heads
+    _of_thread, _of_heads = _OfThread(), None
 
 
 os.register_at_fork(after_in_child=_forget)

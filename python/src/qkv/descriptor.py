@@ -221,8 +221,9 @@ class Descriptor(NoCopies):
         desc = self._desc
         desc.flags |= _c.QKV_SET_SEGMENTS
         for name, length, values in zip("qk", (desc.len_q, self._all_k), _pair(segments, "segments")):
-            one = np.ndim(values) == 1
-            made = integers(values, np.int32, "segments", (length,) if one else (desc.n_batch, length))
+            values = numbers(values, "segments")
+            one = values.ndim == 1
+            made = integers(values, np.int32, "segments", (length,) if one else (desc.n_batch, length)).copy()
             self._kept.append(made)
             setattr(desc, f"seg_{name}", _pointer(made))
             setattr(desc, f"seg_{name}_stride", 0 if one else length)
@@ -256,7 +257,9 @@ class Descriptor(NoCopies):
         self._kept.append(found.owner)
 
     def _set_blocks(self, blocks: BlockMask) -> None:
-        desc = self._desc
+        if not isinstance(blocks, BlockMask):
+            raise ArgumentError(f"block_mask is a {type(blocks).__name__}, and must be a BlockMask: see qkv.mask_mod")
+        desc, blocks = self._desc, blocks.sealed()
         blocks.check(desc.n_batch, desc.n_heads, self._all_q, self._all_k)
         desc.flags |= _c.QKV_SET_BLOCK_MASK
         desc.block_len = blocks.block_len
@@ -273,7 +276,7 @@ class Descriptor(NoCopies):
         self._kept.append(blocks)
 
     def _of_heads(self, value: Any, name: str) -> int:
-        made = reals(value, name)
+        made = reals(value, name).copy()
         if made.shape != (self._desc.n_heads,):
             raise ShapeError(f"{name} has shape {made.shape}, and must have ({self._desc.n_heads},)")
         self._kept.append(made)
@@ -284,7 +287,7 @@ class Descriptor(NoCopies):
             return
         if not isinstance(given, tuple) or len(given) != 2:
             raise ArgumentError("distance_bias is no tuple of two, and must be (numbers [heads or 1, n], before)")
-        desc, made = self._desc, reals(given[0], "distance_bias")
+        desc, made = self._desc, reals(given[0], "distance_bias").copy()
         if made.ndim != 2 or made.shape[0] not in (1, desc.n_heads) or made.shape[1] < 1:
             raise ShapeError(f"distance_bias has shape {made.shape}, and must have (1 or {desc.n_heads}, n)")
         n = made.shape[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from . import _c
 from ._library import init, lib, string
-from .arrays import floats, numbers
-from .checked import Head, integer, interval, queries_of, some_texts, texts
+from .arrays import View, floats, has_moved, numbers
+from .checked import Head, integer, interval, queries_of, real, some_texts, texts
 from .checked import window as bounds_of
 from .compare import Compared
-from .context import Context, Interruptible, context
+from .context import Context, Interruptible, context_of_heads
 from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, UnsupportedError
 from .keywords import OTHERS, keywords
 from .maps import Map, map_of
@@ -85,8 +85,10 @@ class Heads(NoCopies):
         # Rules that choose what to show first look at words, which runs have.
         self._is_run = special is not None
         self._measured = False
-        # What is measured is stored in the library's heads, which know nothing of threads.
-        self._lock = threading.RLock()
+        # Arrays of the caller's that are read where they are.
+        self._arrays: Sequence[tuple[str, View]] = ()
+        # The library's heads store what is measured and compute by their context, and know nothing of threads.
+        self._lock = ctx.lock
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
@@ -107,15 +109,24 @@ class Heads(NoCopies):
         """Where the C library has a head: the object, and its index there."""
         return self, self._index(layer, head)
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """A call that may read arrays of the caller's, which are where they were."""
+        for name, found in self._arrays:
+            if has_moved(found):
+                raise ArgumentError(f"{name} was resized or given other memory since the heads were opened")
+        with self._lock:
+            yield
+
     def _view(self, index: int) -> Any:
         """The head as qkv/patterns.h takes it."""
         view, error = init(_c.qkv_head_view), ErrorText()
-        with self._lock:
+        with self._reading():
             error.check(lib.qkv_heads_view(self._handle, index, ctypes.byref(view), error.pointer))
         return view
 
     def _measure(self) -> None:
-        with self._lock:
+        with self._reading():
             if self._measured:
                 return
             call, error = Interruptible(), ErrorText()
@@ -161,7 +172,7 @@ class Heads(NoCopies):
         """
         (i0, i1), (j0, j1) = queries_of(queries, rows, self.n_queries), interval(keys, "keys", self.n_keys)
         made, error = np.zeros((i1 - i0, j1 - j0), dtype=np.float32), ErrorText()
-        with self._lock:
+        with self._reading():
             error.check(lib.qkv_heads_weights(self._handle, self._index(layer, head), i0, i1, j0, j1,
                                               made.__array_interface__["data"][0], max(j1 - j0, 1), error.pointer))
         return made
@@ -170,7 +181,7 @@ class Heads(NoCopies):
         """The key with the largest weight of a query, and this weight."""
         query = integer(query, "query", least=0, most=self.n_queries - 1)
         key, weight, error = ctypes.c_int64(), ctypes.c_float(), ErrorText()
-        with self._lock:
+        with self._reading():
             error.check(lib.qkv_heads_look(self._handle, self._index(layer, head), query, ctypes.byref(key),
                                            ctypes.byref(weight), error.pointer))
         return key.value, weight.value
@@ -179,7 +190,7 @@ class Heads(NoCopies):
         """The largest weight of all heads, from a query to another token."""
         self._measure()
         made, error = init(_c.qkv_sharpest), ErrorText()
-        with self._lock:
+        with self._reading():
             error.check(lib.qkv_heads_sharpest(self._handle, None, None, None, ctypes.byref(made), error.pointer))
         return Sharpest(made.layer, made.head, made.query, made.key, made.weight)
 
@@ -275,7 +286,7 @@ def heads(q: Any, k: Any, *, tokens: Sequence[str] = (), queries: Sequence[str] 
     among the keys, as in cross-attention. sinks [heads]; added [heads, len_q, len_k] is added to scores, as the
     position bias of T5. Other rules: see Problem. Arrays are read where they are if they are dense.
     """
-    dense = [np.ascontiguousarray(_float32(array, name)) for array, name in ((q, "q"), (k, "k"))]
+    views, dense = [("q", floats(q, "q")), ("k", floats(k, "k"))], [_float32(q, "q"), _float32(k, "k")]
     if dense[0].ndim != 3 or dense[1].ndim != 3 or dense[0].shape[2] != dense[1].shape[2]:
         raise ShapeError(f"q is {dense[0].shape} and k is {dense[1].shape}: they must be [heads, len, dim]")
     n_heads, n_queries, dim = dense[0].shape
@@ -286,13 +297,16 @@ def heads(q: Any, k: Any, *, tokens: Sequence[str] = (), queries: Sequence[str] 
             more[name] = _not_default(number, name)
     for name, value, shape in (("sinks", sinks, (n_heads,)), ("added", added, (n_heads, n_queries, sizes[3]))):
         if value is not None:
-            dense.append(np.ascontiguousarray(_float32(value, name)))
+            views.append((name, floats(value, name)))
+            dense.append(_float32(value, name))
             more[name] = dense[-1].ctypes.data
             if dense[-1].shape != shape:
                 raise ShapeError(f"{name} has shape {dense[-1].shape}, and must have {shape}")
     caption = f"Arrays: {n_heads} heads of {dim} channels."
-    return open_arrays(sizes, more, dense, tokens=tokens, queries=queries, causal=causal, q_offset=q_offset,
+    made = open_arrays(sizes, more, dense, tokens=tokens, queries=queries, causal=causal, q_offset=q_offset,
                        window=window, two_texts=two_texts, title=title, caption=caption, context=context)
+    made._arrays = [(name, found) for (name, found), array in zip(views, dense) if found.address == array.ctypes.data]
+    return made
 
 
 def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], kept: Any, *, tokens: Sequence[str],
@@ -300,7 +314,7 @@ def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], k
                 window: tuple[int | None, int | None] | None, two_texts: bool, title: str, caption: str,
                 context: Context | None = None) -> Heads:
     """Heads of a qkv_heads_arrays: sizes are (n_heads, n_kv_heads, n_queries, n_keys, head_dim)."""
-    ctx = context or _context()
+    ctx = context or context_of_heads()
     n_heads, n_kv_heads, n_queries, n_keys, head_dim = sizes
     tokens = () if tokens is None else some_texts(tokens, "tokens")
     queries = None if queries is None else some_texts(queries, "queries")
@@ -315,19 +329,16 @@ def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], k
         window_right=right, two_texts=int(two_texts),
         keys=ctypes.addressof(names) if names else None, queries=ctypes.addressof(others) if others else None, **fields)
     handle, error = ctypes.c_void_p(), ErrorText()
-    error.check(lib.qkv_heads_open_arrays(ctx.handle, ctypes.byref(arrays), ctypes.byref(handle), error.pointer))
+    with ctx.lock:
+        error.check(lib.qkv_heads_open_arrays(ctx.handle, ctypes.byref(arrays), ctypes.byref(handle), error.pointer))
     return Heads(handle.value or 0, ctx, (kept, names, others), tokens, queries, title, caption)
 
 
-def _context() -> Context:
-    return context()
-
-
 def _float32(array: Any, name: str) -> np.ndarray[Any, Any]:
-    found = floats(array, name)
-    if found.dtype != "float32":
-        raise DTypeError(f"{name} is {found.dtype}: heads are read from float32")
-    return numbers(array, name)
+    """Dense numbers, where they are if they are dense."""
+    if floats(array, name).dtype != "float32":
+        raise DTypeError(f"{name} is {floats(array, name).dtype}: heads are read from float32")
+    return np.ascontiguousarray(numbers(array, name))
 
 
 def _not_default(value: float, name: str) -> float:

@@ -17,7 +17,7 @@ from .checked import a_text as one_text
 from .checked import integer, some_texts
 from .checked import path as path_of
 from .checked import text as text_of
-from .context import Context, Interruptible, context
+from .context import Context, Interruptible, context, context_of_heads
 from .errors import ArgumentError, ErrorText, NoCopies
 from .heads import Heads
 from .page import Worth
@@ -131,7 +131,13 @@ class _Run(NoCopies):
         self.handle, self.kept = handle, kept
 
     def __del__(self) -> None:
-        lib.qkv_run_free(self.handle)
+        if getattr(self, "handle", None) is not None:
+            lib.qkv_run_free(self.handle)
+
+
+def _is_embedded(path: bytes) -> bool:
+    """Whether a path is that of the embedded model in the source, and no such folder is here. The tool has the same."""
+    return path.rstrip(b"/") == b"models/default" and not os.path.exists("models/default/config.json")
 
 
 class Model(NoCopies):
@@ -319,11 +325,12 @@ class Model(NoCopies):
         if image is not None:
             return self._look_at(image, size)
         text = one_text(text, "text")
-        tokens, ctx = self.tokenize(text, pair), self._ctx()
+        tokens, ctx = self.tokenize(text, pair), self._context or context_of_heads()
         run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
         queries = _c.qkv_token_list(tokenizer=self._tokenizer(), tokens=tokens._handle)
-        error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
-                                           ctypes.byref(made), error.pointer))
+        with ctx.lock:
+            error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
+                                               ctypes.byref(made), error.pointer))
         caption = (f"Model {self.name} ({self.architecture}), {self.n_layers} layers of {self.n_heads} heads. "
                    f"{self._prediction(run, tokens)}")
         # A title ends at a NUL.
@@ -332,11 +339,12 @@ class Model(NoCopies):
                      tokens.special, lambda places: self._worth(run, tokens, places), "model.look(text)")
 
     def _look_at(self, image: Any, size: int | None) -> Heads:
-        tokens, ctx = self.see(image, size=size), self._ctx()
+        tokens, ctx = self.see(image, size=size), self._context or context_of_heads()
         run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
         queries = _c.qkv_token_list(tokens=tokens._handle)
-        error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
-                                           ctypes.byref(made), error.pointer))
+        with ctx.lock:
+            error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
+                                               ctypes.byref(made), error.pointer))
         rows, columns = tokens.grid or (0, 0)
         caption = f"Model {self.name} ({self.architecture}), {rows} by {columns} patches."
         title = os.fsdecode(image) if isinstance(image, (str, os.PathLike)) else "an image"

@@ -49,7 +49,7 @@ def _thumbnail(part: Heads, index: int) -> str:
     tile = max(1, -(-max(part.n_queries, part.n_keys) // _SIDE))
     shape = -(-part.n_queries // tile), -(-part.n_keys // tile)
     cells, error = np.zeros(shape, dtype=np.float32), ErrorText()
-    with part._lock:
+    with part._reading():
         error.check(lib.qkv_heads_cells(part._handle, index, tile, _c.QKV_TILE_PEAK, cells.ctypes.data, None,
                                         error.pointer))
     return _png(cells)

@@ -109,7 +109,7 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
         places.sort(key=lambda place: -_confidence(*heads._at(*place)))
         if lead._is_run:
             first = init(_c.qkv_heads_choice)
-            with lead._lock:
+            with lead._reading():
                 error.check(lib.qkv_heads_choose(lead._handle, -1, ctypes.byref(first), error.pointer))
             places.sort(key=lambda place: place != (first.layer, first.head))
             query = first.query
@@ -161,7 +161,8 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
     result = init(_c.qkv_page_result)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "page.html")
-        error.check(lib.qkv_page_write(ctypes.byref(page), str(path).encode(), ctypes.byref(result), error.pointer))
+        with lead._reading():
+            error.check(lib.qkv_page_write(ctypes.byref(page), str(path).encode(), ctypes.byref(result), error.pointer))
         written = path.read_text(encoding="utf-8")
     shown = places[:int(result.n_heads)]
     return Page(written, int(result.n_heads), len(places) - int(result.n_heads), shown)
@@ -194,7 +195,7 @@ def _first_query(part: Heads, index: int) -> int:
     of, wanted = np.zeros(part.n_layers * part.n_heads, np.uint8), (ordinary & (n_keys > 1)).astype(np.uint8)
     of[index] = 1
     found, error = init(_c.qkv_sharpest), ErrorText()
-    with part._lock:
+    with part._reading():
         error.check(lib.qkv_heads_sharpest(part._handle, of.ctypes.data, wanted.ctypes.data, None, ctypes.byref(found),
                                            error.pointer))
     return int(found.query)
