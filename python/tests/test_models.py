@@ -2,6 +2,7 @@
 import html.parser
 import json
 import math
+import os
 import pathlib
 import re
 import shutil
@@ -22,6 +23,22 @@ def manifest(page):
 
 SEER = pathlib.Path(__file__).parents[2] / "models" / "seer"
 BOATS = pathlib.Path(__file__).parents[2] / "examples" / "images" / "two-boats.png"
+
+
+class Names(unittest.TestCase):
+    def test_by_the_name_of_its_folder(self):
+        """As in the tool, where there is no such folder. The name was taken for one of a repository to download."""
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            for name in ("models/default", pathlib.Path("models/default"), "models/default/"):
+                self.assertEqual(repr(qkv.load(name)), repr(qkv.load()))
+            os.makedirs("models/default")
+            pathlib.Path("models/default/config.json").write_text("{}")
+            with self.assertRaisesRegex(qkv.FileError, "models/default: no model.safetensors in this folder"):
+                qkv.load("models/default")
+            os.chdir(before)
 
 
 class Images(unittest.TestCase):

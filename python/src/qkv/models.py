@@ -149,6 +149,8 @@ class Model(NoCopies):
         if weights not in _WEIGHTS:
             raise ArgumentError(f'weights is {weights!r}, and must be "file", "f32", "bf16" or "int8"')
         options, made = init(_c.qkv_model_open_options, weights=_WEIGHTS[weights]), ctypes.c_void_p()
+        if folder is not None and _is_embedded(path_of(folder, "folder")):
+            folder = None
         error, path = ErrorText(), path_of(_EMBEDDED if folder is None else folder, "folder")
         error.check(lib.qkv_model_open(path, ctypes.byref(options), ctypes.byref(made), error.pointer))
         self._handle, self._context = made.value, context
