@@ -124,6 +124,38 @@ class Forms(unittest.TestCase):
             with self.assertRaisesRegex(qkv.DTypeError, f"^{next(iter(rules))} is a masked array"):
                 qkv.attention(x, x, x, **rules)
 
+    def test_masked_arrays_in_lists_and_as_numbers(self):
+        """NumPy joins the arrays of a list without their masks, and reads one number from behind its mask."""
+        x, hidden = normal(1, 4, 5, 8), np.ma.array(3, mask=True)
+        cases = [
+            ("q", lambda: qkv.attention([np.ma.masked_greater(row, 0) for row in x], x, x)),
+            ("sinks", lambda: qkv.attention(x, x, x, sinks=[np.ma.array(0.5, mask=True)] * 4)),
+            ("segments", lambda: qkv.attention(x, x, x, segments=[[hidden] * 5])),
+            ("added", lambda: qkv.heads(x[0], x[0], added=(np.ma.masked_greater(normal(5, 5), 0),) * 4)),
+            ("tokens", lambda: qkv.attention(x, x, x, stats={"tokens": [hidden] * 5})),
+            ("Q", lambda: qkv.onnx.attention([np.ma.masked_greater(row, 0) for row in x], x, x)),
+            *((name, lambda name=name: qkv.attention(x, x, x, **{name: hidden}))
+              for name in ("chunk", "kv_len", "q_len", "q_offset", "scale", "softcap", "dropout")),
+            ("window", lambda: qkv.attention(x, x, x, window=(hidden, 0))),
+            ("seed", lambda: qkv.attention(x, x, x, dropout=0.5, seed=hidden)),
+        ]
+        for name, call in cases:
+            with self.subTest(name=name), self.assertRaisesRegex(qkv.DTypeError, rf"^{name}\S* is a masked array"):
+                call()
+        np.testing.assert_array_equal(qkv.attention(list(x), (x[0],), x), qkv.attention(x, x, x))
+
+    def test_arrays_without_dimensions(self):
+        """One number for all of a batch."""
+        x = normal(2, 4, 5, 8)
+        for name, rules in (("kv_len", {}), ("q_len", {}), ("q_offset", {}), ("prefix_len", {"causal": True})):
+            with self.subTest(name=name):
+                np.testing.assert_array_equal(qkv.attention(x, x, x, **{name: np.array(3)}, **rules),
+                                              qkv.attention(x, x, x, **{name: 3}, **rules))
+                with self.assertRaisesRegex(qkv.QkvError, f"^{name} (is|=) "):
+                    qkv.attention(x, x, x, **{name: np.array(3.5)}, **rules)
+        with self.assertRaisesRegex(qkv.ShapeError, r"alibi has shape \(\), and must have \(1,\)"):
+            qkv.attention(x[:, :1], x[:, :1], x[:, :1], alibi=np.array(1.0))
+
     def test_what_is_no_real_number(self):
         q = normal(1, 4, 5, 8)
         problem = qkv.Problem(q, q, q)
@@ -182,8 +214,25 @@ class Kept(unittest.TestCase):
                 with self.assertRaisesRegex(qkv.ArgumentError, f"^{name} was resized or given other memory"):
                     call(*arguments, **more)
 
+    def test_heads_whose_arrays_have_moved(self):
+        q, k = normal(2, 40, 8), normal(2, 40, 8, seed=1)
+        heads = qkv.heads(q, k)
+        heads.weights(0, 0)
+        k.resize(3, refcheck=False)
+        for call in (lambda: heads.weights(0, 0), heads.numbers, heads.page, heads.sharpest,
+                     lambda: heads.looks_at(0, 0, 0), lambda: heads.map(0, 0)):
+            with self.assertRaisesRegex(qkv.ArgumentError, "^k was resized or given other memory since the heads"):
+                call()
+
     def test_lists_of_lengths(self):
         q, k, v = (normal(1, 2, 40, 8, seed=n) for n in range(3))
+        segments = np.arange(40, dtype=np.int32) // 7
+        for name, values in (("sinks", normal(2)), ("alibi", normal(2)), ("segments", segments)):
+            problem = qkv.Problem(q, k, v, **{name: values})
+            want = problem.forward().o
+            values[:] = 0
+            values.resize(1, refcheck=False)
+            np.testing.assert_array_equal(problem.forward().o, want)
         length = np.array([30])
         problem = qkv.Problem(q, k, v, kv_len=length, causal="bottom-right")
         want = problem.forward().o
@@ -214,25 +263,8 @@ class Outputs(unittest.TestCase):
             def call(out):
                 given = [np.zeros_like(self.q) for _ in range(3)]
                 given[n] = out
-    def test_heads_whose_arrays_have_moved(self):
-        q, k = normal(2, 40, 8), normal(2, 40, 8, seed=1)
-        heads = qkv.heads(q, k)
-        heads.weights(0, 0)
-        k.resize(3, refcheck=False)
-        for call in (lambda: heads.weights(0, 0), heads.numbers, heads.page, heads.sharpest,
-                     lambda: heads.looks_at(0, 0, 0), lambda: heads.map(0, 0)):
-            with self.assertRaisesRegex(qkv.ArgumentError, "^k was resized or given other memory since the heads"):
-                call()
-
                 self.problem.backward(self.o, o=self.o, lse=self.lse, out=tuple(given))
             return call
-        segments = np.arange(40, dtype=np.int32) // 7
-        for name, values in (("sinks", normal(2)), ("alibi", normal(2)), ("segments", segments)):
-            problem = qkv.Problem(q, k, v, **{name: values})
-            want = problem.forward().o
-            values[:] = 0
-            values.resize(1, refcheck=False)
-            np.testing.assert_array_equal(problem.forward().o, want)
 
         return [
             ("out", self.o, lambda out: qkv.attention(self.q, self.k, self.v, out=out)),

@@ -85,6 +85,26 @@ class Numbers(unittest.TestCase):
                 with self.subTest(name=name, value=value), self.assertRaisesRegex(qkv.QkvError, name.partition("[")[0]):
                     call(value)
 
+    def test_what_is_no_real_number(self):
+        heads, problem, lse = self.heads, self.problem, self.lse
+        calls = [
+            *((name, lambda x, name=name: attend(**{name: x})) for name in ("scale", "softcap", "dropout")),
+            ("tiny", lambda x: problem.columns(lse, tiny=x)),
+            *((name, lambda x, name=name: qkv.heads(X[0], X[0], **{name: x})) for name in ("scale", "softcap")),
+            ("perplexity", lambda x: heads.map(0, 0, perplexity=x)),
+            ("temperature", lambda x: self.model.generate("a", temperature=x)),
+            ("top_p", lambda x: self.model.generate("a", top_p=x)),
+            ("scale", lambda x: qkv.onnx.attention(X, X, X, scale=x)),
+            ("softcap", lambda x: qkv.onnx.attention(X, X, X, softcap=x)),
+            *((name, lambda x, name=name: heads.picture("x.svg", 0, 0, **{name: x})) for name in ("min", "max")),
+        ]
+        for name, call in calls:
+            for value in ("0.5", 1j, np.complex64(1 + 2j), np.array([0.5]), [0.5], 10**400):
+                with self.subTest(name=name, value=value), \
+                        self.assertRaisesRegex(qkv.ArgumentError, f"^{name} = .* is not a real number"):
+                    call(value)
+        np.testing.assert_array_equal(attend(scale=np.array(0.5)), attend(scale=0.5))
+
     def test_pairs(self):
         for call in (lambda: attend(window=()), lambda: attend(window=3), lambda: attend(window=(1, 2, 3)),
                      lambda: qkv.heads(X[0], X[0], window=()), lambda: self.heads.weights(0, 0, rows=()),
@@ -136,6 +156,14 @@ class Numbers(unittest.TestCase):
         for name, value in wrong.items():
             with self.subTest(name=name), self.assertRaisesRegex(qkv.QkvError, name):
                 qkv.BlockMask(**{**parts, name: value})
+            with self.subTest(name=name), self.assertRaisesRegex(qkv.ArgumentError, f"another {name}"):
+                setattr(made, name, value)
+        copied = copy.deepcopy(made)  # whose arrays NumPy has made writable
+        copied.offsets[0, 0, -1] = 10**6
+        with self.assertRaisesRegex(qkv.ShapeError, "offsets are 0 to 1000000, and index has"):
+            qkv.attention(*[np.ones((1, 2, 64, 8), np.float32)] * 3, block_mask=copied)
+        with self.assertRaisesRegex(qkv.ArgumentError, "block_mask is a dict, and must be a BlockMask"):
+            attend(block_mask=parts)
         index = np.array(made.index)
         ours = qkv.BlockMask(**{**parts, "index": index})
         index[:] = 10**6
@@ -156,14 +184,6 @@ class Texts(unittest.TestCase):
                 ("prompt", lambda: model.embed(["a"], prompt="query\0: ")),
             ):
                 with self.subTest(name=name):
-            with self.subTest(name=name), self.assertRaisesRegex(qkv.ArgumentError, f"another {name}"):
-                setattr(made, name, value)
-        copied = copy.deepcopy(made)  # whose arrays NumPy has made writable
-        copied.offsets[0, 0, -1] = 10**6
-        with self.assertRaisesRegex(qkv.ShapeError, "offsets are 0 to 1000000, and index has"):
-            qkv.attention(*[np.ones((1, 2, 64, 8), np.float32)] * 3, block_mask=copied)
-        with self.assertRaisesRegex(qkv.ArgumentError, "block_mask is a dict, and must be a BlockMask"):
-            attend(block_mask=parts)
                     with self.assertRaisesRegex(qkv.ArgumentError, f"{name} is .*would end at its NUL byte"):
                         call()
 

@@ -48,6 +48,10 @@ class Images(unittest.TestCase):
             raise unittest.SkipTest("models/seer is not here")
         cls.model = qkv.load(SEER)
 
+    def test_a_masked_array(self):
+        with self.assertRaisesRegex(qkv.DTypeError, "^image is a masked array"):
+            self.model.see(np.ma.masked_greater(np.zeros((48, 48, 3), np.uint8), 0))
+
     def test_a_file(self):
         heads = self.model.look(image=BOATS)
         self.assertEqual((heads.n_queries, heads.n_keys), (37, 37))

@@ -17,6 +17,7 @@ SIZES = {_c.QKV_F32: 4, _c.QKV_BF16: 2, _c.QKV_F16: 2}
 
 
 _LARGE = 1 << 18
+_SCALARS = int, float, complex, str, np.generic
 
 
 def apart(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -142,6 +143,22 @@ def _refuse_masked(array: Any, name: str) -> None:
                          "of attention as a rule")
 
 
+def _plain(values: Any, name: str) -> Any:
+    """Lists of arrays as lists of plain ones: NumPy would join them without their masks, and tensors as they lie."""
+    if not isinstance(values, (list, tuple)) or all(issubclass(kind, _SCALARS) for kind in set(map(type, values))):
+        return values
+    return [_plain(each, name) if isinstance(each, (list, tuple)) else
+            each if isinstance(each, _SCALARS) else numbers(each, name) for each in values]
+
+
+def one(value: Any, name: str) -> Any:
+    """What stands for one number: not masked, and as a tensor with a memory of its own and without a gradient."""
+    if isinstance(value, _SCALARS):
+        return value
+    _refuse_masked(value, name)
+    return _without_gradient(value, name) if is_torch(value) else value
+
+
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same numbers in the byte order of this machine, which the library reads."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -151,9 +168,11 @@ def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     """Numbers of others as an array of NumPy in this machine's byte order, without a copy if it is one."""
     _refuse_masked(values, name)
     if is_torch(values):
-        values = _without_gradient(values, name).detach()
-        values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
-    made = np.asanyarray(values)
+        from .tensors import array_of
+
+        values = _without_gradient(values, name)
+        values = array_of(values.float() if str(values.dtype) == "torch.bfloat16" else values)
+    made = np.asanyarray(_plain(values, name))
     _refuse_masked(made, name)  # of an object that becomes one
     return _native(np.asarray(made))
 
@@ -163,7 +182,7 @@ def reals(values: Any, name: str) -> np.ndarray[Any, Any]:
     given = numbers(values, name)
     if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
         raise DTypeError(f"{name} is {given.dtype}, and must hold real numbers")
-    return np.ascontiguousarray(given, dtype=np.float32)
+    return np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
 
 
 def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
@@ -203,7 +222,7 @@ def view(array: Any, name: str) -> View:
         return _view_torch(array, name)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, name)
-    return _view_numpy(np.asanyarray(array), name)
+    return _view_numpy(np.asanyarray(_plain(array, name)), name)
 
 
 def written(array: Any, name: str) -> View:
@@ -268,9 +287,9 @@ def integers(values: Any, kind: type[np.integer[Any]], name: str, shape: tuple[i
     given = numbers(values, name)
     if given.dtype.kind not in "iu" and given.size:
         raise DTypeError(f"{name} is {given.dtype}, and must hold integers")
-    made = np.ascontiguousarray(given, dtype=kind)
-    if made.shape != shape:
-        raise ShapeError(f"{name} has shape {made.shape}, and must have {shape}")
+    if given.shape != shape:
+        raise ShapeError(f"{name} has shape {given.shape}, and must have {shape}")
+    made = np.ascontiguousarray(given, dtype=kind).reshape(shape)
     if given.size and not np.array_equal(made, given):
         raise ShapeError(f"{name} has {given[made != given][0]}, which {np.dtype(kind).name} cannot hold")
     return made

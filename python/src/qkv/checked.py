@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .arrays import numbers, one
 from .errors import ArgumentError
 
 
 def integer(value: Any, name: str, kind: type[Any] = ctypes.c_int64, *, least: int | None = None,
             most: int | None = None) -> int:
     """A whole number that `kind` holds, and that is `least` to `most`."""
+    value = one(value, name)
     try:
         number = operator.index(value)
     except TypeError:
@@ -24,6 +26,16 @@ def integer(value: Any, name: str, kind: type[Any] = ctypes.c_int64, *, least: i
     if not lowest <= number <= highest:
         raise ArgumentError(f"{name} = {number} is not in [{lowest}, {highest}]")
     return number
+
+
+def real(value: Any, name: str) -> float:
+    """A real number, which loses no imaginary part, mask or gradient."""
+    if type(value) in (float, int) and abs(value) < 2**1000:
+        return float(value)
+    found = numbers(value, name)
+    if found.ndim or found.dtype.kind not in "biuf" and found.dtype.name != "bfloat16":
+        raise ArgumentError(f"{name} = {_described(value)} is not a real number")
+    return float(found)
 
 
 def pair(value: Any, name: str, example: str = "(0, 8)") -> tuple[Any, Any]:

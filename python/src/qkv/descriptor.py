@@ -10,7 +10,7 @@ from . import _c
 from ._library import lib
 from .arrays import DTYPES, View, floats, integers, numbers, of_zeros_and_ones, reals, view
 from .blocks import BlockMask
-from .checked import integer
+from .checked import integer, real
 from .checked import window as bounds_of
 from .context import Context, Interruptible
 from .errors import ArgumentError, DTypeError, NoCopies, ShapeError, UnsupportedError
@@ -162,6 +162,9 @@ class Descriptor(NoCopies):
         n = self._desc.n_batch
         if isinstance(value, (int, np.integer)):
             return np.full(n, integer(value, name), dtype=np.int64)
+        value = numbers(value, name)
+        if not value.ndim:
+            return np.full(n, integers(value, np.int64, name, ()), dtype=np.int64)
         # A copy: causal="bottom-right" follows from lengths, and must go on to fit them.
         return integers(value, np.int64, name, (n,)).copy()
 
@@ -205,7 +208,7 @@ class Descriptor(NoCopies):
             desc.window_left, desc.window_right = bounds_of(window)
         if q_offset is not None:
             desc.flags |= _c.QKV_SET_Q_OFFSET
-            if isinstance(q_offset, (int, np.integer)):
+            if isinstance(q_offset, (int, np.integer)) or not numbers(q_offset, "q_offset").ndim:
                 desc.q_offset = integer(q_offset, "q_offset")
             else:
                 made = self._of_batch(q_offset, "q_offset")
@@ -303,16 +306,17 @@ class Descriptor(NoCopies):
         desc = self._desc
         if scale is not None:
             desc.flags |= _c.QKV_SET_SCALE
-            desc.scale = scale
+            desc.scale = real(scale, "scale")
         if softcap is not None:
             desc.flags |= _c.QKV_SET_SOFTCAP
-            desc.softcap = softcap
+            desc.softcap = real(softcap, "softcap")
         if alibi is not None:
             desc.flags |= _c.QKV_SET_ALIBI
             desc.alibi_slopes = self._of_heads(alibi, "alibi")
         if sinks is not None:
             desc.flags |= _c.QKV_SET_SINKS
             desc.sinks = self._of_heads(sinks, "sinks")
+        dropout = real(dropout, "dropout")
         if dropout:
             if seed is None:
                 raise ArgumentError("dropout needs a seed: the same seed gives the same weights in every call")

@@ -343,7 +343,7 @@ def _float32(array: Any, name: str) -> np.ndarray[Any, Any]:
 
 def _not_default(value: float, name: str) -> float:
     """A number other than 0, which qkv_heads_arrays takes for its default; also what is 0 as a float."""
-    number = ctypes.c_float(value).value
+    number = ctypes.c_float(real(value, name)).value
     if not math.isfinite(number) or number == 0:
         raise ArgumentError(f"{name} is {value}, and must be a finite number other than 0 here")
     return number

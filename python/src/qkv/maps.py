@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import _c
 from ._library import init, lib
-from .checked import integer
+from .checked import integer, real
 from .context import Interruptible, context
 from .errors import ArgumentError, ErrorText
 from .keywords import no_such
@@ -32,7 +32,7 @@ def map_of(q: NDArray[np.float32], k: NDArray[np.float32], options: dict[str, An
             raise ArgumentError(no_such("map", name, sorted(known)).replace("has no", "has no option", 1))
     kinds: dict[str, Any] = {name: kind for name, kind, *_ in _c.qkv_map_options._fields_}
     given = init(_c.qkv_map_options, **{
-        name: value if kinds[name] is ctypes.c_double else integer(value, name, kinds[name])
+        name: (real(value, name) if kinds[name] is ctypes.c_double else integer(value, name, kinds[name]))
         for name, value in options.items()})
     points, report = np.zeros((len(q) + len(k), 2)), init(_c.qkv_map_report)
     error, call = ErrorText(), Interruptible()

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from . import _c
 from ._library import copied, init, lib, string
-from .arrays import integers
+from .arrays import integers, numbers
 from .checked import a_text as one_text
-from .checked import integer, some_texts
+from .checked import integer, real, some_texts
 from .checked import path as path_of
 from .checked import text as text_of
 from .context import Context, Interruptible, context, context_of_heads
@@ -112,7 +112,7 @@ def _opened_image(image: Any) -> ctypes.c_void_p:
         return made
     if hasattr(image, "convert") and hasattr(image, "size"):
         image = image.convert("RGB")
-    pixels = np.asarray(image)
+    pixels = numbers(image, "image")
     if pixels.ndim == 2:
         pixels = np.repeat(pixels[:, :, None], 3, axis=2)
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -293,7 +293,9 @@ class Model(NoCopies):
         options.length_penalty = options.temperature = options.top_p = options.repetition_penalty = 1.0
         options.forced_bos = options.forced_eos = -1
         given: dict[str, Any] = {
-            "sample": None if sample is None else int(bool(sample)), "temperature": temperature, "top_p": top_p,
+            "sample": None if sample is None else int(bool(sample)),
+            "temperature": None if temperature is None else real(temperature, "temperature"),
+            "top_p": None if top_p is None else real(top_p, "top_p"),
             "n_beams": None if beams is None else integer(beams, "beams"),
             "top_k": None if top_k is None else integer(top_k, "top_k"),
         }

@@ -17,7 +17,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib
 from .arrays import View, _dense, empty_like, is_torch, view
-from .checked import integer
+from .checked import integer, real
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText
 
@@ -139,7 +139,7 @@ def attention(
     for setting, flag in ((scale, _c.QKV_ONNX_SET_SCALE), (left_window_size, _c.QKV_ONNX_SET_LEFT_WINDOW_SIZE),
                           (right_window_size, _c.QKV_ONNX_SET_RIGHT_WINDOW_SIZE)):
         node.flags |= flag if setting is not None else 0
-    node.scale, node.softcap = 0.0 if scale is None else scale, softcap
+    node.scale, node.softcap = 0.0 if scale is None else real(scale, "scale"), real(softcap, "softcap")
     if arithmetic not in _ARITHMETIC:
         raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
     node.arithmetic = _ARITHMETIC[arithmetic]

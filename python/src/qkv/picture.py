@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, library_file
-from .checked import Head, integer, texts
+from .checked import Head, integer, real, texts
 from .checked import path as path_of
 from .checked import places as places_of
 from .checked import text as text_of
@@ -88,7 +88,8 @@ class Drawn(NamedTuple):
             raise ArgumentError(f"palette = {self.palette!r}: must be one of {', '.join(PALETTES)}")
         figures = _c.QKV_FIGURES_AUTO if self.values is None else (
             _c.QKV_FIGURES_ON if self.values else _c.QKV_FIGURES_OFF)
-        return {"palette": PALETTES.index(self.palette), "figures": figures, "min": self.min, "max": self.max,
+        return {"palette": PALETTES.index(self.palette), "figures": figures, "min": real(self.min, "min"),
+                "max": real(self.max, "max"),
                 "size": integer(self.size, "size", ctypes.c_int, least=0)}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _c
 from ._library import init, lib, string
 from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, reals, written, zero
-from .checked import a_list, integer, interval, pair, queries_of
+from .checked import a_list, integer, interval, pair, queries_of, real
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -359,7 +359,7 @@ class Problem(Descriptor, Generic[Array]):
             if name != "n_tiny" or tiny is not None:
                 array(name, heads, np.int64)
         if tiny is not None:
-            made.tiny = tiny
+            made.tiny = real(tiny, "tiny")
         self._run(lib.qkv_attention_columns_pass, desc, _address(self._q), _address(self._k), _pointer(rows),
                   ctypes.byref(made))
         return results

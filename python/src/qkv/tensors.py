@@ -78,6 +78,24 @@ def refuse_elsewhere(x: Tensor, name: str, query: Tensor) -> None:
         raise DTypeError(f"{name} is on {x.device}, and query is on {query.device}: they must be on the same")
 
 
+def array_of(x: Tensor) -> Any:
+    """A plain tensor as an array of NumPy, also where torch.func would make a value of its own of it."""
+    bare: Any = torch._C
+    with bare._DisableFuncTorch():
+        return x.detach().numpy()
+
+
+def of_zeros_and_ones(mask: Tensor, name: str) -> Tensor:
+    """A mask, integers of 0 and 1 as bools: torch's operators would add them to scores."""
+    if mask.dtype == torch.bool or mask.is_floating_point() or mask.is_complex():
+        return mask
+    plain = not (torch.compiler.is_compiling() or torch.jit.is_tracing()) and why_not(mask) is None
+    if plain and mask.device.type == "cpu" and bool(((mask != 0) & (mask != 1)).any()):
+        raise ArgumentError(f"{name} is {str(mask.dtype)[6:]} and has numbers other than 0 and 1, which sees; numbers "
+                            "that are added to scores are floats")
+    return mask != 0
+
+
 def settled(x: Tensor, name: str) -> Tensor:
     """The tensor, with its sign and zeros written out, if its memory is its elements; else an error that says why."""
     reason = why_not(x)
@@ -90,4 +108,4 @@ def settled(x: Tensor, name: str) -> Tensor:
         raise DTypeError(f"{name} has layout {x.layout}, and qkv reads strided tensors: pass {name}.to_dense()")
     if x._is_zerotensor():
         return torch.zeros(x.shape, dtype=x.dtype, device="cpu")
-    return x.resolve_neg()
+    return x.resolve_neg() if x.is_neg() else x  # an operator would make a value of torch.func of it
