@@ -376,13 +376,92 @@ class Modules(unittest.TestCase):
     def test_what_is_refused(self):
         mine, _ = self.pair()
         x = normal(1, 6, 32)
+        for name, mask in (("attn_mask", torch.ones(6, 6).int()), ("key_padding_mask", torch.ones(1, 6).long())):
+            with self.assertRaisesRegex(qkv.DTypeError, f"{name} is int.*, and must be bool, where True hides a key"):
+                mine(x, x, x, **{name: mask})
         with self.assertRaisesRegex(qkv.UnsupportedError, "need_weights=True"):
             mine(x, x, x, need_weights=True)
         with self.assertRaisesRegex(qkv.UnsupportedError, "add_bias_kv"):
             ours.MultiheadAttention(32, 4, add_bias_kv=True)
 
 
+def plainly(call):
+    return call
+
+
+def by_jvp(call):
+    """The same inside torch.func, where torch's operators compute."""
+    return lambda q, *rest, **rules: torch.func.jvp(lambda a: call(a, *rest, **rules)[0], (q,), (q,))
+
+
 class Errors(unittest.TestCase):
+    def test_numbers(self):
+        """What is refused of ordinary calls is refused inside torch.func and by the operator: none is wrapped."""
+        x, learnt = normal(1, 1, 2, 5, 8), torch.nn.Parameter(torch.tensor(0.5))
+        cases = [
+            *((qkv.ArgumentError, r"window\[[01]\] = ", {"window": bounds})
+              for bounds in ((-5, -7), (-2, None), (None, -2), (2.5, 0), (2**64 + 1, 0), (0, 2**63), ("a", 0))),
+            *((qkv.QkvError, "q_offset = ", {"q_offset": n}) for n in (2**64 + 1, 2**63 - 1, 1.5, "1")),
+            *((qkv.ArgumentError, "is_causal is ", {"is_causal": n}) for n in (2, 2**32, -1, None)),
+            *((qkv.ArgumentError, "scale = ", {"scale": n}) for n in (1j, float("nan"), "1", 1e300)),
+            *((qkv.ArgumentError, "softcap = ", {"softcap": n}) for n in (1j, float("nan"), -1.0)),
+            *((qkv.UnsupportedError, f"{name} requires a gradient", {name: learnt}) for name in ("scale", "softcap")),
+            (qkv.DTypeError, "kv_len is float32, and must hold integers", {"kv_len": torch.tensor([2.0])}),
+            (qkv.ShapeError, r"kv_len\[0\] = 40 is not in", {"kv_len": torch.tensor([40])}),
+            (qkv.DTypeError, "kv_len is of type int, and must be a tensor", {"kv_len": 3}),
+            (qkv.ShapeError, "sinks has shape", {"sinks": torch.zeros(3)}),
+            (qkv.ShapeError, "alibi has shape", {"alibi": torch.zeros(1)}),
+            (qkv.ShapeError, "segments has shape", {"segments": torch.zeros(1, 1, dtype=torch.int32)}),
+            (qkv.ShapeError, "mask has 3 heads", {"attn_mask": torch.zeros(3, 5, 5)}),
+            (qkv.ArgumentError, "attn_mask is int32 and has numbers other than 0 and 1",
+             {"attn_mask": torch.full((5, 5), 2).int()}),
+        ]
+        for within in (plainly, by_jvp):
+            for kind, words, rules in cases:
+                with self.subTest(within=within.__name__, rules=rules), self.assertRaisesRegex(kind, words):
+                    within(ours.attention)(x, x, x, **rules)
+            self.assertEqual(within(ours.attention)(x, x, x, window=(-1, -1), kv_len=torch.tensor(3))[0].shape, x.shape)
+        for seed in (5, torch.tensor(1.5), torch.tensor([1, 2])):
+            with self.assertRaisesRegex(qkv.QkvError, "^seed is of "):
+                ours.attention(x, x, x, dropout_p=0.5, seed=seed)
+        for n in (2, 2**32):  # of which the small call took the lowest 32 bits
+            with self.assertRaisesRegex(qkv.ArgumentError, f"is_causal is {n}"):
+                ours.scaled_dot_product_attention(x, x, x, is_causal=n)
+        for numbers in ((3, 0, -1, -1), (-1, 0, -1, -1), (0, 0, -5, -7)):
+            with self.assertRaisesRegex(qkv.ArgumentError, r"causal = |window\[0\] = -5"):
+                torch.ops.qkv.attention(x, x, x, *[None] * 9, *numbers, 0.0, 0.0, 0.0)
+
+    def test_shapes(self):
+        """torch's operators would broadcast some of them."""
+        x, y = normal(1, 1, 4, 5, 8), normal(2, 1, 4, 3, 8)
+        for given in ((x, x[:, :3], x[:, :3]), (x, x, x[:, :2]), (x, y, x), (x, x[..., :4], x), (x.half(), x, x),
+                      (x, x.double(), x)):
+            for within in (plainly, by_jvp):
+                with self.subTest(within=within.__name__), self.assertRaises((qkv.ShapeError, qkv.DTypeError)):
+                    within(ours.attention)(*given)
+        with self.assertRaisesRegex(qkv.DTypeError, "query is torch.int32, and must be of floats"):
+            torch.vmap(lambda a: ours.attention(a, a, a)[0])(x[None].int())
+        for call in (ours.attention, ours.scaled_dot_product_attention):
+            with self.assertRaisesRegex(qkv.DTypeError, "query is of type ndarray, and must be a tensor"):
+                call(x.numpy(), x, x)
+
+    def test_masks_of_0_and_1(self):
+        """By torch's operators they were added to the scores."""
+        x, sees = normal(1, 1, 2, 5, 8), normal(2, 5, 5) > -0.5
+
+        def twice(mask, call):
+            q = x.clone().requires_grad_()
+            d_q, = torch.autograd.grad(call(q, mask).square().sum(), q, create_graph=True)
+            return d_q.detach(), torch.autograd.grad(d_q.square().sum(), q)[0]
+
+        none = [*[None] * 8, 0, 0, -1, -1, 0.0, 0.0, 0.0]
+        for call in (lambda q, mask: ours.attention(q, x, x, mask)[0],
+                     lambda q, mask: torch.ops.qkv.attention(q, x, x, mask, *none)[0],
+                     lambda q, mask: torch.vmap(lambda m: ours.attention(q, x, x, m)[0])(mask[None])[0]):
+            for kind in (torch.uint8, torch.int32, torch.int64):
+                for got, want in zip(twice(sees.to(kind), call), twice(sees, call)):
+                    torch.testing.assert_close(got, want)
+
     def test_each_names_what_is_wrong(self):
         x = normal(1, 1, 2, 5, 8)
         cases = [

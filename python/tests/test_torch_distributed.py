@@ -58,6 +58,8 @@ def check_errors(rank, size):
     test = unittest.TestCase()
     with test.assertRaisesRegex(qkv.ShapeError, f"rank {last}: query has 3 dimensions"):
         distributed.ring_attention(x[0] if rank == last else x, x, x)
+    with test.assertRaisesRegex(qkv.ArgumentError, "is_causal is 'bottom-right', and must be a bool"):
+        distributed.ring_attention(x, x, x, is_causal="bottom-right" if rank == last else False)
     if size > 1:
         with test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: rules is"):
             distributed.ring_attention(x, x, x, scale=2.0 if rank == last else 1.0)

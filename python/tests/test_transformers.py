@@ -384,6 +384,30 @@ class Masks(unittest.TestCase):
 
 
 class Errors(unittest.TestCase):
+    def test_numbers(self):
+        """Learnt scales would lose their gradient, and torch's operators would take windows that are none."""
+        x, learnt = torch.randn(1, 2, 5, 8), torch.nn.Parameter(torch.tensor(0.5))
+        module = torch.nn.Identity()
+
+        def by_jvp(**rules):
+            return torch.func.jvp(lambda q: qkv.transformers.attention(module, q, x, x, None, **rules)[0], (x,), (x,))
+
+        for call in (lambda **rules: qkv.transformers.attention(module, x, x, x, None, **rules), by_jvp):
+            for name in ("scaling", "softcap"):
+                with self.assertRaisesRegex(qkv.UnsupportedError, f"{name} requires a gradient"):
+                    call(**{name: learnt})
+            for n in (-5, 2.5):
+                with self.assertRaisesRegex(qkv.ArgumentError, f"sliding_window = {n} is not"):
+                    call(sliding_window=n, is_causal=True)
+
+    def test_masks_of_0_and_1(self):
+        x, bias = torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 5)
+        sees = (torch.randn(1, 1, 5, 5) > -0.5)
+        for more in ({}, {"position_bias": bias}):
+            want, got = (qkv.transformers.attention(torch.nn.Identity(), x, x, x, mask, **more)[0]
+                         for mask in (sees, sees.long()))
+            torch.testing.assert_close(got, want, rtol=0, atol=0)
+
     def test_each_names_what_is_wrong(self):
         model = tiny.make("Llama", "qkv")
         module = model.model.layers[0].self_attn

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .errors import DTypeError, UnsupportedError
+from .errors import ArgumentError, DTypeError, UnsupportedError
 
 PLAIN = Tensor, torch.nn.Parameter
 _functorch: Any = torch._C._functorch

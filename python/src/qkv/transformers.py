@@ -23,6 +23,7 @@ from . import tensors
 from . import torch as ours
 from .ablation import ablated as ablated
 from .ablation import active
+from .checked import integer, real
 from .errors import ArgumentError, ShapeError, UnsupportedError
 from .problem import Problem
 from .rules import RuleMask, Visibility, rules_of
@@ -116,6 +117,9 @@ def attention(
     query, key, value = _same_batch(query, key, value)
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (x.to(torch.get_autocast_dtype("cpu")) for x in (query, key, value))
+    if not _tracing():  # a tensor would lose its gradient
+        scaling, softcap = (None if x is None else real(x, name)
+                            for x, name in ((scaling, "scaling"), (softcap, "softcap")))
     cells, rules = _rules(module, query, key, attention_mask, is_causal, sliding_window)
     if cu_seq_lens_q is not None or cu_seq_lens_k is not None:
         rules = _packed(rules, cu_seq_lens_q, cu_seq_lens_k)
@@ -205,8 +209,10 @@ def _rules(module: Any, query: Tensor, key: Tensor, given: Tensor | None, is_cau
         if not isinstance(given, Tensor) or given.dim() != 4:
             shape = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
             raise ShapeError(f"attention_mask is {shape}, and must be a tensor [batch, 1 or heads, len_q, len_k]")
-        return given, plain
+        return tensors.of_zeros_and_ones(given, "attention_mask"), plain
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    if sliding_window and not _tracing():
+        sliding_window = integer(sliding_window, "sliding_window", least=1)
     window = (sliding_window - 1,) * 2 if sliding_window and causal else (-1, -1)
     if sliding_window and not causal:
         raise UnsupportedError(f"{type(module).__name__} has sliding_window = {sliding_window} and no mask, and is not "

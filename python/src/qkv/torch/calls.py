@@ -9,7 +9,8 @@ from torch.autograd import forward_ad
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from .. import tensors
-from ..errors import ArgumentError, ShapeError, UnsupportedError
+from ..checked import integer, real
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..keywords import keywords
 from . import bridge, formula, operators
 
@@ -41,9 +42,16 @@ OF_TORCH = {
 }
 
 
+def _are_tensors(*given: Any) -> None:
+    for x, name in zip(given, operators.NAMES):
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"{name} is of type {type(x).__name__}, and must be a tensor")
+
+
 def _broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Query, key and value with the same number of dimensions and the same batches, by views."""
     query, key, value = tensors
+    _are_tensors(query, key, value)
     n_dims = query.dim()
     if n_dims == key.dim() == value.dim() == 4 and query.shape[0] == key.shape[0] == value.shape[0]:
         return tensors
@@ -70,15 +78,36 @@ def _seed(dropout_p: float, seed: Tensor | None) -> Tensor | None:
 
 def _numbers(is_causal: Causal, q_offset: int, window: Window | None, scale: float | None, softcap: float | None,
              dropout_p: float) -> tuple[Any, ...]:
+    if is_causal not in (False, True, "bottom-right"):
+        raise ArgumentError(f'is_causal is {is_causal!r}, and must be a bool or "bottom-right"')
+    left, right = (-1, -1) if window is None else (-1 if bound is None else bound for bound in _pair(window))
+    if not is_compiling():
+        q_offset = _size(q_offset, "q_offset", None)
+        left, right = _size(left, "window[0]", -1), _size(right, "window[1]", -1)
+        scale, softcap = (None if x is None else real(x, name) for x, name in ((scale, "scale"), (softcap, "softcap")))
+        dropout_p = real(dropout_p, "dropout_p")
     if scale == 0:
         raise ArgumentError("scale is 0, and every weight would be the same")
     if softcap == 0:
         raise ArgumentError("softcap is 0, and must be a number above 0, or None")
-    if is_causal not in (False, True, "bottom-right"):
-        raise ArgumentError(f'is_causal is {is_causal!r}, and must be a bool or "bottom-right"')
-    left, right = (-1, -1) if window is None else (-1 if bound is None else bound for bound in _pair(window))
     return (2 if is_causal == "bottom-right" else int(is_causal), q_offset, left, right, scale or 0.0, softcap or 0.0,
             dropout_p)
+
+
+def _size(value: Any, name: str, least: int | None) -> Any:
+    """A number of tokens; a symbol of a trace is not looked at."""
+    return value if isinstance(value, torch.SymInt) else integer(value, name, least=least)
+
+
+def _given(mask: Any, sinks: Any, alibi: Any, kv_len: Any, seed: Any, segments: tuple[Any, ...] = ()) -> Tensor | None:
+    """The mask, integers of 0 and 1 as bools. What is there in place of a tensor is refused."""
+    for x, name in ((mask, "attn_mask"), (sinks, "sinks"), (alibi, "alibi"), (kv_len, "kv_len"), (seed, "seed"),
+                    *((each, "segments") for each in segments)):
+        if x is not None and not isinstance(x, Tensor):
+            raise DTypeError(f"{name} is of type {type(x).__name__}, and must be a tensor")
+    if seed is not None and (seed.numel() != 1 or seed.is_floating_point() or seed.is_complex()):
+        raise ArgumentError(f"seed is of {seed.dtype} {tuple(seed.shape)}, and must be one integer")
+    return None if mask is None else tensors.of_zeros_and_ones(mask, "attn_mask")
 
 
 def _pair(window: Any) -> Window:
@@ -171,6 +200,8 @@ def attention(
     """
     query, key, value = _broadcast(query, key, value)
     attn_mask, is_causal = _of_bias(query, key, attn_mask, is_causal)
+    of_queries, of_keys = segments if isinstance(segments, tuple) else (segments, segments)
+    attn_mask = _given(attn_mask, sinks, alibi, kv_len, seed, (of_queries, of_keys))
     if torch.is_autocast_enabled("cpu"):
         query, key, value = _lower(query), _lower(key), _lower(value)
     _refuse_gradients(alibi=alibi)
@@ -181,7 +212,6 @@ def attention(
         query, key, value = (x.flatten(0, -4) for x in (query, key, value))
         if attn_mask is not None and attn_mask.dim() > 4:
             attn_mask = attn_mask.expand(*lead, *attn_mask.shape[-3:]).flatten(0, -4)
-    of_queries, of_keys = segments if isinstance(segments, tuple) else (segments, segments)
     o, lse = _call(query, key, value, attn_mask, sinks, alibi, seed, kv_len, of_queries, of_keys, None, None, *numbers)
     return (o.unflatten(0, lead), lse.unflatten(0, lead)) if len(lead) > 1 else (o, lse)
 
@@ -201,6 +231,8 @@ def varlen_attention(
     last ones, as torch's varlen_attn does. kv_len [sequences] shortens the keys of each. Everything has gradients as in
     `attention`. Rows of no sequence get 0.
     """
+    _are_tensors(query, key, value)
+    _given(None, sinks, alibi, kv_len, seed)
     if query.dim() != 3 or key.dim() != 3 or value.dim() != 3:
         raise ShapeError(f"query, key and value have {query.dim()}, {key.dim()} and {value.dim()} dimensions, and must "
                          "have 3: rows, heads, channels")
@@ -227,9 +259,9 @@ def scaled_dot_product_attention(
     Differences: a mask together with is_causal is allowed; key and value may have fewer heads whether or not
     enable_gqa is set. A query that sees no key gets 0, as in torch. Dropout draws other weights than torch's.
     """
-    if (attn_mask is None and not dropout_p and scale is None and not is_compiling()
-            and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))
-            and not _C._is_any_autocast_enabled() and _are_plain(query, key, value)):
+    if (attn_mask is None and not dropout_p and scale is None and type(is_causal) is bool and not is_compiling()
+            and not _C._is_any_autocast_enabled() and _are_plain(query, key, value)
+            and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))):
         made = small(query, key, value, is_causal)
         if made is not None:
             return made  # type: ignore[no-any-return,unused-ignore]

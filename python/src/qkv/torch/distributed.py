@@ -170,6 +170,8 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = No
     rules: dict[str, Any] = {"causal": bool(is_causal), "window": window, "scale": scale, "softcap": softcap}
     mine, error = None, None
     try:
+        if is_causal not in (False, True):
+            raise errors.ArgumentError(f"is_causal is {is_causal!r}, and must be a bool")
         mine = _described(query, key, value, rules)
     except Exception as raised:
         error = raised

@@ -15,6 +15,7 @@ from torch import Tensor
 from .. import _c
 from .._library import init, lib
 from ..descriptor import run
+from ..errors import ArgumentError
 from ..problem import Problem
 from . import bridge
 
@@ -43,11 +44,14 @@ def problem_of(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tens
                cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, causal: int, q_offset: int, window_left: int,
                window_right: int, scale: float, softcap: float, dropout: float) -> Problem:
     """The problem of an operator's arguments."""
+    if causal not in (0, 1, 2):
+        raise ArgumentError(f"causal = {causal}, and must be 0, 1 or 2")
+    no_window = window_left == window_right == -1
     return Problem(
         q, k, v, mask=mask, sinks=sinks, alibi=alibi, kv_len=kv_len,
         segments=None if segments_q is None else (segments_q, segments_k),
         cu_seqlens=None if cu_seqlens_q is None else (cu_seqlens_q, cu_seqlens_k), causal=_CAUSAL[causal],
-        q_offset=q_offset or None, window=None if window_left < 0 and window_right < 0 else (window_left, window_right),
+        q_offset=q_offset or None, window=None if no_window else (window_left, window_right),
         scale=scale or None, softcap=softcap or None, dropout=dropout,
         seed=None if seed is None else int(seed) & (2**64 - 1), context=bridge.context())  # a seed of int64
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import UnsupportedError
+from .. import tensors
+from ..errors import DTypeError, UnsupportedError
+from . import fast
+
+_FLOATS = torch.float32, torch.bfloat16, torch.float16, torch.float64
 
 
 def _visible(q: Tensor, k: Tensor, kv_len: Tensor | None, segments_q: Tensor | None, segments_k: Tensor | None,
@@ -19,7 +24,7 @@ def _visible(q: Tensor, k: Tensor, kv_len: Tensor | None, segments_q: Tensor | N
     causal, q_offset, left, right, *_ = numbers
     len_q, len_k = q.shape[-2], k.shape[-2]
     i, j = torch.arange(len_q, device=q.device)[:, None], torch.arange(len_k, device=q.device)
-    lengths = torch.tensor([len_k], device=q.device) if kv_len is None else kv_len
+    lengths = torch.tensor([len_k], device=q.device) if kv_len is None else kv_len if kv_len.dim() else kv_len[None]
     offset: Any = lengths[:, None, None, None] - len_q if causal == 2 else q_offset
     distance = j - (i + offset)
     seen = (j < lengths[:, None, None, None]).expand(-1, 1, len_q, -1)
@@ -45,6 +50,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tenso
     scores = q @ k.transpose(-1, -2) * (scale or q.shape[-1]**-0.5)
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
+    if mask is not None and not mask.is_floating_point():
+        mask = mask != 0
     seen, distance = _visible(q, k, kv_len, segments_q, segments_k, numbers)
     if alibi is not None:
         scores = scores + alibi[:, None, None] * distance
@@ -70,6 +77,40 @@ def _refuse(what: str, lacking: str, numbers: Any, cu_seqlens: Tensor | None) ->
         raise UnsupportedError(f"{what} with {where}: {lacking} not implemented there")
 
 
+def _stand_in(x: Tensor | None, kind: Any = np.float32) -> Any:
+    """An array of the shape of a tensor, which has the memory of one row."""
+    return None if x is None else np.broadcast_to(np.zeros(x.shape[-1:], kind), x.shape)
+
+
+def _integers(x: Tensor | None, name: str) -> Any:
+    """Integers that say who is seen, or what stands for those that a transform hides."""
+    if x is None:
+        return None
+    if x.is_floating_point() or x.is_complex():
+        raise DTypeError(f"{name} is {str(x.dtype)[6:]}, and must hold integers")
+    if tensors.why_not(x) is not None or x.device.type != "cpu":
+        return _stand_in(x, np.int32)
+    return tensors.array_of(x)
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tensor | None, alibi: Tensor | None,
+           kv_len: Tensor | None, segments_q: Tensor | None, segments_k: Tensor | None, numbers: Any) -> None:
+    """Refuses what a call of the C library refuses. torch's operators would broadcast some of it."""
+    for x, name in ((q, "query"), (k, "key"), (v, "value")):
+        if x.dtype not in _FLOATS:
+            raise DTypeError(f"{name} is {x.dtype}, and must be of floats")
+        if x.dtype != q.dtype:
+            raise DTypeError(f"query is {q.dtype} and {name} is {x.dtype}: they must be the same")
+    if mask is not None and mask.dtype not in (torch.bool, *_FLOATS[:3], q.dtype):
+        raise DTypeError(f"attn_mask is {mask.dtype}, and must be bool, float32, bfloat16 or float16")
+    shapes = [x.shape for x in (q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k) if x is not None]
+    if all(type(n) is int for shape in shapes for n in shape):  # none is a symbol of a trace
+        of_mask = _stand_in(mask, np.bool_ if mask is not None and mask.dtype == torch.bool else np.float32)
+        fast.problem_of(_stand_in(q), _stand_in(k), _stand_in(v), of_mask, _stand_in(sinks), _stand_in(alibi), None,
+                        _integers(kv_len, "kv_len"), _integers(segments_q, "segments"),
+                        _integers(segments_k, "segments"), None, None, *numbers).plan()
+
+
 def transformed(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
     """What the operator `attention` returns, of dual tensors and of values inside torch.func.
 
@@ -77,6 +118,9 @@ def transformed(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, T
     """
     mask, sinks, alibi, _, kv_len, segments_q, segments_k, cu_seqlens_q, _, *numbers = rules
     _refuse("forward mode and torch.func", "they are", numbers, cu_seqlens_q)
+    if mask is not None:
+        mask = tensors.of_zeros_and_ones(mask, "attn_mask")
+    _check(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, numbers)
     o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers))
     return o.reshape(*q.shape[:-1], v.shape[-1]).to(q.dtype), lse.reshape(q.shape[:-1])
 

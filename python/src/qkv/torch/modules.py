@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import tensors
-from ..errors import UnsupportedError
+from ..errors import DTypeError, UnsupportedError
 from .calls import attention
 
 
@@ -34,6 +34,9 @@ class MultiheadAttention(torch.nn.MultiheadAttention):  # type: ignore[misc,unus
         for name, x in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
             if x is not None:
                 tensors.refuse_unset(x, name)
+                if x.dtype != torch.bool and not x.is_floating_point():
+                    raise DTypeError(f"{name} is {str(x.dtype)[6:]}, and must be bool, where True hides a key as in "
+                                     "torch, or floats that are added")
         batched = query.dim() == 3
         if not batched:
             query, key, value = (x[None] for x in (query, key, value))
