@@ -96,7 +96,7 @@ static qkv_status make_rollout(struct image_seen *t, qkv_error *error) {
     qkv_status status = received && t->rollout ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK)
         status = qkv_inspect_rollout(t->session.ctx, t->session.model, t->text.run, 0, i0, i1,
-                                     received, error);
+                                     QKV_ROLLOUT_MEAN, received, error);
     if (status == QKV_OK)
         memcpy(t->rollout, received + first, (size_t)n_patches * sizeof *received);
     free(received);

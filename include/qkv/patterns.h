@@ -72,29 +72,40 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_
 
 /* ---- Several layers -------------------------------------------------------------------------- */
 
+/** What stands for all heads of a layer in a rollout. */
+typedef enum qkv_rollout_heads {
+    QKV_ROLLOUT_MEAN = 0,
+    /* The largest, or the smallest, weight of any head, cell by cell. */
+    QKV_ROLLOUT_MAX = 1,
+    QKV_ROLLOUT_MIN = 2
+} qkv_rollout_heads;
+
 /**
  * One layer of attention rollout (Abnar and Zuidema 2020), from its output to its input:
- *     y[j] = 1/2 mean_h sum_i x[i] p[h][i][j] + 1/2 x[j]
+ *     MEAN        y[j] = 1/2 mean_h sum_i x[i] p[h][i][j] + 1/2 x[j]
+ *     MAX, MIN    y[j] = sum_i x[i] (f[i][j] + (i = j)) / (1 + sum_j f[i][j]),
+ *                 f[i][j] = max_h p[h][i][j] or min_h p[h][i][j]
  *
- * Queries and keys must be the same tokens: len_q = len_k, no offset.
+ * The paper has the mean. The largest follows what any one head looks at, and the smallest what all
+ * of them do. Queries and keys must be the same tokens: len_q = len_k, no offset.
  *
  * Special values: a row that sees no key in a head (lse = -infinity, or at or beyond q_len) gives
- *     its whole share there to itself. The share of a sink is lost. A row that is NaN, with x[i]
- *     other than 0, makes all y of its batch NaN.
- * Accuracy: sums over heads are in double.
- * Memory: a float for each row of each head.
+ *     its whole share there to itself. The share of a sink is lost in means, and shared out among
+ *     the keys otherwise. A row that is NaN, with x[i] other than 0, makes all y of its batch NaN.
+ * Accuracy: sums over heads, and over rows of MAX and MIN, are in double.
+ * Memory: a float for each row of each head; of MAX and MIN two buffers of at most 512 rows or
+ *     2^20 weights, and a double for each row of a batch.
  * Threads: those of ctx.
  *
- * @param x  [n_batch][len_q], dense; of packed sequences [rows].
- * @param y  the same shape; receives the result. It may be x.
- * @return QKV_OK; QKV_ERR_SHAPE; errors of qkv_attention_columns_pass, whose row_weights is x;
- *         QKV_ERR_MEMORY.
+ * @param heads  what stands for all heads.
+ * @param x      [n_batch][len_q], dense; of packed sequences [rows].
+ * @param y      the same shape; receives the result. It may be x.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_SHAPE; errors of qkv_attention_columns_pass, whose
+ *         row_weights is x, or of qkv_attention_weights; QKV_ERR_MEMORY.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx,
-                                                          const qkv_attention_desc *desc,
-                                                          const void *q, const void *k,
-                                                          const float *lse, const float *x,
-                                                          float *y, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_step(
+    qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q, const void *k, const float *lse,
+    qkv_rollout_heads heads, const float *x, float *y, qkv_error *error);
 
 /**
  * Computes by rollout how much of each input token is in some output tokens, through all layers of
@@ -105,12 +116,13 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx,
  * @param b         the input.
  * @param first     the first output token.
  * @param end       the token after the last one; first + 1: one token alone.
+ * @param heads     what stands for all heads of a layer.
  * @param received  [n] of input b; receives the result.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model,
                                                      const qkv_run *run, int64_t b, int64_t first,
-                                                     int64_t end, float *received,
-                                                     qkv_error *error);
+                                                     int64_t end, qkv_rollout_heads heads,
+                                                     float *received, qkv_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,13 @@
 /**
  * Attention rollout (Abnar and Zuidema 2020) of chosen output tokens. A row vector x goes down
- * through the layers: x <- x (A + I) / 2, where A is the mean of the heads. Each layer is one pass
- * over columns, weighted by x; the product of the matrices is never formed. The row of a query that
- * sees no key is that of I.
+ * through the layers: x <- x (A + I) / 2, where A is the mean of the heads, or x <- x D (F + I),
+ * where F is the largest or smallest weight of any head and D makes rows sum to 1. The product of
+ * the matrices is never formed. Means take one pass over columns, weighted by x; F is made some
+ * rows at a time. The row of a query that sees no key is that of I.
  */
 #include <math.h>
 
+#include "attn/ctx.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
 #include "files/base.h"
@@ -29,6 +31,12 @@ static int64_t len_of(const qkv_attention_desc *d, int64_t b) {
 }
 static int64_t first_of(const qkv_attention_desc *d, int64_t b) {
     return is_packed(d) ? d->cu_seqlens_q[b] : b * d->len_q;
+}
+
+static qkv_status check_heads(qkv_rollout_heads heads, qkv_error *error) {
+    if ((int)heads >= QKV_ROLLOUT_MEAN && heads <= QKV_ROLLOUT_MIN) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                          "heads = %d is none of QKV_ROLLOUT_MEAN, _MAX, _MIN", (int)heads);
 }
 
 /* Every query is a key, at the same place. Reads the descriptor, whatever it holds. */
@@ -105,25 +113,120 @@ static void finish(const layer *w, const float *x, float *y) {
     qkvi_fpstate_leave(saved);
 }
 
-qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
-                                    const void *k, const float *lse, const float *x, float *y,
-                                    qkv_error *error) {
-    layer w = { .d = desc, .lse = lse };
+static qkv_status mean_step(qkv_ctx *ctx, layer *w, const void *q, const void *k, const float *x,
+                            float *y, qkv_error *error) {
     int64_t n_floats;
+    if (qkvi_mul_i64(w->n_rows, w->d->n_heads, &n_floats))
+        w->received = qkvi_malloc_array((size_t)qkvi_max_i64(n_floats, 1), sizeof *w->received);
+    if (!w->received)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld heads of %lld weights",
+                              (long long)w->d->n_heads, (long long)w->n_rows);
+    const qkv_status status = receive(ctx, w, q, k, x, error);
+    if (status == QKV_OK) finish(w, x, y);
+    free(w->received);
+    return status;
+}
+
+/* ---- One layer, by the largest or the smallest weight of any head ---------------------------- */
+
+/* The rows [i0, i1) of one batch. */
+typedef struct fused {
+    const layer *w;
+    const float *x;        /* [n] of the batch */
+    qkvi_weight_rows rows; /* of one head */
+    int64_t b, n, i0, i1;
+    bool least;
+    int n_tasks;
+    float *f;    /* [at_once][n]: of the heads so far */
+    double *sum; /* [n]: what tokens receive */
+} fused;
+
+static bool any_counts(const fused *s) {
+    for (int64_t i = s->i0; i < s->i1; i++)
+        if (s->x[i] != 0) return true;
+    return false;
+}
+
+/* Adds a head, whose weights are rows.p: a row that sees no key is that of I. */
+static void fuse(const fused *s, int64_t h) {
+    for (int64_t i = s->i0; i < s->i1; i++) {
+        float *const p = s->rows.p + (i - s->i0) * s->n, *const f = s->f + (i - s->i0) * s->n;
+        if (lse_of(s->w, s->b, h, i) == -INFINITY) p[i] = 1;
+        for (int64_t j = 0; j < s->n; j++)
+            if (h == 0 || (s->least ? p[j] < f[j] : p[j] > f[j])) f[j] = p[j];
+    }
+}
+
+/* Columns are independent: any division gives the same bits. */
+static void add_columns(void *argument, int index) {
+    const fused *const s = argument;
+    const int64_t first = s->n * index / s->n_tasks, end = s->n * (index + 1) / s->n_tasks;
+    for (int64_t i = s->i0; i < s->i1; i++) {
+        const float *const f = s->f + (i - s->i0) * s->n;
+        if (s->x[i] == 0 || first == end) continue;
+        const double share = (double)s->x[i] / (qkvi_row_sum(f, s->n) + 1);
+        for (int64_t j = first; j < end; j++)
+            s->sum[j] += share * ((double)f[j] + (j == i ? 1 : 0));
+    }
+}
+
+static qkv_status fuse_rows(qkv_ctx *ctx, fused *s, qkv_error *error) {
+    for (s->i0 = 0; s->i0 < s->n; s->i0 = s->i1) {
+        s->i1 = qkvi_min_i64(s->i0 + s->rows.at_once, s->n);
+        if (!any_counts(s)) continue;
+        for (int64_t h = 0; h < s->w->d->n_heads; h++) {
+            s->rows.head.h = h;
+            QKV_TRY(qkvi_rows_get(ctx, &s->rows, s->i0, s->i1, error));
+            fuse(s, h);
+        }
+        qkvi_pool_run(ctx->pool, s->n_tasks, add_columns, s);
+    }
+    return QKV_OK;
+}
+
+static qkv_status fused_batch(qkv_ctx *ctx, const layer *w, const void *q, const void *k,
+                              bool least, int64_t b, const float *x, float *y, qkv_error *error) {
+    qkv_head_view view = qkv_head_view_init();
+    fused s = { .w = w, .x = x + first_of(w->d, b), .b = b, .n = len_of(w->d, b), .least = least };
+    view.desc = w->d, view.q = q, view.k = k, view.lse = w->lse, view.b = b;
+    QKV_TRY(qkvi_rows_begin("desc", &view, &s.rows, error));
+    s.n_tasks = qkvi_pool_threads(ctx->pool);
+    s.f = qkvi_malloc_array((size_t)qkvi_max_i64(s.rows.at_once * s.n, 1), sizeof *s.f);
+    s.sum = qkvi_calloc_array((size_t)s.n + 1, sizeof *s.sum);
+    qkv_status status = s.f && s.sum ? QKV_OK : qkvi_no_memory(error, "rows of weights");
+    if (status == QKV_OK) status = fuse_rows(ctx, &s, error);
+    const bool lost = status == QKV_OK && is_lost(w, b, s.x);
+    for (int64_t j = 0; status == QKV_OK && j < s.n; j++)
+        y[first_of(w->d, b) + j] = lost ? NAN : (float)s.sum[j];
+    free(s.f);
+    free(s.sum);
+    qkvi_rows_end(&s.rows);
+    return status;
+}
+
+static qkv_status fused_step(qkv_ctx *ctx, const layer *w, const void *q, const void *k, bool least,
+                             const float *x, float *y, qkv_error *error) {
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    qkv_status status = QKV_OK;
+    for (int64_t b = 0; status == QKV_OK && b < w->d->n_batch; b++)
+        status = fused_batch(ctx, w, q, k, least, b, x, y, error);
+    qkvi_fpstate_leave(saved);
+    return status;
+}
+
+qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
+                                    const void *k, const float *lse, qkv_rollout_heads heads,
+                                    const float *x, float *y, qkv_error *error) {
+    layer w = { .d = desc, .lse = lse };
     QKV_TRY(qkvi_need(ctx, "ctx", error));
     QKV_TRY(qkvi_need(desc, "desc", error));
     QKV_TRY(qkvi_need(x, "x", error));
     QKV_TRY(qkvi_need(y, "y", error));
+    QKV_TRY(check_heads(heads, error));
     QKV_TRY(check_square(desc, &w.n_rows, error));
-    if (qkvi_mul_i64(w.n_rows, desc->n_heads, &n_floats))
-        w.received = qkvi_malloc_array((size_t)qkvi_max_i64(n_floats, 1), sizeof *w.received);
-    if (!w.received)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld heads of %lld weights",
-                              (long long)desc->n_heads, (long long)w.n_rows);
-    const qkv_status status = receive(ctx, &w, q, k, x, error);
-    if (status == QKV_OK) finish(&w, x, y);
-    free(w.received);
-    return status;
+    if (heads == QKV_ROLLOUT_MEAN || desc->n_heads == 0)
+        return mean_step(ctx, &w, q, k, x, y, error);
+    return fused_step(ctx, &w, q, k, heads == QKV_ROLLOUT_MIN, x, y, error);
 }
 
 /* ---- All layers of a run --------------------------------------------------------------------- */
@@ -154,13 +257,13 @@ static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
     desc->mask_stride[3] = 1;
 }
 
-static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64_t at, float *x,
-                              qkv_error *error) {
+static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64_t at,
+                              qkv_rollout_heads heads, float *x, qkv_error *error) {
     qkv_capture c = qkv_capture_init();
     qkv_attention_desc d;
     QKV_TRY(qkv_run_capture(run, QKV_SELF, b, at, &c, error));
     describe(&c, &d);
-    return qkv_inspect_rollout_step(ctx, &d, c.q, c.k, c.lse, x, x, error);
+    return qkv_inspect_rollout_step(ctx, &d, c.q, c.k, c.lse, heads, x, x, error);
 }
 
 static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
@@ -181,8 +284,10 @@ static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qk
 }
 
 qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
-                               int64_t first, int64_t end, float *received, qkv_error *error) {
+                               int64_t first, int64_t end, qkv_rollout_heads heads, float *received,
+                               qkv_error *error) {
     int64_t n = 0;
+    QKV_TRY(check_heads(heads, error));
     QKV_TRY(check_run(ctx, model, run, b, first, end, received, &n, error));
     float *const x = qkvi_calloc_array((size_t)n, sizeof *x);
     if (!x) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens", (long long)n);
@@ -190,7 +295,7 @@ qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model, const qkv_r
     for (int64_t i = first; i < end; i++) x[i] = 1 / (float)(end - first);
     for (int64_t at = qkv_model_get_info(model)->n_layers - 1;
          status == QKV_OK && at >= 0 && !isnan(x[0]); at--) /* NaN is everywhere, and stays */
-        status = step_of_run(ctx, run, b, at, x, error);
+        status = step_of_run(ctx, run, b, at, heads, x, error);
     if (status == QKV_OK) memcpy(received, x, (size_t)n * sizeof *x);
     free(x);
     return status;

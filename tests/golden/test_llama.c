@@ -195,7 +195,9 @@ static void test_heads(void **state) {
         check_head(*state, run, heads, h, N, model->info.n_heads);
     }
     float received[N], sum = 0;
-    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, N - 1, N, received, NULL), QKV_OK);
+    assert_int_equal(
+        qkv_inspect_rollout(ctx, model, run, 0, N - 1, N, QKV_ROLLOUT_MEAN, received, NULL),
+        QKV_OK);
     for (int i = 0; i < N; i++) sum += received[i];
     assert_true(fabsf(sum - 1) < 1e-5f);
     qkv_heads_free(heads);

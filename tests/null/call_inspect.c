@@ -136,11 +136,12 @@ static qkv_status divergence(void) {
 static qkv_status rollout_step(void) {
     const qkv_head_view x = head();
     return qkv_inspect_rollout_step(P(0, null_ctx), P(1, &desc), P(2, x.q), P(3, x.k), P(4, lse),
-                                    P(5, floats[1]), P(6, floats[2]), P(7, &null_error));
+                                    QKV_ROLLOUT_MEAN, P(5, floats[1]), P(6, floats[2]),
+                                    P(7, &null_error));
 }
 static qkv_status rollout(void) {
     return qkv_inspect_rollout(P(0, null_ctx), P(1, null_bert), P(2, null_run), 0, 1, 2,
-                               P(3, floats[0]), P(4, &null_error));
+                               QKV_ROLLOUT_MEAN, P(3, floats[0]), P(4, &null_error));
 }
 const null_call null_inspect[] = {
     { "qkv_inspect_probes", inspect_probes, "rrnrnnn" },

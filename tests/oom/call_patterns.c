@@ -41,11 +41,15 @@ static uint64_t take_divergence(void) {
 }
 
 static qkv_status step(qkv_error *error) {
-    return qkv_inspect_rollout_step(ctx, &desc, q, k, lse, x, y, error);
+    return qkv_inspect_rollout_step(ctx, &desc, q, k, lse, QKV_ROLLOUT_MEAN, x, y, error);
+}
+
+static qkv_status step_max(qkv_error *error) {
+    return qkv_inspect_rollout_step(ctx, &desc, q, k, lse, QKV_ROLLOUT_MAX, x, y, error);
 }
 
 static qkv_status roll(qkv_error *error) {
-    return qkv_inspect_rollout(ctx, model, run, 0, 1, 2, y, error);
+    return qkv_inspect_rollout(ctx, model, run, 0, 1, 2, QKV_ROLLOUT_MEAN, y, error);
 }
 
 static uint64_t take_y(void) { return oom_hash(0, y, sizeof y); }
@@ -79,6 +83,7 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_divergence", "90 tokens", new_ctx, compare, take_divergence, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout_step", "90 tokens", new_ctx, step, take_y, drop_ctx, 0, 0 },
+    { "qkv_inspect_rollout_step", "the largest", new_ctx, step_max, take_y, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout", "a sentence", new_ctx, roll, take_y, drop_ctx, 0, 0 },
 };
 

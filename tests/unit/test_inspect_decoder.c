@@ -244,9 +244,9 @@ static void test_rollout(void **state) {
                 }
                 memcpy(x, y, sizeof x);
             }
-            assert_int_equal(
-                qkv_inspect_rollout(ctx, f.model, f.run, 0, position, position + 1, received, NULL),
-                QKV_OK);
+            assert_int_equal(qkv_inspect_rollout(ctx, f.model, f.run, 0, position, position + 1,
+                                                 QKV_ROLLOUT_MEAN, received, NULL),
+                             QKV_OK);
             for (int64_t j = 0; j < N; j++) {
                 near((double)received[j], x[j], 2e-6);
                 sum += (double)received[j];

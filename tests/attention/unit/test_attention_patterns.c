@@ -160,31 +160,63 @@ static void a_sink_is_no_key(void **state) {
 
 /* ---- Rollout --------------------------------------------------------------------------------- */
 
+/* What stands for all heads at a cell; a row that sees nothing is that of I. */
+static double fused_of(const whole *x, qkv_rollout_heads heads, int64_t b, int64_t i, int64_t j) {
+    double mean = 0, most = 0, least = 1;
+    for (int64_t h = 0; h < x->p.d.n_heads; h++) {
+        const double *const w = row_of(x, b, h, i);
+        const double a = sum_of(w, x->p.d.len_k) > 0 ? w[j] : i == j;
+        mean += a / (double)x->p.d.n_heads;
+        most = fmax(most, a);
+        least = fmin(least, a);
+    }
+    return heads == QKV_ROLLOUT_MAX ? most : heads == QKV_ROLLOUT_MIN ? least : mean;
+}
+
+/* x D (F + I), with D so that rows sum to 1. */
+static void textbook_step(const whole *x, qkv_rollout_heads heads, int64_t b, const float *given,
+                          double *y) {
+    const int64_t n = x->p.d.len_q;
+    double *const row = doubles(n);
+    for (int64_t j = 0; j < n; j++) y[j] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) row[j] = fused_of(x, heads, b, i, j) + (i == j);
+        const double sum = sum_of(row, n);
+        for (int64_t j = 0; j < n; j++) y[j] += (double)given[i] * row[j] / sum;
+    }
+    free(row);
+}
+
 static void a_step_is_a_product(void **state) {
     (void)state;
     enum { LEN = 130 };
     whole x = whole_new(6, 2, 4, 2, LEN, LEN);
-    float given[2 * LEN], got[2 * LEN];
+    float given[2 * LEN], got[2 * LEN], alone[2 * LEN];
+    double want[LEN];
     x.p.d.flags = QKV_SET_CAUSAL | QKV_SET_WINDOW | QKV_SET_SEGMENTS;
     x.p.d.window_left = 20, x.p.d.window_right = -1;
     int32_t seg[LEN], other[LEN]; /* rows 3, 13, ... see nothing */
     for (int i = 0; i < LEN; i++) seg[i] = 0, other[i] = i % 10 == 3;
     x.p.d.seg_q = other, x.p.d.seg_k = seg;
-    whole_run(&x, 2);
+    whole_run(&x, 3);
+    qkv_ctx *const one = context_on(NULL, 1);
     for (int i = 0; i < 2 * LEN; i++) given[i] = (float)((i * 7) % 13) - 4;
-    assert_int_equal(
-        qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, given, got, NULL), QKV_OK);
-    for (int64_t b = 0; b < 2; b++)
-        for (int64_t j = 0; j < LEN; j++) {
-            double want = 0;
-            for (int64_t h = 0; h < 4; h++)
-                for (int64_t i = 0; i < LEN; i++) {
-                    const double *w = row_of(&x, b, h, i);
-                    const double a = sum_of(w, LEN) > 0 ? w[j] : i == j;
-                    want += ((a + (i == j)) / 2) * (double)given[b * LEN + i] / 4;
-                }
-            near((double)got[b * LEN + j], want, 2e-5);
+    for (int heads = QKV_ROLLOUT_MEAN; heads <= QKV_ROLLOUT_MIN; heads++) {
+        const qkv_rollout_heads kind = (qkv_rollout_heads)heads;
+        assert_int_equal(
+            qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, kind, given, got, NULL),
+            QKV_OK);
+        for (int64_t b = 0; b < 2; b++) {
+            textbook_step(&x, kind, b, given + b * LEN, want);
+            for (int64_t j = 0; j < LEN; j++) near((double)got[b * LEN + j], want[j], 2e-5);
         }
+        memcpy(alone, given, sizeof given); /* in place, by one thread: the same bits */
+        assert_int_equal(
+            qkv_inspect_rollout_step(one, &x.p.d, x.p.q, x.p.k, x.p.lse, kind, alone, alone, NULL),
+            QKV_OK);
+        assert_memory_equal(got, alone, sizeof got);
+    }
+    qkv_ctx_free(one);
     whole_free(&x);
 }
 
@@ -204,21 +236,25 @@ static void packed_sequences_roll_alone(void **state) {
     if (qkv_attention_forward(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.v, x.p.o, x.p.lse, NULL) != QKV_OK)
         fail_msg("%s", qkv_ctx_message(x.ctx));
     for (int i = 0; i < LEN; i++) given[i] = (float)(i % 5) - 1;
-    assert_int_equal(
-        qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, given, got, NULL), QKV_OK);
-    for (int b = 0; b < 2; b++) {
-        qkv_attention_desc d;
-        qkv_attention_desc_contiguous(&d, 1, HEADS, HEADS, cu[b + 1] - cu[b], cu[b + 1] - cu[b],
-                                      DIM, 8);
-        d.q_stride[1] = d.k_stride[1] = LEN * DIM;
-        d.lse_stride[1] = LEN;
-        d.flags = QKV_SET_CAUSAL;
-        assert_int_equal(qkv_inspect_rollout_step(x.ctx, &d, x.p.q + cu[b] * DIM,
-                                                  x.p.k + cu[b] * DIM, x.p.lse + cu[b],
-                                                  given + cu[b], alone + cu[b], NULL),
-                         QKV_OK);
+    for (int heads = QKV_ROLLOUT_MEAN; heads <= QKV_ROLLOUT_MIN; heads++) {
+        const qkv_rollout_heads kind = (qkv_rollout_heads)heads;
+        assert_int_equal(
+            qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, kind, given, got, NULL),
+            QKV_OK);
+        for (int b = 0; b < 2; b++) {
+            qkv_attention_desc d;
+            qkv_attention_desc_contiguous(&d, 1, HEADS, HEADS, cu[b + 1] - cu[b], cu[b + 1] - cu[b],
+                                          DIM, 8);
+            d.q_stride[1] = d.k_stride[1] = LEN * DIM;
+            d.lse_stride[1] = LEN;
+            d.flags = QKV_SET_CAUSAL;
+            assert_int_equal(qkv_inspect_rollout_step(x.ctx, &d, x.p.q + cu[b] * DIM,
+                                                      x.p.k + cu[b] * DIM, x.p.lse + cu[b], kind,
+                                                      given + cu[b], alone + cu[b], NULL),
+                             QKV_OK);
+        }
+        assert_memory_equal(got, alone, sizeof got);
     }
-    assert_memory_equal(got, alone, sizeof got);
     whole_free(&x);
 }
 
@@ -251,7 +287,8 @@ static void rollout_of_a_model(void **state) {
         }
         memcpy(x, y, (size_t)n * sizeof *x);
     }
-    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 2, 3, got, NULL), QKV_OK);
+    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 2, 3, QKV_ROLLOUT_MEAN, got, NULL),
+                     QKV_OK);
     double sum = 0;
     for (int64_t j = 0; j < n; j++) {
         near((double)got[j], x[j], 1e-6);
@@ -261,17 +298,20 @@ static void rollout_of_a_model(void **state) {
     float *const mean = calloc((size_t)n, sizeof *mean), *const one =
                                                              calloc((size_t)n, sizeof *one);
     assert_true(mean && one);
-    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 1, 4, mean, NULL), QKV_OK);
+    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, 1, 4, QKV_ROLLOUT_MEAN, mean, NULL),
+                     QKV_OK);
     for (int64_t i = 1; i < 4; i++) {
-        assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, i, i + 1, one, NULL), QKV_OK);
+        assert_int_equal(
+            qkv_inspect_rollout(ctx, model, run, 0, i, i + 1, QKV_ROLLOUT_MEAN, one, NULL), QKV_OK);
         for (int64_t j = 0; j < n; j++) mean[j] -= one[j] / 3;
     }
     for (int64_t j = 0; j < n; j++) near((double)mean[j], 0, 1e-6);
     free(mean);
     free(one);
     qkv_error error;
-    assert_int_equal(qkv_inspect_rollout(ctx, model, run, 0, n, n + 1, got, &error),
-                     QKV_ERR_ARGUMENT);
+    assert_int_equal(
+        qkv_inspect_rollout(ctx, model, run, 0, n, n + 1, QKV_ROLLOUT_MEAN, got, &error),
+        QKV_ERR_ARGUMENT);
     free(x);
     free(y);
     free(w);
@@ -320,10 +360,14 @@ static void what_is_wrong_is_refused_by_name(void **state) {
     a.desc = NULL;
     refused(qkv_inspect_divergence(x.ctx, &a, &a, 0, NULL, &d, NULL, &e), QKV_ERR_ARGUMENT, &e,
             "x.desc is NULL");
-    refused(qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, v, v, &e), QKV_ERR_SHAPE,
-            &e,
-            "batch 0 has 20 queries from position 0 on and 30 keys; rollout needs a key at the "
-            "place of each query");
+    refused(
+        qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, QKV_ROLLOUT_MEAN, v, v, &e),
+        QKV_ERR_SHAPE, &e,
+        "batch 0 has 20 queries from position 0 on and 30 keys; rollout needs a key at the "
+        "place of each query");
+    refused(qkv_inspect_rollout_step(x.ctx, &x.p.d, x.p.q, x.p.k, x.p.lse, (qkv_rollout_heads)3, v,
+                                     v, &e),
+            QKV_ERR_ARGUMENT, &e, "heads = 3 is none of QKV_ROLLOUT_MEAN, _MAX, _MIN");
     whole_free(&x);
     whole_free(&y);
 }
