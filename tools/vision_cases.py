@@ -6,13 +6,15 @@
 
 Each folder is a model as save_pretrained writes it, and expected.safetensors: images (image.I, any_size), and what float64 arithmetic
 makes of the f32 weights: hidden.L (the last one is last_hidden_state), weights.L, pooled, joint, logits of classes, and of the
-images of the model's own size labels, loss and every gradient (grad.NAME). CLIP also has texts: text_ids, text_lengths, text_hidden.L,
+images of the model's own size labels, loss and every gradient (grad.NAME); effects [sets + 1][labels] are ln p of the classes of
+image 0 without ablation, and with each head, all heads of layer 0, and the first and the last head giving 0. CLIP also has texts: text_ids, text_lengths, text_hidden.L,
 text_weights.L, text_pooled, text_joint, and match [images][texts].
 
 With --random the folders are drawn: build/release/tests/golden_vision DIR/* compares qkv with them. A seed draws the same folders.
 """
 import argparse
 import copy
+import functools
 import json
 import pathlib
 import random
@@ -245,6 +247,29 @@ def gradients(model, images, generator):
     return {"labels": labels.int(), "loss": loss}, holder
 
 
+def effects(model, pixels):
+    heads = vision_config(model).num_attention_heads
+    outputs = [m for n, m in model.named_modules() if "layer" in n and n.endswith(("attention.o_proj", "self_attn.out_proj"))]
+    width = outputs[0].in_features // heads
+    every = [(layer, head) for layer in range(len(outputs)) for head in range(heads)]
+    rows = []
+    for ablated in [[], *([one] for one in every), every[:heads], [every[0], every[-1]]]:
+
+        def hook(_, inputs, layer=None, ablated=ablated):
+            x = inputs[0].clone()
+            for at, head in ablated:
+                if at == layer:
+                    x[..., head * width : (head + 1) * width] = 0
+            return (x, *inputs[1:])
+
+        hooks = [m.register_forward_pre_hook(functools.partial(hook, layer=i)) for i, m in enumerate(outputs)]
+        logits = model(pixel_values=pixels[None].double()).logits[0]
+        rows.append(logits.log_softmax(-1) if len(logits) > 1 else torch.nn.functional.logsigmoid(logits))
+        for one in hooks:
+            one.remove()
+    return torch.stack(rows)
+
+
 def make(folder, kind, config, fields, seed, any_sizes=True):
     generator = torch.Generator().manual_seed(seed)
     with double():
@@ -253,6 +278,8 @@ def make(folder, kind, config, fields, seed, any_sizes=True):
         made = forward_images(model, images)
         if kind == "CLIPModel":
             made |= forward_texts(model, made["joint"], generator)
+        if "logits" in made:
+            made["effects"] = effects(model, images[0][0])
         losses, holder = gradients(model, images, generator) if "logits" in made and model.config.num_labels > 1 else ({}, None)
     folder.mkdir(parents=True, exist_ok=True)
     stored, text = as_stored(model)

@@ -33,10 +33,13 @@ typedef struct qkv_effects {
     qkv_attention_kind which;
     /* What the decoder over an encoder reads, as `targets` of qkv_run_options; NULL otherwise. */
     const qkv_encoding *target;
-    /* The head that tells words, and the words that are looked at. */
+    /* The head that tells words or classes, and the words or classes that are looked at. */
     qkv_word_head head;
     int64_t n_places;
-    /* [n_places]: where, as position of qkv_model_logits, and which word there. */
+    /*
+     * [n_places]: where, as position of qkv_model_logits, and which word there. Of QKV_HEAD_LABEL
+     * words are classes of the input, and positions are NULL.
+     */
     const int64_t *positions;
     const int32_t *words;
     /* Set s has the heads heads[ends[s - 1]] to heads[ends[s] - 1]; it may be empty. */
@@ -53,7 +56,10 @@ typedef struct qkv_effects {
     int64_t source_b;
     /* Tokens of the ablated runs that are computed at once; 0: 4,096. */
     int64_t max_tokens;
-    /* NULL, or [n_sets + 1][n_places][words of the head]: receives logits. */
+    /*
+     * NULL, or [n_sets + 1][n_places][words of the head]: receives logits. Of QKV_HEAD_LABEL they
+     * are [n_sets + 1][n_labels].
+     */
     float *logits;
 } qkv_effects;
 QKV_DEFINE_INIT(qkv_effects)
@@ -71,7 +77,8 @@ QKV_DEFINE_INIT(qkv_effects)
  *     log_p[s + 1][t] - log_p[0][t]
  *
  * is exact, in nats. It is below 0 where the heads help the word. It is that of the whole set.
- * Heads can stand in for each other, and then their single effects add up to less.
+ * Heads can stand in for each other, and then their single effects add up to less. Of a classifier
+ * whose labels may each hold (QKV_LABELS_EACH), ln p is that of the sigmoid of one logit.
  *
  *   Computed once   the model as it is, and of each set all that lies below its lowest layer, and
  *                   the attention of that layer. Sets with the same lowest layer are a batch.
@@ -91,7 +98,7 @@ QKV_DEFINE_INIT(qkv_effects)
  * @param call   NULL: the defaults. Its workspace is ignored.
  * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, or a head, position or word out of range;
  *         QKV_ERR_SHAPE for a source with another number of tokens; QKV_ERR_UNSUPPORTED without the
- *         head that tells words; QKV_ERR_VERSION; QKV_ERR_BUSY; QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
+ *         head that tells words, or for a classifier of values; QKV_ERR_VERSION; QKV_ERR_BUSY; QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_model *model,
                                                      const qkv_encoding *input,

@@ -234,6 +234,11 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  * With `parallel` (GPT-NeoX, GPT-J) normed = norm(x_i), and added2 = added + down all the same.
  * With `adds_to_norm` (some BLOOM) added = read_i + projected, and added2 = normed + down.
  *
+ * Of an image `word` is W p + b of a patch p, or the learned row of a token before the patches;
+ * segment is 0, and position is 0 where nothing is added. DINO has a factor for each channel in
+ * place of the norms of attended and fed. DINOv3 turns queries and keys by row and column of a
+ * patch (docs/vision.md).
+ *
  * turn is that of rotary positions (qkv_rope). Query heads share the k and v of a key/value head.
  *
  * Models differ as follows. word may be multiplied by the root of hidden, or be a linear map of a
@@ -306,6 +311,8 @@ typedef struct qkv_steps {
     double alibi;
     /* 1: parts are added to the norm that they read, not to its input. */
     int adds_to_norm;
+    /* 1: attended and fed are no norms, but projected and down times a factor for each channel. */
+    int layer_scale;
 } qkv_steps;
 
 /**

@@ -575,7 +575,9 @@ typedef enum qkv_word_head {
     /**
      * The token after the one at a position (of the decoder of a pair), out of target_vocab_size.
      */
-    QKV_HEAD_NEXT
+    QKV_HEAD_NEXT,
+    /** A class of the whole text or image, out of n_labels; for qkv_inspect_effects only. */
+    QKV_HEAD_LABEL
 } qkv_word_head;
 
 /** Computes logits of words at a position. QKV_ERR_UNSUPPORTED without such a head. */

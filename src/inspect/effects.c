@@ -17,12 +17,13 @@ static qkv_status check_places(const qkvi_effects *e, int64_t n_tokens, qkv_erro
     if (asked->n_places < 1)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_places = %lld is below 1",
                               (long long)asked->n_places);
-    QKV_TRY(qkvi_need(asked->positions, "positions", error));
+    if (!qkvi_effects_of_labels(e)) QKV_TRY(qkvi_need(asked->positions, "positions", error));
     QKV_TRY(qkvi_need(asked->words, "words", error));
     for (int64_t t = 0; t < asked->n_places; t++) {
         char name[48];
         snprintf(name, sizeof name, "positions[%lld]", (long long)t);
-        QKV_TRY(qkvi_check_index(name, asked->positions[t], n_tokens, error));
+        if (!qkvi_effects_of_labels(e))
+            QKV_TRY(qkvi_check_index(name, asked->positions[t], n_tokens, error));
         snprintf(name, sizeof name, "words[%lld]", (long long)t);
         QKV_TRY(qkvi_check_index(name, asked->words[t], e->n_words, error));
     }
@@ -67,16 +68,29 @@ static qkv_status check_source(const qkvi_effects *e, qkv_error *error) {
                           (long long)n, (long long)e->len);
 }
 
+static qkv_status check_head(const qkv_model *model, qkv_word_head head, qkv_error *error) {
+    const qkv_model_info *const info = &model->info;
+    switch (head) {
+    case QKV_HEAD_MASKED: return qkvi_model_check_head(model, info->has_mlm, "MLM", error);
+    case QKV_HEAD_NEXT: return qkvi_model_check_head(model, info->has_lm, "LM", error);
+    case QKV_HEAD_LABEL: break;
+    default:
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %d is none that tells words",
+                              (int)head);
+    }
+    if (info->n_labels == 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no classifier", info->source);
+    if (info->label_kind != QKV_LABELS_VALUES) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                          "%s tells values (regression), which have no probability", info->source);
+}
+
 static qkv_status check_which(const qkv_model *model, const qkv_effects *asked, qkv_error *error) {
-    const bool pairs = model->net->n_stacks > 1, masked = asked->head == QKV_HEAD_MASKED;
+    const bool pairs = model->net->n_stacks > 1;
     if ((int)asked->which < QKV_SELF || asked->which > QKV_CROSS)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "which = %d is no attention",
                               (int)asked->which);
-    if (!masked && asked->head != QKV_HEAD_NEXT)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %d is none that tells words",
-                              (int)asked->head);
-    QKV_TRY(qkvi_model_check_head(model, masked ? model->info.has_mlm : model->info.has_lm,
-                                  masked ? "MLM" : "LM", error));
+    QKV_TRY(check_head(model, asked->head, error));
     if (!pairs && (asked->which != QKV_SELF || asked->target))
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s has no decoder over an encoder",
                               model->info.source, model->info.architecture);
@@ -100,7 +114,9 @@ static qkv_status prepare(qkvi_effects *e, qkv_error *error) {
     e->n_heads = stack->n_heads;
     e->head_dim = stack->head_dim;
     e->len = e->stack ? asked->target->n : e->input->n;
-    e->n_words = asked->head == QKV_HEAD_NEXT ? net->lm.n_out : e->model->info.vocab_size;
+    e->n_words = qkvi_effects_of_labels(e)      ? net->n_labels
+                 : asked->head == QKV_HEAD_NEXT ? net->lm.n_out
+                                                : e->model->info.vocab_size;
     QKV_TRY(check_places(e, last->n, error));
     QKV_TRY(check_sets(e, error));
     return check_source(e, error);
@@ -126,7 +142,8 @@ static int64_t most_copies(const qkvi_effects *e) {
 /* Sets without a head are the model as it is. */
 static int64_t copy_base(const qkvi_effects *e) {
     const qkv_effects *const asked = e->asked;
-    const size_t n = (size_t)asked->n_places, elems = n * (size_t)e->n_words;
+    const size_t n = (size_t)asked->n_places;
+    const size_t elems = (qkvi_effects_of_labels(e) ? 1 : n) * (size_t)e->n_words;
     int64_t n_empty = 0;
     for (int64_t s = 0; s < asked->n_sets; s++) {
         if (lowest(e, s) < e->n_layers) continue;

@@ -26,13 +26,18 @@ typedef struct qkvi_effects {
     bool cross;                          /* they are heads of cross-attention */
     int64_t n_layers, n_heads, head_dim; /* of that attention */
     int64_t len;                         /* its queries */
-    int64_t n_words;                     /* outputs of the head that predicts words */
+    int64_t n_words;                     /* outputs of the head that predicts words or classes */
     double *log_p;                       /* [n_sets + 1][n_places]; row 0: nothing is ablated */
 
     /* A batch: copy c ablates set sets[c], and `first` is the lowest layer of all its sets. */
     const int64_t *sets; /* [n_copies] */
     int64_t n_copies, first;
 } qkvi_effects;
+
+/* Whether the words are classes of the whole input. */
+static inline bool qkvi_effects_of_labels(const qkvi_effects *e) {
+    return e->asked->head == QKV_HEAD_LABEL;
+}
 
 /* The heads of a set. */
 static inline const int64_t *qkvi_effects_set(const qkv_effects *asked, int64_t set, int64_t *n) {

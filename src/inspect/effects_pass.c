@@ -1,6 +1,8 @@
 /* Runs a batch of ablated copies of a text, from their lowest layer up: see effects.h. */
 #include "inspect/effects.h"
 
+#include <math.h>
+
 #include "core/fpstate.h"
 #include "inspect/word_states.h"
 #include "model/run_impl.h"
@@ -99,7 +101,29 @@ static qkv_status tell_some(const qkvi_effects *e, const struct told *told, int6
     return QKV_OK;
 }
 
-qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
+/* Classes are of a whole copy, which has one row of logits. */
+static qkv_status tell_labels(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
+                              const float *const *hidden, float *logits, qkv_error *error) {
+    const qkv_effects *const asked = e->asked;
+    const bool each = e->model->info.label_kind == QKV_LABELS_EACH;
+    for (int64_t c = 0; c < n_copies; c++) {
+        const int64_t row = sets ? sets[c] + 1 : 0;
+        QKV_TRY(qkvi_model_classify(e->ctx, e->model, e->len, hidden[c], logits, error));
+        const qkvi_fpstate saved = qkvi_fpstate_enter();
+        for (int64_t t = 0; t < asked->n_places; t++) {
+            const int32_t label = asked->words[t];
+            e->log_p[row * asked->n_places + t] =
+                each ? -log1p(exp(-(double)logits[label]))
+                     : qkvi_log_probability(logits, e->n_words, label);
+        }
+        qkvi_fpstate_leave(saved);
+        if (asked->logits)
+            memcpy(asked->logits + row * e->n_words, logits, (size_t)e->n_words * sizeof *logits);
+    }
+    return QKV_OK;
+}
+
+static qkv_status tell_words(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
                              const float *const *hidden, qkv_error *error) {
     const struct told told = { hidden, sets };
     const int64_t width = e->model->info.hidden, n_pairs = n_copies * e->asked->n_places;
@@ -116,6 +140,16 @@ qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int6
     return status;
 }
 
+qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
+                             const float *const *hidden, qkv_error *error) {
+    if (!qkvi_effects_of_labels(e)) return tell_words(e, n_copies, sets, hidden, error);
+    float *const logits = qkvi_aligned_array((size_t)e->n_words, sizeof *logits);
+    if (!logits) return qkvi_no_memory(error, "logits");
+    const qkv_status status = tell_labels(e, n_copies, sets, hidden, logits, error);
+    qkvi_aligned_free(logits);
+    return status;
+}
+
 /* ---- The batch ------------------------------------------------------------------------------- */
 
 /* Copies of what goes into one stack. */
@@ -123,12 +157,14 @@ typedef struct copies {
     int64_t *lengths;
     int32_t *ids;
     uint8_t *types;
+    qkvi_pixels *images; /* NULL: they are texts */
 } copies;
 
 static void copies_free(copies *c) {
     free(c->lengths);
     free(c->ids);
     free(c->types);
+    free(c->images);
 }
 
 static qkv_status copies_make(int64_t n, const qkv_encoding *of, copies *c, qkv_error *error) {
@@ -141,6 +177,11 @@ static qkv_status copies_make(int64_t n, const qkv_encoding *of, copies *c, qkv_
         memcpy(c->ids + b * of->n, of->ids, (size_t)of->n * sizeof *c->ids);
         if (of->types) memcpy(c->types + b * of->n, of->types, (size_t)of->n);
     }
+    if (!of->image) return QKV_OK;
+    c->images = qkvi_malloc_array((size_t)n, sizeof *c->images);
+    if (!c->images) return qkvi_no_memory(error, "ablated copies");
+    for (int64_t b = 0; b < n; b++)
+        c->images[b] = (qkvi_pixels){ of->image->pixels, of->image->height, of->image->width };
     return QKV_OK;
 }
 
@@ -158,6 +199,7 @@ static qkv_status run(const qkvi_effects *e, const copies *source, const copies 
                                    .lengths = source->lengths,
                                    .ids = source->ids,
                                    .types = source->types,
+                                   .images = source->images,
                                    .decoder_lengths = target->lengths,
                                    .decoder_ids = target->ids,
                                    .start = &start };

@@ -51,6 +51,8 @@ static void lay_out(qkvi_steps_work *w, int64_t n, qkvi_steps_arrays *a) {
     w->all_k = cut(w, n * kv_width);
     w->all_v = cut(w, n * kv_width);
     w->raw = cut(w, n * kv_width);
+    w->pixels = cut(w, qkvi_patches_elems(&p->patches));
+    w->place = cut(w, p->hidden);
 }
 
 /* ---- Against the run ------------------------------------------------------------------------- */
@@ -138,6 +140,7 @@ static void describe(const qkvi_stack *stack, const qkvi_block *block, const qkv
     s->embed_norm = stack->embed_norm.gamma != NULL;
     s->last_norm = stack->last_norm.gamma != NULL && s->layer == stack->n_layers - 1;
     s->activation = info->activation;
+    s->layer_scale = block->out1.gamma && block->out1.kind == QKVI_LAYER_SCALE;
     qkvi_steps_find_keys(s);
 }
 
@@ -163,6 +166,11 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     qkvi_steps_arrays a;
     qkv_steps *s = allocate(&w, input->n, &a);
     if (!s) return qkvi_no_memory(error, "the steps");
+    qkv_status status = qkvi_step_places(p, input, &w.places, error);
+    if (status != QKV_OK) {
+        qkv_steps_free(s);
+        return status;
+    }
     s->n = input->n, s->hidden = p->hidden, s->n_heads = p->n_heads;
     s->head_dim = p->head_dim, s->intermediate = p->intermediate;
     s->layer = layer, s->head = head, s->query = query;
@@ -177,8 +185,9 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, QKV_SELF, b, layer), a.x);
     qkvi_steps_attend(&w, &a, s);
     qkvi_steps_rest(&w, &a, s);
-    const qkv_status status = compare(run, b, &a, s, error);
+    status = compare(run, b, &a, s, error);
     qkvi_fpstate_leave(saved);
+    free(w.places);
     if (status == QKV_OK)
         *steps = s;
     else

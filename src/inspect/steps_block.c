@@ -8,8 +8,32 @@
 
 /* ---- Embedding ------------------------------------------------------------------------------- */
 
+static void take_error(const double *row, const float *hidden, qkv_steps *steps) {
+    const double error = qkvi_step_error(steps->hidden, row, hidden);
+    if (!(error <= steps->embedded_error)) steps->embedded_error = error;
+}
+
+static void embed_image(const qkvi_steps_work *w, const float *hidden, const qkvi_steps_arrays *a,
+                        qkv_steps *steps) {
+    const int64_t size = w->stack->hidden, i = steps->query;
+    qkvi_step_row(w->stack, w->input, w->places, i, w->pixels, a->word, a->position);
+    for (int64_t c = 0; c < size; c++)
+        a->embedded[c] = a->embedding[c] = a->word[c] + a->position[c];
+    qkvi_step_input(w->stack, a->embedded);
+    for (int64_t j = 0; j < steps->n; j++) {
+        qkvi_step_row(w->stack, w->input, w->places, j, w->pixels, w->row, w->place);
+        for (int64_t c = 0; c < size; c++) w->row[c] += w->place[c];
+        qkvi_step_input(w->stack, w->row);
+        take_error(w->row, hidden + j * size, steps);
+    }
+}
+
 void qkvi_steps_embed(const qkvi_steps_work *w, const float *hidden, const qkvi_steps_arrays *a,
                       qkv_steps *steps) {
+    if (w->input->image) {
+        embed_image(w, hidden, a, steps);
+        return;
+    }
     const qkvi_embed *e = &w->stack->embed;
     const int64_t i = steps->query, size = w->stack->hidden;
     const float *const positions = e->n_positions > 0 ? e->position : w->stack->positions;
@@ -24,8 +48,7 @@ void qkvi_steps_embed(const qkvi_steps_work *w, const float *hidden, const qkvi_
     for (int64_t j = 0; j < steps->n; j++) {
         qkvi_step_embedding(w->stack, w->input, j, 1, w->row);
         qkvi_step_input(w->stack, w->row);
-        const double error = qkvi_step_error(size, w->row, hidden + j * size);
-        if (!(error <= steps->embedded_error)) steps->embedded_error = error;
+        take_error(w->row, hidden + j * size, steps);
     }
 }
 
@@ -85,7 +108,8 @@ static void attend(qkv_steps *s, int64_t stride, const double *q, const double *
 /* Keys and values of all tokens, and the queries of one, as attention reads them. */
 static void project(const qkvi_steps_work *w, const qkvi_steps_arrays *a, const qkv_steps *s) {
     const qkvi_mha *const mha = &w->block->mha;
-    const qkvi_rope *const rope = mha->rope ? &w->stack->ropes[mha->rope - 1] : NULL;
+    const bool plane = w->stack->patches.theta > 0;
+    const qkvi_rope *const rope = mha->rope && !plane ? &w->stack->ropes[mha->rope - 1] : NULL;
     const int64_t size = s->hidden, d = s->head_dim, kv_width = qkvi_mha_kv_width(mha);
     for (int64_t j = 0; j < s->n; j++) {
         double *const k = w->all_k + j * kv_width;
@@ -94,10 +118,12 @@ static void project(const qkvi_steps_work *w, const qkvi_steps_arrays *a, const 
         qkvi_step_linear(&mha->value, 0, kv_width, a->read + j * size, w->all_v + j * kv_width);
         memcpy(w->raw + j * kv_width, k, (size_t)kv_width * sizeof *k);
         qkvi_step_place(mha, &mha->k_norm, rope, j, s->n, mha->n_kv_heads, k);
+        if (plane) qkvi_step_turn(w->stack, w->input, j, mha->n_kv_heads, k);
     }
     qkvi_step_linear(&mha->query, 0, qkvi_mha_width(mha), a->read + s->query * size, w->all_q);
     memcpy(a->q_projected, w->all_q + s->head * d, (size_t)d * sizeof(double));
     qkvi_step_place(mha, &mha->q_norm, rope, s->query, s->n, mha->n_heads, w->all_q);
+    if (plane) qkvi_step_turn(w->stack, w->input, s->query, mha->n_heads, w->all_q);
 }
 
 void qkvi_steps_attend(const qkvi_steps_work *w, const qkvi_steps_arrays *a, qkv_steps *s) {

@@ -18,6 +18,8 @@ typedef struct qkvi_steps_work {
     double *all_q;   /* [n_heads * head_dim] of the query */
     double *all_k, *all_v, *raw; /* [n][n_kv_heads * head_dim]; raw: k before norm and RoPE */
     double *row;                 /* [hidden] */
+    double *pixels, *place;      /* of an image: pixels of a patch, [hidden] its position */
+    float *places;               /* of an image: qkvi_step_places */
 } qkvi_steps_work;
 
 /* The arrays of qkv_steps, whose pointers there are const. */

@@ -68,6 +68,10 @@ void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, co
 void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, double *y) {
     const double n = (double)layer->n;
     double mean = 0, variance = 0;
+    if (layer->kind == QKVI_LAYER_SCALE) {
+        for (int64_t i = 0; i < layer->n; i++) y[i] = s[i] * (double)layer->gamma[i];
+        return;
+    }
     const double from = layer->kind == QKVI_RMS_NORM_FROM_ONE ? 1 : 0;
     for (int64_t i = 0; i < layer->n && layer->kind == QKVI_LAYER_NORM; i++) mean += s[i] / n;
     for (int64_t i = 0; i < layer->n; i++) variance += (s[i] - mean) * (s[i] - mean) / n;
@@ -133,8 +137,7 @@ double qkvi_step_error(int64_t n, const double *a, const float *b) {
 qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding *input,
                                  qkv_error *error) {
     if (!input->ids) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "input.ids is NULL");
-    if (info->patch_height > 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "steps of images are not supported");
+    if (info->patch_height > 0 || input->image) return qkvi_step_check_image(info, input, error);
     if (input->n < 1 || input->n > info->max_len)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "input has %lld tokens, the model takes 1 to %lld",
@@ -310,6 +313,9 @@ qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *i
     if (head < 0 || head >= model->info.n_heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %lld is not between 0 and %lld",
                               (long long)head, (long long)model->info.n_heads - 1);
+    if (model->info.patch_height > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s reads images, which have no order",
+                              model->info.source);
     QKV_TRY(qkvi_step_check_input(&model->info, input, error));
     const qkvi_stack *p = &model->net->stacks[0];
     const qkvi_mha *mha = &p->blocks[0].mha;

@@ -77,20 +77,26 @@ qkv_status qkv_model_discriminate(qkv_ctx *ctx, const qkv_model *model, const qk
     return qkvi_net_discriminate(ctx, model->net, run->lengths[b], hidden, logits, error);
 }
 
+qkv_status qkvi_model_classify(qkv_ctx *ctx, const qkv_model *model, int64_t n_rows,
+                               const float *hidden, float *logits, qkv_error *error) {
+    const int64_t width = model->info.hidden;
+    if (model->info.patch_height > 0)
+        return qkvi_net_classify_image(ctx, model->net, n_rows, hidden, logits, error);
+    if (model->info.n_labels == 0 || model->info.label_pooling == QKV_POOLING_CLS)
+        return qkvi_net_classify(ctx, model->net, hidden, logits, error);
+    float *const mean = qkvi_aligned_array((size_t)width, sizeof *mean);
+    if (!mean) return qkvi_no_memory(error, "a mean");
+    qkvi_mean_of_rows(n_rows, width, hidden, mean);
+    const qkv_status status = qkvi_net_classify(ctx, model->net, mean, logits, error);
+    qkvi_aligned_free(mean);
+    return status;
+}
+
 qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                               float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
-    if (model->info.patch_height > 0)
-        return qkvi_net_classify_image(ctx, model->net, run->lengths[b], hidden, logits, error);
-    if (model->info.n_labels == 0 || model->info.label_pooling == QKV_POOLING_CLS)
-        return qkvi_net_classify(ctx, model->net, hidden, logits, error);
-    float *const mean = qkvi_aligned_array((size_t)run->hidden, sizeof *mean);
-    if (!mean) return qkvi_no_memory(error, "a mean");
-    qkvi_mean_of_rows(run->lengths[b], run->hidden, hidden, mean);
-    const qkv_status status = qkvi_net_classify(ctx, model->net, mean, logits, error);
-    qkvi_aligned_free(mean);
-    return status;
+    return qkvi_model_classify(ctx, model, run->lengths[b], hidden, logits, error);
 }
 
 const char *qkv_model_label(const qkv_model *model, int64_t label) {

@@ -8,6 +8,8 @@
 #include "golden_model.h"
 #include "image/prepare.h"
 #include "model/arch/net.h"
+#include "qkv/effects.h"
+#include "qkv/inspect.h"
 #include "qkv/vision.h"
 
 enum { MAX_IMAGES = 8 };
@@ -117,6 +119,32 @@ static float *check_vectors(golden *g, const qkv_model *model, const qkv_run *ru
     return x;
 }
 
+/* The steps of queries before the patches and among them, against what the run computed. */
+static void check_steps(const golden *g, const qkv_model *model, const qkv_run *run, int64_t n,
+                        const qkv_encoding *const *inputs) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    for (int64_t b = 0; b < n; b++)
+        for (int64_t layer = 0; layer < info->n_layers; layer++) {
+            const int64_t queries[] = { 0, info->n_prefix, inputs[b]->n - 1 };
+            for (int i = 0; i < 3; i++) {
+                qkv_steps *s;
+                qkv_error error;
+                double most = 1;
+                if (qkv_inspect_steps(model, run, b, inputs[b], layer, b % info->n_heads,
+                                      queries[i], &s, &error) != QKV_OK)
+                    fail_msg("%s: %s", g->name, error.message);
+                for (int64_t c = 0; c < s->n * s->hidden; c++) most = fmax(most, fabs(s->x[c]));
+                const double errors[] = { s->embedded_error, s->q_error,       s->k_error,
+                                          s->lse_error,      s->weights_error, s->y_error };
+                for (int e = 0; e < 6; e++)
+                    if (!(errors[e] <= 2e-5 * most))
+                        fail_msg("%s: image %d, layer %d, query %d: step %d is off by %g", g->name,
+                                 (int)b, (int)layer, (int)queries[i], e, errors[e]);
+                qkv_steps_free(s);
+            }
+        }
+}
+
 static float *check_run(golden *g, const qkv_model *model, int64_t n,
                         const qkv_encoding *const *inputs, const char *prefix) {
     const qkv_model_info *const info = qkv_model_get_info(model);
@@ -134,6 +162,7 @@ static float *check_run(golden *g, const qkv_model *model, int64_t n,
     check_weights(g, model, run, names[1], n, lengths);
     free(check_vectors(g, model, run, n, info->hidden, names[2], qkv_model_pool));
     free(check_vectors(g, model, run, n, info->n_labels, "logits", qkv_model_classify));
+    if (info->patch_height > 0) check_steps(g, model, run, n, inputs);
     float *const joint =
         check_vectors(g, model, run, n, info->joint_dim, names[3], qkv_model_joint);
     qkv_run_free(run);
@@ -172,6 +201,68 @@ static void check_texts(golden *g, int64_t n_images, const float *images) {
     free(joint);
     free(ids);
     free(lengths);
+}
+
+/* ---- Ablated heads --------------------------------------------------------------------------- */
+
+/* Each head, all heads of layer 0, the first and the last head. */
+static int64_t make_sets(const qkv_model_info *info, int64_t **ends, int64_t **heads) {
+    const int64_t n_all = info->n_layers * info->n_heads, n_sets = n_all + 2;
+    int64_t n = 0;
+    *ends = calloc((size_t)n_sets, sizeof **ends);
+    *heads = calloc((size_t)(n_all + info->n_heads + 2), sizeof **heads);
+    assert_true(*ends && *heads);
+    for (int64_t s = 0; s < n_all; s++) (*heads)[n] = s, (*ends)[s] = ++n;
+    for (int64_t h = 0; h < info->n_heads; h++) (*heads)[n++] = h;
+    (*ends)[n_all] = n;
+    (*heads)[n++] = 0, (*heads)[n++] = n_all - 1;
+    (*ends)[n_all + 1] = n;
+    return n_sets;
+}
+
+/* ln p of every class, for each set on its own and several at a time. */
+static void check_effects(golden *g, const qkv_model *model, const qkv_encoding *input) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    const int64_t n = info->n_labels;
+    int64_t *ends, *heads;
+    qkv_effects asked = qkv_effects_init();
+    qkv_error error;
+    int32_t labels[16];
+    assert_true(n <= 16);
+    for (int64_t c = 0; c < n; c++) labels[c] = (int32_t)c;
+    asked.head = QKV_HEAD_LABEL;
+    asked.n_places = n;
+    asked.words = labels;
+    asked.n_sets = make_sets(info, &ends, &heads);
+    asked.ends = ends;
+    asked.heads = heads;
+    const size_t n_rows = (size_t)asked.n_sets + 1, n_found = n_rows * (size_t)n;
+    double *const log_p = calloc(n_found, sizeof *log_p), *const again = calloc(n_found, 8);
+    float *const found = calloc(n_found, sizeof *found);
+    asked.logits = calloc(n_found, sizeof *asked.logits);
+    assert_true(log_p && again && found && asked.logits);
+    if (qkv_inspect_effects(g->ctx, model, input, &asked, log_p, NULL, &error) != QKV_OK)
+        fail_msg("%s: %s", g->name, error.message);
+    for (size_t i = 0; i < n_found; i++) found[i] = (float)log_p[i];
+    compare(g, "effects", found, n_found, 0);
+    for (size_t i = 0; i < n_found && info->label_kind == QKV_LABELS_ONE; i++) {
+        const size_t first = i - i % (size_t)n;
+        const double apart = (double)asked.logits[i] - (double)asked.logits[first];
+        assert_true(fabs(log_p[i] - log_p[first] - apart) <= 1e-12 * (1 + fabs(apart)));
+    }
+    asked.max_tokens = 1;
+    assert_int_equal(qkv_inspect_effects(g->ctx, model, input, &asked, again, NULL, &error),
+                     QKV_OK);
+    assert_memory_equal(log_p, again, n_found * sizeof *log_p);
+    labels[0] = (int32_t)n;
+    assert_int_equal(qkv_inspect_effects(g->ctx, model, input, &asked, again, NULL, &error),
+                     QKV_ERR_ARGUMENT);
+    free(asked.logits);
+    free(found);
+    free(again);
+    free(log_p);
+    free(ends);
+    free(heads);
 }
 
 /* ---- What learns ----------------------------------------------------------------------------- */
@@ -245,6 +336,7 @@ static void test_model(void **state) {
     encode(&g, sees, &p);
     float *const joint = check_run(&g, sees, p.n, (const qkv_encoding *const *)p.tokens, "");
     if (stored(&g, "text_ids")) check_texts(&g, p.n, joint);
+    if (stored(&g, "effects")) check_effects(&g, sees, p.tokens[0]);
     if (stored(&g, "labels")) check_gradients(&g, &p);
     free(joint);
     pictures_free(&p);
