@@ -70,13 +70,6 @@ static int better_as_image(const qkvi_frame *frame, const qkvi_cells *cells) {
            (cells->gap == 0 || qkvi_cells_rows(cells) * qkvi_cells_cols(cells) > MOST_RECTANGLES);
 }
 
-static void draw_image(const qkvi_frame *frame, cairo_surface_t *image, double x, double y) {
-    cairo_set_source_surface(frame->cr, image, x, y);
-    cairo_pattern_set_filter(cairo_get_source(frame->cr), CAIRO_FILTER_NEAREST);
-    cairo_paint(frame->cr);
-    cairo_surface_destroy(image);
-}
-
 /* An image of the cells, on the page's colour; NULL if they are rectangles. */
 static cairo_surface_t *make_image(const qkvi_frame *frame, const qkvi_cells *cells) {
     if (!better_as_image(frame, cells)) return NULL;
@@ -104,7 +97,7 @@ void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkv
                 qkvi_frame_fill(frame, color, x + left, y + top, side, side);
         }
     }
-    if (image) draw_image(frame, image, x, y);
+    if (image) qkvi_frame_paint(frame, image, x, y);
 }
 
 /* Figures of a size that fits a cell; a smaller one where all cells must have some. */

@@ -271,3 +271,10 @@ void qkvi_frame_fill(const qkvi_frame *frame, qkvi_rgb color, double x, double y
     cairo_rectangle(frame->cr, x, y, width, height);
     cairo_fill(frame->cr);
 }
+
+void qkvi_frame_paint(const qkvi_frame *frame, cairo_surface_t *image, double x, double y) {
+    cairo_set_source_surface(frame->cr, image, x, y);
+    cairo_pattern_set_filter(cairo_get_source(frame->cr), CAIRO_FILTER_NEAREST);
+    cairo_paint(frame->cr);
+    cairo_surface_destroy(image);
+}

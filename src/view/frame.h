@@ -85,4 +85,7 @@ void qkvi_frame_close(qkvi_frame *frame);
 void qkvi_frame_fill(const qkvi_frame *frame, qkvi_rgb color, double x, double y, double width,
                      double height);
 
+/** Draws an image surface at (x, y), without smoothing, and destroys it. */
+void qkvi_frame_paint(const qkvi_frame *frame, cairo_surface_t *image, double x, double y);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "core/options.h"
 #include "view/cells.h"
+#include "view/panels.h"
 
 enum {
     TOTAL_SIDE = 1500, /* of all maps side by side, if they can keep … */
@@ -18,7 +19,6 @@ enum {
     FIGURE_CELL = 34,
     GUTTER = 30,
     LABEL_BAND = 34, /* below each map */
-    HEAD_BAND = 40,  /* above the first row */
     SCALE_GAP = 40,
     LEAST_BAR = 160,
     MAX_HEADS = 4096,
@@ -29,8 +29,8 @@ enum {
 struct plan {
     qkvi_cells cells; /* of the first head */
     qkvi_scale scale;
-    double left;                      /* of the layers' names */
-    double map, tall, step_x, step_y; /* a map's sides */
+    double left; /* of the layers' names */
+    qkvi_panels panels;
 };
 
 static qkvi_asked asked_of(const qkv_head_grid *grid) {
@@ -55,9 +55,6 @@ static qkv_status plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, s
     const qkvi_asked asked = asked_of(grid);
     const int64_t n_cells = grid->n_queries * grid->n,
                   n_weights = grid->n_layers * grid->n_heads * n_cells;
-    const qkvi_line name = { .size = 20 };
-    char last[32];
-    snprintf(last, sizeof last, "layer %lld", (long long)(grid->n_layers - 1));
     plan->scale = qkvi_scale_of(grid->weights, n_weights, grid->hidden,
                                 grid->hidden_of_heads ? n_weights : n_cells);
     QKV_TRY(qkvi_asked_scale(&asked, &plan->scale, error));
@@ -65,50 +62,32 @@ static qkv_status plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, s
     QKV_TRY(qkvi_asked_room(&asked, grid->n > grid->n_queries ? grid->n : grid->n_queries,
                             plan->cells.cell, plan->cells.fold, error));
     plan->cells.hidden = grid->hidden;
-    plan->map = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell - plan->cells.gap);
-    plan->step_x = plan->map + GUTTER;
-    plan->tall = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell - plan->cells.gap);
-    plan->step_y = plan->tall + LABEL_BAND + GUTTER / 2.0;
-    plan->left = ceil(qkvi_line_width(&frame->type, last, &name)) + 20;
+    plan->left = qkvi_panels_left(frame, grid->n_layers);
+    qkvi_panels *const panels = &plan->panels;
+    *panels = (qkvi_panels){ .n_layers = grid->n_layers,
+                             .n_heads = grid->n_heads,
+                             .label_band = LABEL_BAND };
+    panels->width = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell - plan->cells.gap);
+    panels->height = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell - plan->cells.gap);
+    panels->step_x = panels->width + GUTTER;
+    panels->step_y = panels->height + LABEL_BAND + GUTTER / 2.0;
+    panels->label_width = panels->step_x - 8;
     return QKV_OK;
 }
 
-static void draw_names(const qkvi_frame *frame, const qkv_head_grid *grid, const struct plan *plan,
-                       double x, double y) {
-    char name[32];
-    qkvi_line style = { .size = 20, .color = frame->palette->faint, .align = 1 };
-    for (int64_t layer = 0; layer < grid->n_layers; layer++) {
-        snprintf(name, sizeof name, "layer %lld", (long long)layer);
-        qkvi_line_draw(&frame->type, frame->cr, name, &style, x - 20,
-                       y + (double)layer * plan->step_y + plan->tall / 2);
-    }
-    style.align = 0.5;
-    for (int64_t head = 0; head < grid->n_heads; head++) {
-        snprintf(name, sizeof name, "head %lld", (long long)head);
-        qkvi_line_draw(&frame->type, frame->cr, name, &style,
-                       x + (double)head * plan->step_x + plan->map / 2, y - 22);
-    }
-}
-
 static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
-                            const struct plan *plan, double x, double y) {
-    const qkvi_line style = {
-        .size = 19, .max_width = plan->map + GUTTER - 8, .color = frame->palette->text, .align = 0.5
-    };
+                            const struct plan *plan, double x, double y, qkv_error *error) {
     for (int64_t i = 0; i < grid->n_layers * grid->n_heads; i++) {
-        const double left = x + (double)(i % grid->n_heads) * plan->step_x;
-        const double top = y + (double)(i / grid->n_heads) * plan->step_y;
+        const double left = x + (double)(i % grid->n_heads) * plan->panels.step_x;
+        const double top = y + (double)(i / grid->n_heads) * plan->panels.step_y;
         qkvi_cells cells = plan->cells;
         cells.weights = grid->weights + i * grid->n_queries * grid->n;
         if (grid->hidden && grid->hidden_of_heads) cells.hidden += i * grid->n_queries * grid->n;
         qkvi_cells_draw(frame, &cells, &plan->scale, left, top);
         if (grid->figures == QKV_FIGURES_ON)
             qkvi_cells_figures(frame, &cells, &plan->scale, grid->figures, left, top);
-        char *label = qkvi_shown(grid->labels ? grid->labels[i] : NULL);
-        if (label == NULL) return QKV_ERR_MEMORY;
-        qkvi_line_draw(&frame->type, frame->cr, label, &style, left + plan->map / 2,
-                       top + plan->tall + LABEL_BAND / 2.0);
-        free(label);
+        QKV_TRY(qkvi_panels_label(frame, &plan->panels, grid->labels ? grid->labels[i] : NULL, left,
+                                  top, error));
     }
     return QKV_OK;
 }
@@ -118,16 +97,16 @@ static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, qkv_error *
     char note[400];
     QKV_TRY(plan_all(frame, grid, &plan, error));
     qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold, NULL);
-    const double width = (double)grid->n_heads * plan.step_x - GUTTER;
-    const double bar = fmax(plan.tall, LEAST_BAR);
-    const double height = fmax((double)grid->n_layers * plan.step_y - GUTTER / 2.0, bar + 10);
+    const double width = (double)grid->n_heads * plan.panels.step_x - GUTTER;
+    const double bar = fmax(plan.panels.height, LEAST_BAR);
+    const double height =
+        fmax((double)grid->n_layers * plan.panels.step_y - GUTTER / 2.0, bar + 10);
     QKV_TRY(qkvi_frame_begin(frame, grid->title, grid->caption, note,
-                             plan.left + width + SCALE_GAP + QKVI_SCALE_WIDTH, HEAD_BAND + height,
-                             error));
-    const double x = ceil(frame->x + plan.left), y = ceil(frame->y + HEAD_BAND);
-    draw_names(frame, grid, &plan, x, y);
-    if (draw_maps(frame, grid, &plan, x, y) != QKV_OK)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a label");
+                             plan.left + width + SCALE_GAP + QKVI_SCALE_WIDTH,
+                             QKVI_PANELS_HEAD_BAND + height, error));
+    const double x = ceil(frame->x + plan.left), y = ceil(frame->y + QKVI_PANELS_HEAD_BAND);
+    qkvi_panels_names(frame, &plan.panels, x, y);
+    QKV_TRY(draw_maps(frame, grid, &plan, x, y, error));
     qkvi_scale_draw(frame, &plan.scale, x + width + SCALE_GAP, y, bar);
     return qkvi_frame_save(frame, error);
 }

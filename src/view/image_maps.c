@@ -14,6 +14,7 @@
 
 #include "core/options.h"
 #include "view/cells.h"
+#include "view/panels.h"
 
 enum {
     TOTAL_SIDE = 1500, /* of all maps side by side, if they can keep … */
@@ -21,7 +22,6 @@ enum {
     MOST_SIDE = 640,
     GUTTER = 24,
     LABEL_BAND = 32,
-    HEAD_BAND = 40,
     SCALE_GAP = 40,
     LEAST_BAR = 160,
     MAX_MAPS = 4096,
@@ -30,9 +30,10 @@ enum {
 
 typedef struct sheet_plan {
     qkvi_scale scale;  /* of all maps */
-    int panels, rows;  /* across, with the image; down */
+    int across;        /* maps in a row, with the image */
     int width, height; /* of a map */
-    double left, step_x, step_y;
+    double left;
+    qkvi_panels panels;
 } sheet_plan;
 
 /* ---- Pixels ---------------------------------------------------------------------------------- */
@@ -115,72 +116,54 @@ static qkv_status draw_panel(const qkvi_frame *frame, const qkv_image_maps *maps
         }
     }
     cairo_surface_mark_dirty(panel);
-    cairo_set_source_surface(frame->cr, panel, x, y);
-    cairo_pattern_set_filter(cairo_get_source(frame->cr), CAIRO_FILTER_NEAREST);
-    cairo_paint(frame->cr);
-    cairo_surface_destroy(panel);
+    qkvi_frame_paint(frame, panel, x, y);
     return QKV_OK;
 }
 
 /* ---- The picture ----------------------------------------------------------------------------- */
 
+/* One map has the image beside it, and maps over several images have labels for names. */
 static bool is_one(const qkv_image_maps *maps) { return maps->n_layers * maps->n_heads == 1; }
+static bool is_named(const qkv_image_maps *maps) { return !is_one(maps) && !maps->images; }
 
 static qkv_status plan_all(const qkvi_frame *frame, const qkv_image_maps *maps, sheet_plan *plan,
                            qkv_error *error) {
     const int64_t n = maps->n_layers * maps->n_heads * maps->rows * maps->columns,
                   longest = maps->height > maps->width ? maps->height : maps->width;
     const qkvi_asked asked = { maps->palette, QKV_FIGURES_OFF, maps->size, maps->min, maps->max };
-    const qkvi_line name = { .size = 20 };
-    char last[32];
-    plan->panels = is_one(maps) ? 2 : (int)maps->n_heads;
-    plan->rows = (int)maps->n_layers;
+    plan->across = is_one(maps) ? 2 : (int)maps->n_heads;
     plan->scale = qkvi_scale_of(maps->weights, n, NULL, 0);
     QKV_TRY(qkvi_asked_scale(&asked, &plan->scale, error));
-    const int share = TOTAL_SIDE / plan->panels;
+    const int share = TOTAL_SIDE / plan->across;
     const double side = maps->size ? (double)maps->size : fmax(LEAST_SIDE, fmin(share, MOST_SIDE));
     plan->width = (int)fmax(1, round(side * (double)maps->width / (double)longest));
     plan->height = (int)fmax(1, round(side * (double)maps->height / (double)longest));
-    snprintf(last, sizeof last, "layer %lld", (long long)(maps->n_layers - 1));
-    plan->left = is_one(maps) ? 0 : ceil(qkvi_line_width(&frame->type, last, &name)) + 20;
-    plan->step_x = plan->width + GUTTER;
-    plan->step_y = plan->height + GUTTER / 2.0 + (maps->labels ? LABEL_BAND : 0);
+    plan->left = is_named(maps) ? qkvi_panels_left(frame, maps->n_layers) : 0;
+    plan->panels =
+        (qkvi_panels){ .n_layers = maps->n_layers,
+                       .n_heads = maps->n_heads,
+                       .width = plan->width,
+                       .height = plan->height,
+                       .step_x = plan->width + GUTTER,
+                       .step_y = plan->height + GUTTER / 2.0 + (maps->labels ? LABEL_BAND : 0),
+                       .label_band = LABEL_BAND,
+                       .label_width = plan->width + GUTTER - 8 };
     return QKV_OK;
-}
-
-static void draw_names(const qkvi_frame *frame, const qkv_image_maps *maps, const sheet_plan *plan,
-                       double x, double y) {
-    char name[32];
-    qkvi_line style = { .size = 20, .color = frame->palette->faint, .align = 1 };
-    for (int64_t layer = 0; layer < maps->n_layers; layer++) {
-        snprintf(name, sizeof name, "layer %lld", (long long)layer);
-        qkvi_line_draw(&frame->type, frame->cr, name, &style, x - 20,
-                       y + (double)layer * plan->step_y + plan->height / 2.0);
-    }
-    style.align = 0.5;
-    for (int64_t head = 0; head < maps->n_heads; head++) {
-        snprintf(name, sizeof name, "head %lld", (long long)head);
-        qkvi_line_draw(&frame->type, frame->cr, name, &style,
-                       x + (double)head * plan->step_x + plan->width / 2.0, y - 22);
-    }
 }
 
 static qkv_status draw_maps(const qkvi_frame *frame, const qkv_image_maps *maps,
                             const sheet_plan *plan, double x, double y, qkv_error *error) {
-    const qkvi_line style = {
-        .size = 19, .max_width = plan->step_x - 8, .color = frame->palette->text, .align = 0.5
-    };
+    const qkvi_panels *const panels = &plan->panels;
     if (is_one(maps)) QKV_TRY(draw_panel(frame, maps, plan, NULL, x, y, error));
+    qkv_image_maps under = *maps;
     for (int64_t i = 0; i < maps->n_layers * maps->n_heads; i++) {
-        const double left = x + (double)(is_one(maps) ? 1 : i % maps->n_heads) * plan->step_x,
-                     top = y + (double)(i / maps->n_heads) * plan->step_y;
-        QKV_TRY(draw_panel(frame, maps, plan, maps->weights + i * maps->rows * maps->columns, left,
-                           top, error));
-        char *const label = qkvi_shown(maps->labels ? maps->labels[i] : NULL);
-        if (!label) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a label");
-        qkvi_line_draw(&frame->type, frame->cr, label, &style, left + plan->width / 2.0,
-                       top + plan->height + LABEL_BAND / 2.0);
-        free(label);
+        if (maps->images) under.rgb = maps->images[i];
+        const double left = x + (double)(is_one(maps) ? 1 : i % maps->n_heads) * panels->step_x,
+                     top = y + (double)(i / maps->n_heads) * panels->step_y;
+        QKV_TRY(draw_panel(frame, &under, plan, maps->weights + i * maps->rows * maps->columns,
+                           left, top, error));
+        if (maps->labels)
+            QKV_TRY(qkvi_panels_label(frame, panels, maps->labels[i], left, top, error));
     }
     return QKV_OK;
 }
@@ -206,14 +189,15 @@ static qkv_status draw(qkvi_frame *frame, const qkv_image_maps *maps, qkv_error 
     char note[500];
     QKV_TRY(plan_all(frame, maps, &plan, error));
     make_note(maps, &plan, note, sizeof note);
-    const double width = plan.panels * plan.step_x - GUTTER, bar = fmax(plan.height, LEAST_BAR),
-                 height = fmax(plan.rows * plan.step_y, bar + 10),
-                 band = is_one(maps) ? 0 : HEAD_BAND,
+    const double width = plan.across * plan.panels.step_x - GUTTER,
+                 bar = fmax(plan.height, LEAST_BAR),
+                 height = fmax((double)maps->n_layers * plan.panels.step_y, bar + 10),
+                 band = is_named(maps) ? QKVI_PANELS_HEAD_BAND : 0,
                  scale = maps->own_scale ? 0 : SCALE_GAP + QKVI_SCALE_WIDTH;
     QKV_TRY(qkvi_frame_begin(frame, maps->title, maps->caption, note, plan.left + width + scale,
                              band + height, error));
     const double x = ceil(frame->x + plan.left), y = ceil(frame->y + band);
-    if (!is_one(maps)) draw_names(frame, maps, &plan, x, y);
+    if (is_named(maps)) qkvi_panels_names(frame, &plan.panels, x, y);
     QKV_TRY(draw_maps(frame, maps, &plan, x, y, error));
     if (!maps->own_scale) qkvi_scale_draw(frame, &plan.scale, x + width + SCALE_GAP, y, bar);
     return qkvi_frame_save(frame, error);
@@ -246,6 +230,9 @@ static qkv_status check(const qkv_image_maps *maps, const char *path, qkv_error 
                               : !maps->rgb ? "rgb"
                                            : "weights");
     QKV_TRY(check_sizes(maps, error));
+    for (int64_t i = 0; maps->images && i < maps->n_layers * maps->n_heads; i++)
+        if (!maps->images[i])
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "images[%lld] is NULL", (long long)i);
     if (!(maps->opacity > 0 && maps->opacity <= 1))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "opacity = %g: must be 0 to 1",
                               maps->opacity);

@@ -115,6 +115,31 @@ static void test_own_scale(void **state) {
     draw(&maps, FOLDER "/a.pdf");
 }
 
+/* Two maps, each over an image of its own; labels alone name them. */
+static void test_images(void **state) {
+    static uint8_t other[HEIGHT * WIDTH * 3];
+    static float two[8];
+    static const char *const labels[] = { "this one", "that one" };
+    const uint8_t *images[] = { rgb, other };
+    qkv_image_maps maps = of_patches();
+    qkv_error error;
+    (void)state;
+    for (int i = 0; i < HEIGHT * WIDTH; i++) memcpy(other + 3 * i, (uint8_t[]){ 10, 250, 20 }, 3);
+    for (int i = 0; i < 8; i++) two[i] = weights[i % 4];
+    maps.n_heads = 2;
+    maps.weights = two;
+    maps.labels = labels;
+    maps.images = images;
+    draw(&maps, FILE_A);
+    about("the first image", count_rgb(FILE_A, (qkvi_rgb){ 200, 40, 90 }), 280 * 200 - 240 * 160);
+    about("the second image", count_rgb(FILE_A, (qkvi_rgb){ 10, 250, 20 }), 280 * 200 - 240 * 160);
+    draw(&maps, FOLDER "/a.svg");
+    assert_words(FOLDER "/a.svg", "that one");
+    images[1] = NULL;
+    assert_int_equal(qkv_picture_image_write(&maps, FILE_A, &error), QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "images[1] is NULL");
+}
+
 static void refused(const qkv_image_maps *maps, qkv_status status, const char *says) {
     qkv_error error;
     assert_int_equal(qkv_picture_image_write(maps, FILE_A, &error), status);
@@ -173,6 +198,7 @@ int main(void) {
         cmocka_unit_test(test_crisp),
         cmocka_unit_test(test_smooth),
         cmocka_unit_test(test_own_scale),
+        cmocka_unit_test(test_images),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
