@@ -18,7 +18,7 @@ ALLOWED = {
     "src/kernels": (3, "a template is compiled by the kernels that use it, and uses their contract"),
     "src/files/audit": (3, "what a strict reading asks, of tensors and of names"),
     "src/inspect/heads": (4, "heads, their mean, weights and profile: one object"),
-    "src/inspect/steps": (3, "steps of a layer, and of a block of it"),
+    "src/inspect/steps": (4, "steps of a layer, of a block of it, and of the rows of an image"),
     "src/model/config/recipe": (3, "steps of a recipe, and their files"),
     "src/model/generate/beams": (2, "a search with beams, and without"),
     "src/model/gguf/config": (2, "config.json of a GGUF file, and its positions"),

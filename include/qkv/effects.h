@@ -98,7 +98,8 @@ QKV_DEFINE_INIT(qkv_effects)
  * @param call   NULL: the defaults. Its workspace is ignored.
  * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, or a head, position or word out of range;
  *         QKV_ERR_SHAPE for a source with another number of tokens; QKV_ERR_UNSUPPORTED without the
- *         head that tells words, or for a classifier of values; QKV_ERR_VERSION; QKV_ERR_BUSY; QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
+ *         head that tells words, or for a classifier of values; QKV_ERR_VERSION; QKV_ERR_BUSY;
+ *         QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_model *model,
                                                      const qkv_encoding *input,

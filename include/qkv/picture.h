@@ -188,8 +188,8 @@ typedef struct qkv_image_maps {
     /* What colours show. NULL: "weight". */
     const char *quantity;
     /*
-     * NULL, or [n_layers * n_heads]: images under the maps, each like rgb, in place of it. Then only
-     * labels name the maps.
+     * NULL, or [n_layers * n_heads]: images under the maps, each like rgb, in place of it. Then
+     * only labels name the maps.
      */
     const uint8_t *const *images;
 } qkv_image_maps;

@@ -11,6 +11,7 @@
 
 #include "core/fpstate.h"
 #include "inspect/steps_block.h"
+#include "inspect/steps_image.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
@@ -119,7 +120,9 @@ static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
     if (capture.n != input->n)
         return qkvi_error_set(error, QKV_ERR_SHAPE, "input has %lld tokens, the run has %lld",
                               (long long)input->n, (long long)capture.n);
-    return qkvi_step_check_input(&model->info, input, error);
+    return model->info.patch_height > 0 || input->image
+               ? qkvi_step_check_image(&model->info, input, error)
+               : qkvi_step_check_input(&model->info, input, error);
 }
 
 /* What kind of block it is. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attn/mask.h"
+#include "inspect/steps_image.h"
 
 /* ---- Embedding ------------------------------------------------------------------------------- */
 

@@ -1,12 +1,13 @@
 /*
- * The rows of an image in double: see steps.h. A patch is W p + b, the rows before the patches are
- * learned, and where there is a table of positions each row but registers has one of it.
+ * The rows of an image in double: see steps_image.h. A patch is W p + b, the rows before the
+ * patches are learned, and where there is a table of positions each row but registers has one of it.
  */
+#include "inspect/steps_image.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "files/base.h"
-#include "inspect/steps.h"
 #include "model/layer/positions.h"
 
 qkv_status qkvi_step_check_image(const qkv_model_info *info, const qkv_encoding *input,

@@ -137,7 +137,6 @@ double qkvi_step_error(int64_t n, const double *a, const float *b) {
 qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding *input,
                                  qkv_error *error) {
     if (!input->ids) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "input.ids is NULL");
-    if (info->patch_height > 0 || input->image) return qkvi_step_check_image(info, input, error);
     if (input->n < 1 || input->n > info->max_len)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "input has %lld tokens, the model takes 1 to %lld",
@@ -313,8 +312,9 @@ qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *i
     if (head < 0 || head >= model->info.n_heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %lld is not between 0 and %lld",
                               (long long)head, (long long)model->info.n_heads - 1);
-    if (model->info.patch_height > 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s reads images, which have no order",
+    if (model->info.patch_height > 0 || input->image)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s, or the input, is of images: projections are of texts",
                               model->info.source);
     QKV_TRY(qkvi_step_check_input(&model->info, input, error));
     const qkvi_stack *p = &model->net->stacks[0];
