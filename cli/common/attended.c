@@ -1,6 +1,7 @@
 /* Runs a model on one text: see attended.h. */
 #include "common/attended.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 qkv_status attended_open(struct attended *of, qkv_attention_kind which, const char *target,
@@ -28,10 +29,46 @@ qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error) {
     return pair_heads(of->session, &of->view, of->run, 0, &of->heads, error);
 }
 
+/*
+ * Of an image: what [CLS] looks at, or without it the patch in the middle, in the head of the last
+ * layer that looks most sharply at a patch.
+ */
+static qkv_status choose_of_image(const struct attended *of, int64_t index,
+                                  qkv_heads_choice *choice, qkv_error *error) {
+    const qkv_image_tokens *const image = of->input->image;
+    const int64_t n = of->input->n, across = of->view.n_heads,
+                  first = index >= 0 ? index : (of->view.n_layers - 1) * across,
+                  end = index >= 0 ? index + 1 : first + across,
+                  query = image->n_prefix > 0
+                              ? 0
+                              : image->rows / 2 * image->columns + image->columns / 2;
+    float *const weights = malloc((size_t)n * sizeof *weights + 1);
+    if (!weights) return text_no_memory(error);
+    qkv_status status = QKV_OK;
+    for (int64_t h = first; h < end && status == QKV_OK; h++) {
+        status = qkv_heads_weights(of->heads, h, query, query + 1, 0, n, weights, n, error);
+        for (int64_t j = image->n_prefix; status == QKV_OK && j < n; j++) {
+            if (choice->key >= 0 && !(weights[j] > choice->weight)) continue;
+            choice->layer = h / across, choice->head = h % across;
+            choice->query = query, choice->key = j, choice->weight = weights[j];
+        }
+    }
+    if (index < 0)
+        choice->rule = image->n_prefix > 0
+                           ? "the head of the last layer in which [CLS] looks most at one patch"
+                           : "the head of the last layer in which the patch in the middle looks "
+                             "most at one patch";
+    free(weights);
+    return status;
+}
+
 qkv_status attended_choose(const struct attended *of, bool named, int64_t layer, int64_t head,
                            qkv_heads_choice *choice, qkv_error *error) {
+    const int64_t index = named ? layer * of->view.n_heads + head : -1;
     *choice = qkv_heads_choice_init();
-    return qkv_heads_choose(of->heads, named ? layer * of->view.n_heads + head : -1, choice, error);
+    choice->query = choice->key = -1;
+    return of->input->image ? choose_of_image(of, index, choice, error)
+                            : qkv_heads_choose(of->heads, index, choice, error);
 }
 
 char *const *attended_queries(const struct attended *of) {

@@ -74,6 +74,26 @@ static qkv_status take_text(const struct text_job *job, const char *given, bool 
     return status;
 }
 
+/* Says what failed, or prints the object that was made. */
+static int tell(const struct text_job *job, qkv_status status, json_t *object,
+                const qkv_error *error) {
+    if (status != QKV_OK)
+        return job->usage ? cli_usage(job->session.command, "%s", error->message)
+                          : cli_fail("%s", error->message);
+    return job->session.common->json && !json_print(stdout, object) ? EXIT_FAILED : EXIT_OK;
+}
+
+static int run_image(struct text_job *job) {
+    qkv_encoding *tokens = NULL;
+    json_t *object = NULL;
+    qkv_error error;
+    qkv_status status = session_see(&job->session, job->image, NULL, &tokens, &error);
+    if (status == QKV_OK)
+        status = job->answer(job, tokens, job->session.common->json ? &object : NULL, &error);
+    qkv_encoding_free(tokens);
+    return tell(job, status, object, &error);
+}
+
 static int run_words(struct text_job *job, int n_words, char **words) {
     struct text text[2] = { { NULL, 0 }, { NULL, 0 } }, owned[2] = { { NULL, 0 }, { NULL, 0 } };
     qkv_error error;
@@ -90,11 +110,7 @@ static int run_words(struct text_job *job, int n_words, char **words) {
                                  as_json ? &object : NULL, &error);
     free(owned[0].bytes);
     free(owned[1].bytes);
-    if (status != QKV_OK)
-        return job->usage ? cli_usage(job->session.command, "%s", error.message)
-                          : cli_fail("%s", error.message);
-    if (as_json && !json_print(stdout, object)) return EXIT_FAILED;
-    return EXIT_OK;
+    return tell(job, status, object, &error);
 }
 
 static qkv_status answer_line(struct text_job *job, const struct text *line, json_t **object,
@@ -140,7 +156,9 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
                   const struct cli_common *common) {
     int code = session_open(&job->session, command, common);
     if (code) return code;
-    if (!job->session.tokenizer)
+    if (job->image)
+        code = session_images(&job->session);
+    else if (!job->session.tokenizer)
         code = cli_fail("%s: a %s reads images: give one with --image F", job->session.info->source,
                         job->session.info->architecture);
     if (!code)
@@ -155,7 +173,9 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
 int text_job_run(struct text_job *job, int n_words, char **words) {
     const struct cli_command *command = job->session.command;
     int code;
-    if (!job->session.common->jsonl)
+    if (job->image)
+        code = run_image(job);
+    else if (!job->session.common->jsonl)
         code = run_words(job, n_words, words);
     else if (n_words > 0 || job->pair)
         code = cli_usage(command, "--jsonl reads texts from standard input, not '%s'",

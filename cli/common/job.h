@@ -17,6 +17,7 @@ struct text_job {
     const void *options;
     const char *pair;         /* of --pair; nullable */
     const char *file;         /* of --file, in place of the first word; nullable */
+    const char *image;        /* of --image, in place of texts; nullable */
     bool turns;               /* each text is a user's turn, put into a chat template */
     const char *chat;         /* the name of that template; NULL: the model's own */
     bool needs_pair;          /* the command has two words, the text and its pair */
@@ -30,7 +31,7 @@ struct text_job {
     qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error);
     bool usage;
-    const struct text *said[2]; /* during answer: the text, and its pair or NULL */
+    const struct text *said[2]; /* during answer: the text, and its pair or NULL; of images NULL */
     bool given;                 /* --head names a head, which text_job_open reads */
     int64_t layer, head;
 };

@@ -159,10 +159,9 @@ qkv_status labels_make(const struct session *session, const qkv_run *run, double
     return status;
 }
 
-/* The model's name of a label, or its number. */
-static const char *label_name(const struct session *session, int64_t label, char number[24]) {
+const char *label_name(const struct session *session, int64_t label, char number[LABEL_ROOM]) {
     const char *const name = qkv_model_label(session->model, label);
-    snprintf(number, 24, "%" PRId64, label);
+    snprintf(number, LABEL_ROOM, "%" PRId64, label);
     return name ? name : number;
 }
 
@@ -170,7 +169,7 @@ void labels_print(const struct session *session, const double *labels, int64_t t
                   struct term *term) {
     double last = INFINITY; /* of equal ones the first comes first */
     int64_t last_at = -1;
-    char number[24];
+    char number[LABEL_ROOM];
     term_styled(term, STYLE_BOLD, "Label");
     term_newline(term);
     for (int64_t n = 0; n < top; n++) {
@@ -190,7 +189,7 @@ json_t *labels_json(const struct session *session, const double *labels) {
     const char *const key =
         session->info->label_kind == QKV_LABELS_VALUES ? "value" : "probability";
     json_t *list = json_array();
-    char number[24];
+    char number[LABEL_ROOM];
     for (int64_t l = 0; l < session->info->n_labels; l++)
         json_array_append_new(list, json_pack("{s:o, s:o}", "label",
                                               json_text(label_name(session, l, number)), key,

@@ -43,6 +43,9 @@ json_t *predictions_json(const struct session *session, const struct predictions
  */
 qkv_status labels_make(const struct session *session, const qkv_run *run, double **labels,
                        qkv_error *error);
+/* The model's name of a label, or its number. */
+enum { LABEL_ROOM = 24 };
+const char *label_name(const struct session *session, int64_t label, char number[LABEL_ROOM]);
 /* Prints the `top` largest of them. */
 void labels_print(const struct session *session, const double *labels, int64_t top,
                   struct term *term);

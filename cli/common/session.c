@@ -167,10 +167,10 @@ int session_open_target(struct session *session, const struct cli_command *comma
 }
 
 void session_close(struct session *session) {
-    qkv_model_free(session->model);
+    qkv_model_free(session->whole ? session->whole : session->model);
     qkv_tokenizer_free(session->alone);
     qkv_ctx_free(session->ctx);
-    session->model = NULL;
+    session->model = session->whole = NULL;
     session->alone = NULL;
     session->ctx = NULL;
 }

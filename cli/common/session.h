@@ -12,6 +12,7 @@ struct session {
     const struct cli_common *common;
     qkv_ctx *ctx;
     qkv_model *model;
+    qkv_model *whole; /* of session_images: what was opened, of which model is a part; else NULL */
     const qkv_model_info *info;
     const qkv_tokenizer *tokenizer, *target; /* target: of what the decoder writes */
     qkv_tokenizer *alone;  /* a tokenizer without a model: then model and info are NULL */
@@ -38,6 +39,18 @@ int session_isa(const struct cli_command *command, const char *source, const cha
  */
 int session_open(struct session *session, const struct cli_command *command,
                  const struct cli_common *common);
+/*
+ * Turns a session to the part of its model that reads images, for --image; then it has no
+ * tokenizer. Returns an exit code, having said what is wrong.
+ */
+int session_images(struct session *session);
+/*
+ * Reads an image as tokens of such a session. image: NULL, or receives the image as it is in the
+ * file. The caller frees both, after a failure, too.
+ */
+qkv_status session_see(const struct session *session, const char *path, qkv_image **image,
+                       qkv_encoding **tokens, qkv_error *error);
+
 /* Opens only the tokenizer of the target language in the folder of the model. */
 int session_open_target(struct session *session, const struct cli_command *command,
                         const struct cli_common *common);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/term.h"
+
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -45,6 +47,12 @@ void caption_add_texts(struct caption *caption, const struct text *const said[2]
         caption_add(caption, "%s", i ? ", then " : " Text: ");
         quote(caption, said[i]);
     }
+}
+
+void caption_add_path(struct caption *caption, const char *path) {
+    char *const shown = term_escape(path, strlen(path));
+    caption_add(caption, "%.200s", shown ? shown : "");
+    free(shown);
 }
 
 /* ---- Texts with holes ------------------------------------------------------------------------ */

@@ -37,6 +37,9 @@ struct caption {
 /* Appends " Text: \"...\"." with the first words of a text, and of its pair. */
 void caption_add_texts(struct caption *caption, const struct text *const said[2]);
 
+/* Appends the name of a file, escaped, and cut after 200 bytes. */
+void caption_add_path(struct caption *caption, const char *path);
+
 /*
  * Writes a text; in place of each "@{name}" it calls fill, which writes to `out`. If "@{name}" is a
  * whole line, the line feed is dropped, too. False if the text could not be written.

@@ -48,11 +48,12 @@ static int explain_without(const struct cli_command *command,
 
 #define KINDS   "--no-scale|--positions|--shuffle|--scores"
 #define MISSING " is missing: arrays are --q, --k and --v"
-#define A_TEXT  "a text|--jsonl"
+#define A_TEXT  "a text|--jsonl|--image"
 #define WITHOUT "%s without a TEXT"
 
 /* What is about another kind of report than the one that is asked for. */
 static const struct option_conflict rules[] = {
+    { .these = "--image", .with = "a text|--jsonl|--pair|--truncate|--shuffle" },
     { .these = "--scores", .with = "--no-scale|--positions|--shuffle" },
     { .these = "--no-scale", .with = "--positions|--shuffle" },
     { .these = "--positions", .with = "--shuffle" },
@@ -104,7 +105,7 @@ static int explain(const struct cli_command *command, const void *data, int n_wo
     if (options->out) cli_catch_interrupts();
     char *sentence = (char *)(uintptr_t) "The dog saw the cat.";
     if (options->shuffle && n_words == 0) return explain_texts(command, options, 1, &sentence);
-    if (n_words > 0 || options->common.jsonl)
+    if (n_words > 0 || options->common.jsonl || options->image)
         return explain_texts(command, options, n_words, words);
     return explain_without(command, options);
 }
@@ -114,6 +115,7 @@ static int explain(const struct cli_command *command, const void *data, int n_wo
 static const struct cli_option explain_table[] = {
     OPTION_TEXT("--query", "N|TOKEN", query),
     OPTION_TEXT("--pair", "TEXT", pair),
+    OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
     OPTION_FILE("--q", "F", q, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--k", "F", k, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--v", "F", v, ".npy .npz .safetensors .csv .tsv"),
@@ -136,7 +138,7 @@ const struct cli_command cmd_explain = {
     .summary = "the computation step by step, with the real numbers",
     .words = "[TEXT]",
     .max_words = 1,
-    .takes = TAKES_TEXTS | TAKES_HEAD,
+    .takes = TAKES_TEXTS | TAKES_HEAD | TAKES_IMAGES,
     COMMAND_OPTIONS(explain_table),
     .run = explain,
 };

@@ -8,7 +8,7 @@
 
 struct explain_options {
     struct cli_common common;
-    const char *pair, *out, *query, *q, *k, *v, *tokens, *q_tokens, *scores;
+    const char *pair, *image, *out, *query, *q, *k, *v, *tokens, *q_tokens, *scores;
     bool shapes, no_scale, positions, shuffle, causal;
     struct arg_int length, dim, seed;
 };

@@ -19,8 +19,27 @@ static void vectors(struct report *report, const char *title, const char *formul
 
 /* ---- Before the layer ------------------------------------------------------------------------ */
 
+static void patches(struct report *report, const struct explain *t) {
+    const qkv_image_tokens *const image = t->input->image;
+    const qkv_model_info *const info = t->session->info;
+    report_step(report, "Patches", "image → squares of pixels → tokens", NULL);
+    report_shape(report, "(batch, time) = (1, %" PRId64 ")", t->input->n);
+    report_text(report,
+                "%" PRId64 " by %" PRId64 " pixels become %" PRId64 " by %" PRId64
+                " patches of %" PRId64 " by %" PRId64
+                " (width by height), each a vector of %" PRId64
+                " numbers, and each is a token, row by row; %" PRId64 " stand%s before them.",
+                image->width, image->height, image->columns, image->rows, image->patch_width,
+                image->patch_height, 3 * info->patch_width * info->patch_height, image->n_prefix,
+                image->n_prefix == 1 ? "s" : "");
+}
+
 static void tokens(struct report *report, const struct explain *t) {
     const int64_t n = t->input->n;
+    if (t->input->image) {
+        patches(report, t);
+        return;
+    }
     report_step(report, "Tokens", "text → pieces → ids", NULL);
     report_shape(report, "(batch, time) = (1, %" PRId64 ")", n);
     enum { MOST_LINES = 4 };
@@ -49,10 +68,59 @@ static const char *norm_formula(const qkv_steps *s) {
                          : "z = (x − mean) / √(variance + ε) · γ + β";
 }
 
+/* The norm of the embedding. */
+static void embed_norm(struct report *report, const struct explain *t) {
+    const qkv_steps *s = t->steps;
+    const int64_t hidden = s->hidden;
+    if (!s->embed_norm) return;
+    step(report, "Layer norm", "x = (e − mean) / √(variance + ε) · γ + β", s);
+    double mean = 0, variance = 0;
+    char a[NUMBER_BYTES], b[NUMBER_BYTES];
+    for (int64_t c = 0; c < hidden; c++) mean += s->embedding[c] / (double)hidden;
+    for (int64_t c = 0; c < hidden; c++)
+        variance += (s->embedding[c] - mean) * (s->embedding[c] - mean) / (double)hidden;
+    report_text(report, "mean of e = %s, variance = %s, ε = %.0e", report_format(a, mean),
+                report_format(b, variance), t->session->info->layer_norm_eps);
+    report_vectors(report, hidden);
+    report_vector(report, hidden, s->embedded, true, "x");
+}
+
+static void embed_image(struct report *report, const struct explain *t) {
+    const qkv_steps *s = t->steps;
+    const qkv_image_tokens *const image = t->input->image;
+    const qkv_model_info *const info = t->session->info;
+    const bool patch = s->query >= image->n_prefix, turns = is_rotary(info);
+    const bool placed = !turns && (patch || s->query < image->n_prefix - image->n_registers);
+    const bool own_size =
+        image->height / image->patch_height == info->image_height / info->patch_height &&
+        image->width / image->patch_width == info->image_width / info->patch_width;
+    vectors(report, "Embedding of the query",
+            patch    ? placed ? "e = W_E p + b + position[r, c]" : "e = W_E p + b"
+            : placed ? "e = row + position"
+                     : "e = row",
+            s);
+    report_vector(report, s->hidden, s->word, false, patch ? "W_E p + b" : "row");
+    if (placed) report_vector(report, s->hidden, s->position, false, "position");
+    report_vector(report, s->hidden, s->embedding, true, "e");
+    report_note(
+        report, "%s %s",
+        patch ? "p has the pixels of the patch; W_E is one matrix for all patches."
+              : "No pixel is in it: the row was learned.",
+        turns ? "Places are angles by which queries and keys are turned in the layers."
+        : own_size
+            ? "Positions are learned, a vector for each place."
+            : "Positions are learned, and interpolated to as many places as this image has.");
+    embed_norm(report, t);
+}
+
 static void embedding(struct report *report, const struct explain *t) {
     const qkv_steps *s = t->steps;
     const int64_t i = s->query, hidden = s->hidden;
     const qkv_model_info *info = t->session->info;
+    if (t->input->image) {
+        embed_image(report, t);
+        return;
+    }
     const bool has_segments = info->n_types > 0;
     const bool rotary = is_rotary(info), distances = info->max_distance > 0 || info->alibi;
     vectors(report, "Embedding of the query",
@@ -75,18 +143,7 @@ static void embedding(struct report *report, const struct explain *t) {
                 : info->sinusoidal_positions ? "Positions are sinusoids"
                                              : "Positions are learned, a vector for each place",
                 s->causal ? "" : " Attention itself is blind to order (qkv explain --shuffle).");
-
-    if (!s->embed_norm) return;
-    step(report, "Layer norm", "x = (e − mean) / √(variance + ε) · γ + β", s);
-    double mean = 0, variance = 0;
-    char a[NUMBER_BYTES], b[NUMBER_BYTES];
-    for (int64_t c = 0; c < hidden; c++) mean += s->embedding[c] / (double)hidden;
-    for (int64_t c = 0; c < hidden; c++)
-        variance += (s->embedding[c] - mean) * (s->embedding[c] - mean) / (double)hidden;
-    report_text(report, "mean of e = %s, variance = %s, ε = %.0e", report_format(a, mean),
-                report_format(b, variance), info->layer_norm_eps);
-    report_vectors(report, hidden);
-    report_vector(report, hidden, s->embedded, true, "x");
+    embed_norm(report, t);
 }
 
 /* What queries and keys become before they are compared: norms, and turns by their position. */
@@ -104,6 +161,12 @@ static void place(struct report *report, const struct explain *t) {
     report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
     const qkv_model_info *const info = t->session->info;
     const bool neighbours = info->rotary_neighbours;
+    if (s->rotated && t->input->image) {
+        report_note(report, "R turns half of the channels by the row of a patch and half by its "
+                            "column, so that q·k depends on how far apart two patches are. What "
+                            "stands before the patches is not turned.");
+        return;
+    }
     if (s->rotated && info->rotary_dim < d)
         report_note(report,
                     "R(p) turns channels %s of the first r = %" PRId64
@@ -133,7 +196,7 @@ static void projections(struct report *report, const struct explain *t) {
         report_vector(report, hidden, s->read + s->query * hidden, true, "z " WORD, query);
         report_note(report,
                     "In this model a norm comes before each part of a block, and %s after it.",
-                    s->attended ? "another one" : "not");
+                    s->attended && !s->layer_scale ? "another one" : "not");
     }
     report_step(report, "Project: query, key, value",
                 s->pre_norm ? "q = z W_Q + b_Q   k = z W_K + b_K   v = z W_V + b_V"
@@ -184,15 +247,18 @@ static void heads(struct report *report, const qkv_steps *s) {
             : s->adds     ? "Add, then norm"
                           : "Add & norm",
             !normed           ? "y₁ = x + norm(a)"
+            : s->layer_scale  ? "x₁ = x + λ ⊙ a   y₁ = norm(x₁)"
             : s->attended     ? "x₁ = x + norm(a)   y₁ = norm(x₁)"
             : s->parallel     ? "x₁ = x + a   y₁ = norm(x)"
             : s->adds_to_norm ? "x₁ = z + a   y₁ = norm(x₁)"
             : s->adds         ? "x₁ = x + a   y₁ = norm(x₁)"
                               : "y₁ = norm(x + a)",
             s);
-    if (s->attended) report_vector(report, s->hidden, s->attended, false, "norm(a)");
+    if (s->attended)
+        report_vector(report, s->hidden, s->attended, false, s->layer_scale ? "λ ⊙ a" : "norm(a)");
     report_vector(report, s->hidden, s->added, !normed,
-                  s->attended       ? "x + norm(a)"
+                  s->layer_scale    ? "x + λ ⊙ a"
+                  : s->attended     ? "x + norm(a)"
                   : s->adds_to_norm ? "z + a"
                                     : "x + a");
     if (normed)
@@ -220,20 +286,24 @@ static void feed_forward(struct report *report, const qkv_steps *s) {
                   s->activation);
     report_vector(report, s->hidden, s->down, true, "f");
     snprintf(title, sizeof title, "%s: output of layer %" PRId64,
-             s->fed     ? "Norm, then add"
-             : !s->adds ? "Add & norm"
-                        : "Add",
+             s->layer_scale ? "Scale, then add"
+             : s->fed       ? "Norm, then add"
+             : !s->adds     ? "Add & norm"
+                            : "Add",
              s->layer);
     char sum[64], output[128];
     snprintf(sum, sizeof sum, "%s + %s", has_norm2(s) && s->adds && !s->adds_to_norm ? "x₁" : "y₁",
-             s->fed ? "norm(f)" : "f");
+             s->layer_scale ? "λ ⊙ f"
+             : s->fed       ? "norm(f)"
+                            : "f");
     snprintf(output, sizeof output,
              !s->adds       ? "y = norm(%s)"
              : s->last_norm ? "y = norm(%s), the norm that ends the stack"
                             : "y = %s",
              sum);
     vectors(report, title, output, s);
-    if (s->fed) report_vector(report, s->hidden, s->fed, false, "norm(f)");
+    if (s->fed)
+        report_vector(report, s->hidden, s->fed, false, s->layer_scale ? "λ ⊙ f" : "norm(f)");
     report_vector(report, s->hidden, s->y, true, "y");
 }
 

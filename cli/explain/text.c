@@ -8,18 +8,19 @@
 /* The token that --query names: its position, or its text if that stands once. */
 static qkv_status find_query(struct text_job *job, const struct explain *t, const char *name,
                              int64_t *query, qkv_error *error) {
+    const char *const what = t->input->image ? "image" : "text";
     if (number_int(name, 0, INT64_MAX, query)) {
         if (*query < t->input->n) return QKV_OK;
         job->usage = true;
         return text_error(error, QKV_ERR_ARGUMENT,
-                          "--query: there is no token %s: the text has tokens 0 to %" PRId64, name,
-                          t->input->n - 1);
+                          "--query: there is no token %s: the %s has tokens 0 to %" PRId64, name,
+                          what, t->input->n - 1);
     }
     job->usage = true;
     const qkv_status status = label_find(t->labels, t->input->n, "--query", name, query, error);
     if (status == QKV_OK && *query >= 0) job->usage = false;
     if (status != QKV_OK || *query >= 0) return status;
-    return text_error(error, QKV_ERR_ARGUMENT, "--query: the text has no token '%.60s'", name);
+    return text_error(error, QKV_ERR_ARGUMENT, "--query: the %s has no token '%.60s'", what, name);
 }
 
 /* Head and query, as `look` would choose them. */
@@ -85,6 +86,7 @@ int explain_texts(const struct cli_command *command, const struct explain_option
                   int n_words, char **words) {
     struct text_job job = { .options = options,
                             .pair = options->pair,
+                            .image = options->image,
                             .answer = options->shuffle ? answer_shuffled : answer };
     const int code = text_job_open(&job, command, &options->common);
     return code ? code : text_job_run(&job, n_words, words);

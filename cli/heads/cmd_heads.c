@@ -9,7 +9,10 @@
 
 static const struct option_conflict inputs[] = {
     { .these = "--file", .with = "a text|--pair|--jsonl" },
-    { .without = "--file|a text|--jsonl", .message = "TEXT or --file is missing" },
+    { .these = "--image",
+      .with = "a text|--pair|--file|--jsonl|--truncate|--target|--cross|--decoder|--label|--probes|"
+              "--grammar|--loss|--reference" },
+    { .without = "--file|a text|--jsonl|--image", .message = "TEXT or --file is missing" },
 };
 
 static const struct option_conflict outs[] = { { .these = "-o", .with = "--json|--jsonl" } };
@@ -89,6 +92,7 @@ static int heads(const struct cli_command *command, const void *data, int n_word
     if (options->out) cli_catch_interrupts();
     struct heads_job job = { .texts = { .options = options,
                                         .pair = options->pair,
+                                        .image = options->image,
                                         .which = pair_which(&options->which),
                                         .answer =
                                             options->effect ? effect_answer : heads_answer } };
@@ -116,6 +120,7 @@ static int heads(const struct cli_command *command, const void *data, int n_word
 static const struct cli_option heads_table_of_options[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
     PAIR_TABLE(which),
+    OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
     OPTION_FILE("--file", "F", file, "*"),
     OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_FILE("--sort", "KEY", sort, "@numbers"),
@@ -145,7 +150,7 @@ const struct cli_command cmd_heads = {
     .summary = "a table of all heads: entropy, distance, masses, what keys receive, labels",
     .words = "[TEXT]",
     .max_words = 1,
-    .takes = TAKES_TEXTS,
+    .takes = TAKES_TEXTS | TAKES_IMAGES,
     COMMAND_OPTIONS(heads_table_of_options),
     .over_ranks = true,
     .run = heads,

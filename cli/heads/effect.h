@@ -23,7 +23,8 @@ struct effect {
     int64_t n_layers, n_heads, n_all; /* n_all: n_layers * n_heads */
     struct pair pair;                 /* of an encoder-decoder */
     const qkv_tokenizer *words_of;    /* the tokenizer of the words */
-    bool is_loss; /* the words are those of the text, not those that the model predicts */
+    bool is_loss;  /* the words are those of the text, not those that the model predicts */
+    bool is_label; /* of an image: the word is a label */
 
     qkv_effects asked;
     int64_t *positions;

@@ -78,8 +78,66 @@ static qkv_status own_words(struct effect *effect, const qkv_encoding *next, int
     return status;
 }
 
+/* ---- Labels of an image ---------------------------------------------------------------------- */
+
+/* A label by its name, or by its number. */
+static qkv_status find_label(const struct effect *effect, int32_t *label, qkv_error *error) {
+    const struct session *const session = effect->session;
+    const char *const word = effect->options->word;
+    const int64_t n = session->info->n_labels;
+    int64_t number;
+    char room[LABEL_ROOM];
+    for (int64_t c = 0; c < n; c++)
+        if (strcmp(label_name(session, c, room), word) == 0) {
+            *label = (int32_t)c;
+            return QKV_OK;
+        }
+    if (number_int(word, 0, n - 1, &number)) {
+        *label = (int32_t)number;
+        return QKV_OK;
+    }
+    char *const shown = term_escape(word, strlen(word));
+    text_error(error, QKV_ERR_ARGUMENT, "--word: '%.80s' is none of the %" PRId64 " labels of %s",
+               shown ? shown : "", n, session->info->source);
+    free(shown);
+    return QKV_ERR_ARGUMENT;
+}
+
+/* The likeliest label, or the one that is given. */
+static qkv_status label_words(struct effect *effect, struct text_job *job, qkv_error *error) {
+    const struct session *const session = effect->session;
+    double *labels = NULL;
+    qkv_run *run = NULL;
+    if (session->info->n_labels == 0 || session->info->label_kind == QKV_LABELS_VALUES)
+        return text_error(error, QKV_ERR_UNSUPPORTED,
+                          "--effect: a %s without a classifier tells no labels, and effects are on "
+                          "them",
+                          session->info->architecture);
+    effect->asked.head = QKV_HEAD_LABEL;
+    effect->is_label = true;
+    qkv_status status = words_room(effect, 1, error);
+    effect->asked.positions = NULL;
+    if (status == QKV_OK && effect->options->word) {
+        status = find_label(effect, effect->words, error);
+        job->usage = status == QKV_ERR_ARGUMENT;
+        return status;
+    }
+    if (status == QKV_OK)
+        status =
+            qkv_model_run(session->ctx, session->model, 1, &effect->input, 0, NULL, &run, error);
+    if (status == QKV_OK) status = labels_make(session, run, &labels, error);
+    for (int32_t c = 0; status == QKV_OK && c < session->info->n_labels; c++)
+        if (labels[c] > labels[effect->words[0]]) effect->words[0] = c;
+    free(labels);
+    qkv_run_free(run);
+    return status;
+}
+
+/* ---- What is looked at ----------------------------------------------------------------------- */
+
 qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *error) {
     const struct heads_options *const options = effect->options;
+    if (options->image) return label_words(effect, job, error);
     const qkv_model_info *const info = effect->session->info;
     const bool pairs = info->kind == QKV_MODEL_PAIR;
     effect->asked.head = info->has_lm ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
@@ -208,8 +266,10 @@ static qkv_status make_source(struct effect *effect, qkv_error *error) {
     const struct session *const session = effect->session;
     const qkv_run_options options = qkv_run_options_init();
     const struct text given = { (char *)(uintptr_t)target, target ? strlen(target) : 0 };
-    qkv_status status = qkv_tokenizer_encode(session->tokenizer, text, strlen(text), NULL, 0,
-                                             &effect->source, error);
+    const bool image = effect->options->image;
+    qkv_status status = image ? session_see(session, text, NULL, &effect->source, error)
+                              : qkv_tokenizer_encode(session->tokenizer, text, strlen(text), NULL,
+                                                     0, &effect->source, error);
     if (status == QKV_OK && effect->which != QKV_SELF)
         status = pair_make(session, effect->source, given, &effect->source_pair, error);
     if (status != QKV_OK) return status;
@@ -218,9 +278,12 @@ static qkv_status make_source(struct effect *effect, qkv_error *error) {
     const int64_t n_source = self ? effect->source->n : effect->source_pair.inputs.n;
     if (n != n_source)
         return text_error(error, QKV_ERR_SHAPE,
-                          "--patch: %s has %" PRId64 " tokens and the text %" PRId64
+                          "--patch: %s has %" PRId64 " tokens and the %s %" PRId64
                           ": activations are taken token by token, so both must have as many",
-                          self ? "its text" : "its target", n_source, n);
+                          image  ? "its image"
+                          : self ? "its text"
+                                 : "its target",
+                          n_source, image ? "image" : "text", n);
     status =
         pair_model_run(session, 1, (const qkv_encoding *const *)&effect->source,
                        &effect->source_pair, QKV_RUN_OUTPUTS, &options, &effect->source_run, error);

@@ -43,7 +43,21 @@ static void add_places(const struct effect *effect, struct caption *caption) {
     free(mask);
 }
 
+static void add_label(const struct effect *effect, struct caption *caption) {
+    char room[LABEL_ROOM];
+    const char *const name = label_name(effect->session, effect->words[0], room);
+    char *const shown = term_escape(name, strlen(name));
+    caption_add(caption, "Label %.80s of the image ", shown ? shown : "");
+    caption_add_path(caption, effect->options->image);
+    caption_add(caption, ", p %.4f.", exp(effect->log_p[0]));
+    free(shown);
+}
+
 void effect_looked_at(const struct effect *effect, struct caption *caption) {
+    if (effect->is_label) {
+        add_label(effect, caption);
+        return;
+    }
     if (!effect->is_loss) {
         add_places(effect, caption);
         return;
@@ -62,7 +76,9 @@ static void add_given(const struct effect *effect, struct caption *caption) {
         caption_add(caption, "what it gives on \"%.200s\", token by token", options->patch);
     else if (options->ablate.value)
         caption_add(caption, "its mean over %" PRId64 " tokens of %.200s", effect->n_mean,
-                    options->reference ? options->reference : "the text");
+                    options->reference ? options->reference
+                    : effect->is_label ? "the image"
+                                       : "the text");
     else
         caption_add(caption, "0");
 }
@@ -83,7 +99,8 @@ void effect_caption(const struct effect *effect, bool table, struct caption *cap
         caption_add(caption,
                     " A group is ablated together; sum = the effects of its heads alone, added. "
                     "Where they differ, heads can replace each other, or need each other.");
-    caption_add(caption, " An effect is of this text and word only.");
+    caption_add(caption, " An effect is of this %s only.",
+                effect->is_label ? "image and label" : "text and word");
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */

@@ -6,12 +6,20 @@
 #include "common/conflicts.h"
 #include "common/csv.h"
 #include "common/head_numbers.h"
+#include "common/predict.h"
 #include "heads/effect.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *places_json(const struct effect *effect) {
     json_t *const list = json_array();
+    char room[LABEL_ROOM];
+    if (effect->is_label)
+        json_array_append_new(list, json_set(NULL, "label:t id:i log_p:n probability:n",
+                                             label_name(effect->session, effect->words[0], room),
+                                             (int64_t)effect->words[0], effect->log_p[0],
+                                             exp(effect->log_p[0])));
+    if (effect->is_label) return list;
     for (int64_t t = 0; t < effect->asked.n_places; t++)
         json_array_append_new(
             list, json_set(NULL, "position:i token:o id:i log_p:n probability:n",
@@ -38,6 +46,7 @@ json_t *effect_json(const struct effect *effect) {
            *heads = json_array(), *groups = json_array();
     struct caption caption = { "" };
     effect_caption(effect, true, &caption);
+    if (options->image) json_set(object, "image:t", options->image);
     json_set(object, "tokens:o", tokens_json(effect->session->tokenizer, effect->input));
     if (effect->pair.next) pair_json(effect->session, &effect->pair, object);
     for (int64_t i = 0; i < effect->n_shown; i++) {

@@ -41,7 +41,7 @@ double head_number(const struct head_row *row, int index);
 
 struct heads_options {
     struct cli_common common;
-    const char *pair, *file, *journal, *sort, *label, *like, *columns, *grammar, *out;
+    const char *pair, *file, *image, *journal, *sort, *label, *like, *columns, *grammar, *out;
     struct arg_int top, seed;
     bool reverse, probes;
     struct arg_texts what_if;

@@ -18,9 +18,13 @@ static void print_columns(struct term *term, const struct heads *heads,
     for (int c = 0; (column = head_column_at(c)); c++)
         if (layout->shown[c])
             add_item(text, sizeof text, &first, column->title, " = ", column->what);
-    text_append(text, sizeof text,
-                ". Means over the tokens that look (queries), but for [CLS], [SEP] and [PAD] if "
-                "there are others.");
+    text_append(
+        text, sizeof text,
+        heads->options->image
+            ? ". Means over the patches (queries). What stands before a patch is the one to "
+              "its left, or the last one of the row above."
+            : ". Means over the tokens that look (queries), but for [CLS], [SEP] and [PAD] "
+              "if there are others.");
     if (heads->which == QKV_CROSS)
         text_append(
             text, sizeof text,
@@ -86,7 +90,7 @@ void heads_legend(struct term *term, const struct heads *heads, const struct lay
     term_style(term, STYLE_DIM);
     print_columns(term, heads, layout);
     term_style(term, STYLE_DIM);
-    print_rules(term, heads);
+    if (!heads->options->image) print_rules(term, heads);
     term_style(term, STYLE_DIM);
     if (heads->probes) print_probes(term, heads);
     term_style(term, STYLE_NONE);

@@ -84,7 +84,8 @@ static void take_rows(struct heads *heads) {
                                   .numbers = qkv_heads_numbers(all, i),
                                   .spread = qkv_heads_spread(all, i),
                                   .distance = NAN };
-        row->label = qkv_heads_label(row->numbers);
+        /* rules of labels are about texts */
+        row->label = heads->options->image ? "" : qkv_heads_label(row->numbers);
         row->label_share = qkv_heads_label_share(all, i, row->label);
     }
     if (heads->n_all > 0)

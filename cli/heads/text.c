@@ -179,8 +179,9 @@ static void print_title(struct term *term, const struct heads *heads) {
     const int used = term_columns(text) + 1;
     if (heads->text.input)
         snprintf(text, sizeof text,
-                 "of %s on a text of %" PRId64 " tokens%s, means over %" PRId64 " of %s", model,
-                 heads->n_tokens, target, heads->n_queries, *target ? "the latter" : "them");
+                 "of %s on %s of %" PRId64 " tokens%s, means over %" PRId64 " of %s", model,
+                 heads->options->image ? "an image" : "a text", heads->n_tokens, target,
+                 heads->n_queries, *target ? "the latter" : "them");
     else
         snprintf(text, sizeof text, "of %s, means and standard deviations over %" PRId64 " texts%s",
                  model, heads->n_texts, heads->n_targets ? " and their targets" : "");

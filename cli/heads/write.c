@@ -28,7 +28,7 @@ static json_t *row_json(const struct heads *heads, const struct head_row *row) {
 static json_t *rules_json(const struct heads *heads) {
     json_t *rules = json_array();
     const qkv_head_rule *rule;
-    for (int i = 0; (rule = qkv_heads_rule(i)); i++)
+    for (int i = 0; !heads->options->image && (rule = qkv_heads_rule(i)); i++)
         if ((!(head_column_of(rule)->needs & QKV_NEEDS_PROBES) || heads->probes) &&
             heads_label_exists(heads, rule))
             json_array_append_new(rules, json_set(NULL,
@@ -52,6 +52,7 @@ qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *err
     json_t *object = json_set(NULL, "attention:s", attention_key(text->session, heads->which)),
            *rows = json_array();
     if (text->input) {
+        if (heads->options->image) json_set(object, "image:t", heads->options->image);
         json_set(object, "tokens:o", tokens_json(text->session->tokenizer, text->input));
         if (text->pair.next) pair_json(text->session, &text->pair, object);
     } else {

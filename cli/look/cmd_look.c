@@ -18,12 +18,13 @@ static const struct option_conflict inputs[] = {
       .message = "%s goes with --q and --k, not with a text" },
     { .without = "--q|a text|--jsonl|--file|--serve|--image", .message = "TEXT is missing" },
     { .these = "--image",
-      .with = "a text|--pair|" DECODER "|--target|--what-if|--slide|--jsonl|--truncate|--q|--file|"
-              "--serve|--lens|--effect|--against|--plot|--pool|--map|--heads|--values" },
-    { .these = "--query|--rollout|--smooth|--opacity",
+      .with = "a text|--pair|" DECODER "|--target|--slide|--jsonl|--truncate|--q|--file|"
+              "--serve|--lens|--group|--plot|--pool|--map|--heads|--values" },
+    { .these = "--query|--rollout|--fuse|--smooth|--opacity",
       .without = "--image",
       .message = "%s goes with --image" },
     { .these = "--rollout", .with = "--head|--layer" },
+    { .these = "--fuse", .without = "--rollout", .message = "%s goes with --rollout" },
     { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
     { .these = "--file", .with = "a text|--jsonl|--q" },
     { .these =
@@ -36,11 +37,12 @@ static const struct option_conflict inputs[] = {
     { .these = "--lens",
       .with = DECODER "|--target|--slide|--what-if|--plot|--pool|--q|--against" },
     { .these = "--effect", .with = DECODER "|--slide|--what-if|--jsonl|--q|--against|--plot" },
+    { .these = "--effect", .with = "--rollout" },
     { .these = "--group", .without = "--effect", .message = "%s goes with --effect" },
     { .these = "--port", .without = "--serve", .message = "%s goes with --serve" },
     { .these = "--serve",
       .with = "-o|--json|--jsonl|--file|--q|--lens|--against|--align|--plot|--pool" },
-    { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q" },
+    { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q|--rollout" },
 };
 
 /* The numbers of a chart are its .csv, so nothing is lost by what is refused. */
@@ -175,6 +177,7 @@ static const struct cli_option look_table[] = {
     OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
     OPTION_TEXT("--query", "R,C|CLS|all", query),
     OPTION_FLAG("--rollout", rollout),
+    OPTION_CHOICE("--fuse", "mean|max|min", fuse),
     OPTION_REAL("--opacity", "X", opacity),
     OPTION_FLAG("--smooth", smooth),
     OPTION_FLAG("--lens", lens),

@@ -266,7 +266,8 @@ qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error 
     const bool must = t->options->effect;
     struct sets sets = { .t = t };
     /* a modified model has none of its own */
-    if (!must && !(!t->text.what_if.any && has_word(t) && ablation_quick(t, page->desc.n_heads)))
+    if (!must &&
+        !(!t->text.what_if.any && has_word(t) && ablation_quick(&t->text, page->desc.n_heads)))
         return QKV_OK;
     if (!has_word(t))
         return text_error(error, QKV_ERR_ARGUMENT,

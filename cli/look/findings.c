@@ -59,19 +59,19 @@ static void find_word(const struct text_seen *t, struct findings *f) {
 static const double pass_limit = 1e10, all_limit = 2e9;
 
 /* Multiplications of linear layers over all tokens, which are most of a pass. */
-static double work_of_pass(const struct text_seen *t) {
-    const qkv_model_info *info = t->text.session->info;
-    const double h = (double)info->hidden, n = (double)t->text.input->n;
+static double work_of_pass(const struct attended *text) {
+    const qkv_model_info *info = text->session->info;
+    const double h = (double)info->hidden, n = (double)text->input->n;
     const double encoder =
         (double)info->n_layers * (4 * h * h + 2 * h * (double)info->intermediate);
     const double decoder =
         (double)info->n_decoder_layers * (8 * h * h + 2 * h * (double)info->decoder_intermediate);
-    const double n_target = t->text.pair.next ? (double)t->text.pair.next->n : 0;
+    const double n_target = text->pair.next ? (double)text->pair.next->n : 0;
     return n * encoder + n_target * decoder;
 }
 
-bool ablation_quick(const struct text_seen *t, int64_t n) {
-    const double work = work_of_pass(t);
+bool ablation_quick(const struct attended *text, int64_t n) {
+    const double work = work_of_pass(text);
     return n == 1 ? work <= pass_limit : work * (double)n <= all_limit;
 }
 
@@ -350,8 +350,9 @@ qkv_status findings_make(struct text_seen *t, qkv_error *error) {
         word = token_label(words_of(t), f->word);
         status = word ? QKV_OK : text_no_memory(error);
     }
-    if (status == QKV_OK && word && ablation_quick(t, 1))
-        status = measure(t, f, !t->seen.by_name && ablation_quick(t, t->seen.n_heads), error);
+    if (status == QKV_OK && word && ablation_quick(&t->text, 1))
+        status =
+            measure(t, f, !t->seen.by_name && ablation_quick(&t->text, t->seen.n_heads), error);
     if (status == QKV_OK) status = say(t, f, word ? word : "", error);
     free(word);
     return status;

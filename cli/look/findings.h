@@ -13,6 +13,7 @@
 #include <qkv/status.h>
 
 struct term;
+struct attended;
 struct text_seen;
 
 /* A head, and what it contributes to a word. */
@@ -51,6 +52,6 @@ json_t *findings_json(const struct text_seen *t);
  * Is it quick to ablate each of n heads alone? Then it is done without --effect, for the terminal
  * and for a page.
  */
-bool ablation_quick(const struct text_seen *t, int64_t n);
+bool ablation_quick(const struct attended *text, int64_t n);
 
 #endif

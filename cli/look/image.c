@@ -6,21 +6,15 @@
 #include <string.h>
 
 #include "common/predict.h"
-#include "common/shared.h"
 #include <qkv/patterns.h>
 
 /* ---- What was asked -------------------------------------------------------------------------- */
 
 int image_begin(struct image_seen *t, const struct session *session,
-                const struct look_options *options) {
-    const qkv_model *const sees = qkv_model_images(session->model);
-    *t = (struct image_seen){ .options = options, .session = *session };
-    if (!sees)
-        return cli_fail("%s: a %s reads texts, and --image is for models of images",
-                        session->info->source, session->info->architecture);
-    t->session.model = (qkv_model *)(uintptr_t)sees;
-    t->session.info = qkv_model_get_info(sees);
-    t->text.session = &t->session;
+                const struct look_options *options, const char *path) {
+    *t = (struct image_seen){
+        .options = options, .path = path, .session = session, .text = { .session = session }
+    };
     t->seen = (struct seen){ .common = &options->common,
                              .sink = &options->sink,
                              .ctx = session->ctx,
@@ -30,8 +24,10 @@ int image_begin(struct image_seen *t, const struct session *session,
                              .add_json = image_add_json,
                              .make_page = image_page,
                              .draw = image_draw };
-    return session_head(&t->session, QKV_SELF, &t->seen.by_name, &t->seen.choice.layer,
-                        &t->seen.choice.head);
+    const int code = what_if_parse(session->command, &options->what_if, &t->what_if);
+    return code ? code
+                : session_head(session, QKV_SELF, &t->seen.by_name, &t->seen.choice.layer,
+                               &t->seen.choice.head);
 }
 
 /* "3,4" by row and column, "CLS" with or without brackets, "all". */
@@ -95,8 +91,8 @@ static qkv_status make_rollout(struct image_seen *t, qkv_error *error) {
     t->rollout = calloc((size_t)n_patches + 1, sizeof *t->rollout);
     qkv_status status = received && t->rollout ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK)
-        status = qkv_inspect_rollout(t->session.ctx, t->session.model, t->text.run, 0, i0, i1,
-                                     QKV_ROLLOUT_MEAN, received, error);
+        status = qkv_inspect_rollout(t->session->ctx, t->session->model, t->text.run, 0, i0, i1,
+                                     (qkv_rollout_heads)t->options->fuse.value, received, error);
     if (status == QKV_OK)
         memcpy(t->rollout, received + first, (size_t)n_patches * sizeof *received);
     free(received);
@@ -127,15 +123,24 @@ static void choose(struct image_seen *t) {
 /* ---------------------------------------------------------------------------------------------- */
 
 static qkv_status open_image(struct image_seen *t, qkv_error *error) {
-    char room[SHARED_ROOM];
-    qkv_status status = qkv_image_read(shared_path(t->options->image, room), &t->image, error);
-    if (status == QKV_OK)
-        status = qkv_image_see(t->session.model, t->image, NULL, &t->input, error);
+    qkv_status status = session_see(t->session, t->path, &t->image, &t->input, error);
     if (status != QKV_OK) return status;
     t->tokens = t->input->image;
     t->text.input = t->input;
-    status = attended_open(&t->text, QKV_SELF, NULL, NULL, error);
+    status = attended_open(&t->text, QKV_SELF, NULL, &t->what_if, error);
     return status == QKV_OK ? find_query(t, error) : status;
+}
+
+/* Labels, and those of the model as it is, to hold what follows from a question against. */
+static qkv_status make_labels(struct image_seen *t, qkv_error *error) {
+    const qkv_encoding *const inputs[] = { t->input };
+    qkv_run *run = NULL;
+    qkv_status status = labels_make(t->session, t->text.run, &t->labels, error);
+    if (status != QKV_OK || !t->labels || !t->text.what_if.any) return status;
+    status = qkv_model_run(t->session->ctx, t->session->model, 1, inputs, 0, NULL, &run, error);
+    if (status == QKV_OK) status = labels_make(t->session, run, &t->before, error);
+    qkv_run_free(run);
+    return status;
 }
 
 static void take_sides(struct image_seen *t) {
@@ -152,7 +157,7 @@ qkv_status image_look(struct image_seen *t, qkv_error *error) {
     qkv_status status = open_image(t, error);
     if (status == QKV_OK) status = attended_run(&t->text, 0, error);
     if (status == QKV_OK) status = seen_heads(&t->seen, t->text.heads, error);
-    if (status == QKV_OK) status = labels_make(&t->session, t->text.run, &t->labels, error);
+    if (status == QKV_OK) status = make_labels(t, error);
     if (status == QKV_OK) status = make_maps(t, error);
     if (status == QKV_OK) status = make_rollout(t, error);
     if (status != QKV_OK) return status;
@@ -164,6 +169,7 @@ qkv_status image_look(struct image_seen *t, qkv_error *error) {
 
 void image_free(struct image_seen *t) {
     free(t->labels);
+    free(t->before);
     free(t->maps);
     free(t->rollout);
     seen_free(&t->seen);

@@ -7,17 +7,21 @@
 
 #include "common/attended.h"
 #include "look/options.h"
+#include <qkv/page.h>
 #include <qkv/vision.h>
 
 struct image_seen {
     struct seen seen; /* first, so that sinks can pass it back to the source: image_of */
     const struct look_options *options;
-    struct session session; /* with a model that reads images */
+    const char *path;
+    const struct session *session; /* with a model that reads images */
+    struct what_if what_if;        /* without tokens to drop, which text.what_if has */
     struct attended text;
     qkv_image *image;
     qkv_encoding *input;
     const qkv_image_tokens *tokens; /* how the tokens of input lie in the image */
     double *labels;                 /* [n_labels], of a classifier; NULL */
+    double *before;                 /* with --what-if: of the unchanged model; NULL */
     int64_t query;                  /* a token; -1: the mean over all patches */
     float *maps;    /* [heads][rows * columns]: weights of the query on the patches */
     float *rollout; /* [rows * columns]: attention rollout of the query over all layers */
@@ -29,11 +33,11 @@ static inline const struct image_seen *image_of(const struct seen *seen) {
 }
 
 /*
- * Sets t up for a model that reads images. The session must outlive t, and image_free is called in
- * any case. Returns an exit code, having said what is wrong.
+ * Sets t up for an image and a session of session_images, which must both outlive t; image_free is
+ * called in any case. Returns an exit code, having said what is wrong.
  */
 int image_begin(struct image_seen *t, const struct session *session,
-                const struct look_options *options);
+                const struct look_options *options, const char *path);
 /* Runs the model, measures the heads, and makes the maps. */
 qkv_status image_look(struct image_seen *t, qkv_error *error);
 void image_free(struct image_seen *t);
@@ -45,6 +49,8 @@ static inline int64_t image_patches(const struct image_seen *t) {
 }
 /* The name of the query: "[CLS]", "patch 3,4", "all patches". */
 const char *image_query(const struct image_seen *t, char name[48]);
+/* What stands for all heads of a layer in the rollout: "the mean of its heads". */
+const char *image_fused(const struct image_seen *t);
 /* The patch with the largest value of a map; *sum: of all values. */
 int64_t image_peak(const struct image_seen *t, const float *map, double *sum);
 
@@ -55,5 +61,11 @@ void image_print(const struct seen *seen, struct term *term);
 void image_add_json(const struct seen *seen, bool behind, json_t *object);
 qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *error);
 qkv_status image_page(const struct seen *seen, struct page *page, qkv_error *error);
+
+/* For pages: the image, and the badge and the dropped keys of --what-if. */
+qkv_page_image image_of_page(const struct image_seen *t);
+void image_rules(const struct image_seen *t, struct page *page);
+/* Adds what each head is worth for the likeliest label (image_effects.c). */
+qkv_status image_effects(const struct image_seen *t, struct page *page, qkv_error *error);
 
 #endif

@@ -25,9 +25,9 @@ static void make_caption(const struct image_seen *t, struct caption *caption) {
     caption_add(caption, "%s", t->seen.about[0].text);
     if (t->options->rollout)
         caption_add(caption,
-                    " A patch has its share of %s after all layers, if each layer is half the mean "
-                    "of its heads and half what was there (Abnar and Zuidema 2020).",
-                    query);
+                    " A patch has its share of %s after all layers, if each layer is half %s "
+                    "and half what was there (Abnar and Zuidema 2020).",
+                    query, image_fused(t));
     else
         caption_add(caption, " A patch has the weight with which %s looks%s at it.", query,
                     t->query < 0 ? ", on average," : "");
@@ -67,24 +67,37 @@ qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *erro
 
 /* ---- The page -------------------------------------------------------------------------------- */
 
+qkv_page_image image_of_page(const struct image_seen *t) {
+    const qkv_image_tokens *const tokens = t->tokens;
+    return (qkv_page_image){ .pixels = tokens->rgb,
+                             .width = tokens->width,
+                             .height = tokens->height,
+                             .rows = tokens->rows,
+                             .columns = tokens->columns,
+                             .first = tokens->n_prefix };
+}
+
+void image_rules(const struct image_seen *t, struct page *page) {
+    static const qkv_attention_desc causal = { .struct_size = sizeof causal,
+                                               .flags = QKV_SET_CAUSAL };
+    const struct what_if *const what_if = &t->text.what_if;
+    snprintf(page->modified, sizeof page->modified, WHAT_IF_BADGE " (%s)", what_if->words);
+    if (what_if->any) page->desc.modified = page->modified;
+    page->desc.dropped = what_if->dropped;
+    if (t->seen.info->causal) page->desc.rules = &causal;
+}
+
 qkv_status image_page(const struct seen *seen, struct page *page, qkv_error *error) {
     const struct image_seen *const t = image_of(seen);
-    const qkv_image_tokens *const tokens = t->tokens;
-    qkv_page *const p = &page->desc;
     qkv_page_image *const image = page_room(page, 1, sizeof *image);
     if (!image) return text_no_memory(error);
-    *image = (qkv_page_image){ .pixels = tokens->rgb,
-                               .width = tokens->width,
-                               .height = tokens->height,
-                               .rows = tokens->rows,
-                               .columns = tokens->columns,
-                               .first = tokens->n_prefix };
-    p->tokens = (const char *const *)t->text.labels;
-    p->special = t->input->special;
-    p->image = image;
-    char *const file = term_escape(t->options->image, strlen(t->options->image));
-    text_append(page->title.text, PAGE_TITLE, "%.180s", file ? file : "");
-    free(file);
+    *image = image_of_page(t);
+    page->desc.tokens = (const char *const *)t->text.labels;
+    page->desc.special = t->input->special;
+    page->desc.image = image;
+    image_rules(t, page);
+    caption_add_path(&page->title, t->path);
     caption_add(&page->caption, "%s", seen->about[0].text);
-    return page_heads(page, seen, seen->head, 0, error);
+    const qkv_status status = page_heads(page, seen, seen->head, 0, error);
+    return status == QKV_OK ? image_effects(t, page, error) : status;
 }

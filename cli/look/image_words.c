@@ -24,6 +24,12 @@ int64_t image_peak(const struct image_seen *t, const float *map, double *sum) {
     return peak;
 }
 
+const char *image_fused(const struct image_seen *t) {
+    static const char *const names[] = { "the mean of its heads", "the largest weight of its heads",
+                                         "the smallest weight of its heads" };
+    return names[t->options->fuse.value];
+}
+
 static const char *patch_name(const struct image_seen *t, int64_t patch) {
     return t->text.labels[t->tokens->n_prefix + patch];
 }
@@ -42,15 +48,16 @@ static const char *part_of(const struct image_seen *t, int64_t patch) {
 
 static void describe(struct image_seen *t, struct caption *caption) {
     const qkv_image_tokens *const tokens = t->tokens;
-    char *const file = term_escape(t->options->image, strlen(t->options->image));
+    if (t->text.what_if.any)
+        caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
+    caption_add(caption, "Image ");
+    caption_add_path(caption, t->path);
     caption_add(caption,
-                "Image %.200s, of which the model sees %" PRId64 " by %" PRId64
-                " pixels as %" PRId64 " by %" PRId64
-                " patches (width by height). Model %s (%s), layers and heads counted "
-                "from 0.",
-                file ? file : "", tokens->width, tokens->height, tokens->columns, tokens->rows,
-                t->session.info->source, t->session.info->architecture);
-    free(file);
+                ", of which the model sees %" PRId64 " by %" PRId64 " pixels as %" PRId64
+                " by %" PRId64 " patches (width by height). Model %s (%s), layers and heads "
+                "counted from 0.",
+                tokens->width, tokens->height, tokens->columns, tokens->rows,
+                t->session->info->source, t->session->info->architecture);
 }
 
 void image_describe(struct image_seen *t) {
@@ -113,8 +120,9 @@ static void print_facts(const struct image_seen *t, struct term *term) {
             (double)map[peak], sum, count_half(t, map, sum), image_patches(t),
             seen->by_name ? "" : " No head of the last layer looks at a patch more.");
     caption_add(&all,
-                "Through all layers (rollout) %s is made most of the %s: patch %s has %.4f, all "
-                "patches %.3f, and half of that is in %" PRId64 ".",
+                "Through all layers (rollout%s%s) %s is made most of the %s: patch %s has %.4f, "
+                "all patches %.3f, and half of that is in %" PRId64 ".",
+                t->options->fuse.value ? " by " : "", t->options->fuse.value ? image_fused(t) : "",
                 query, part_of(t, most), patch_name(t, most), (double)t->rollout[most], whole,
                 count_half(t, t->rollout, whole));
     if (*head.text) term_wrap(term, head.text);
@@ -135,14 +143,29 @@ static void print_map(const struct image_seen *t, struct term *term) {
     term_wrap_styled(term, STYLE_DIM, seen->legend.text);
 }
 
+/* With --what-if the labels of the unchanged model come first. */
+static void print_labels(const struct image_seen *t, struct term *term) {
+    char text[WHAT_IF_WORDS + 80] = "";
+    if (t->before) {
+        term_newline(term);
+        term_styled(term, STYLE_BOLD, "Before");
+        term_newline(term);
+        labels_print(t->session, t->before, look_top(t->options), term);
+    }
+    if (t->text.what_if.any) {
+        term_newline(term);
+        text_append(text, sizeof text, "[" WHAT_IF_BADGE ": %s]", t->text.what_if.words);
+        term_wrap_styled(term, STYLE_ACCENT, text);
+    }
+    if (!t->labels) return;
+    term_newline(term);
+    labels_print(t->session, t->labels, look_top(t->options), term);
+}
+
 void image_print(const struct seen *seen, struct term *term) {
     const struct image_seen *const t = image_of(seen);
     print_file(t, term);
-    if (t->labels) {
-        const int64_t top = t->options->top.set ? t->options->top.value : 5;
-        term_newline(term);
-        labels_print(&t->session, t->labels, top, term);
-    }
+    print_labels(t, term);
     term_newline(term);
     print_facts(t, term);
     if (!seen->by_name && !t->options->rollout) image_draw_grid(term, t);
@@ -170,13 +193,16 @@ static json_t *map_json(const struct image_seen *t, const float *map) {
     return rows;
 }
 
+static const char *const fuses[] = { "mean", "max", "min" }; /* of qkv_rollout_heads */
+
 void image_add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct image_seen *const t = image_of(seen);
     const qkv_image_tokens *const tokens = t->tokens;
     char name[48];
     if (behind) {
-        json_set(object, "map:o rollout:o", map_json(t, t->maps + seen->head * image_patches(t)),
-                 map_json(t, t->rollout));
+        json_set(object, "map:o rollout:o fuse:s",
+                 map_json(t, t->maps + seen->head * image_patches(t)), map_json(t, t->rollout),
+                 fuses[t->options->fuse.value]);
         return;
     }
     json_set(object, "image:o tokens:o query:s",
@@ -184,7 +210,10 @@ void image_add_json(const struct seen *seen, bool behind, json_t *object) {
                       t->image->height, t->image->width, tokens->height, tokens->width,
                       tokens->rows, tokens->columns),
              names_json(t), t->query < 0 ? "all" : image_query(t, name));
-    if (t->labels) json_set(object, "classes:o", labels_json(&t->session, t->labels));
+    if (t->text.what_if.any)
+        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, t->text.what_if.words);
+    if (t->labels) json_set(object, "classes:o", labels_json(t->session, t->labels));
+    if (t->before) json_set(object, "classes_before:o", labels_json(t->session, t->before));
     json_set(object, "shown:o",
              json_set(NULL, "layer:i head:i", seen->choice.layer, seen->choice.head));
 }

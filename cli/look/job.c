@@ -11,7 +11,7 @@
 #include "common/named.h"
 #include "look/against.h"
 #include "look/arrays.h"
-#include "look/image.h"
+#include "look/image_against.h"
 #include "look/windows.h"
 #include "serve/text_site.h"
 #include "sinks/sinks.h"
@@ -246,24 +246,41 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
 
 /* ---- Images ---------------------------------------------------------------------------------- */
 
-static qkv_status answer_image(struct image_seen *t, qkv_error *error) {
-    const qkv_status status = image_look(t, error);
+static qkv_status show_image(const struct image_seen *t, qkv_status status, qkv_error *error) {
     if (status == QKV_OK && t->options->out && cli_cancelled)
         return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     return status == QKV_OK ? show_or_print(&t->seen, t->options, error) : status;
 }
 
-int look_image(const struct cli_command *command, const struct look_options *options) {
-    struct session session;
+static int look_two_images(const struct session *session, const struct look_options *options) {
     qkv_error error;
-    int code = session_open(&session, command, &options->common);
-    if (code) return code;
-    struct image_seen *const t = calloc(1, sizeof *t);
-    code = t ? image_begin(t, &session, options) : cli_fail("out of memory");
+    struct image_against *const a = calloc(1, sizeof *a);
+    int code = a ? image_against_begin(a, session, options) : cli_fail("out of memory");
     if (!code) code = check_out(options);
-    if (!code) code = cli_status(answer_image(t, &error), &error);
+    if (!code)
+        code = cli_status(show_image(&a->of[0], image_against_look(a, &error), &error), &error);
+    if (a) image_against_free(a);
+    free(a);
+    return code;
+}
+
+static int look_one_image(const struct session *session, const struct look_options *options) {
+    qkv_error error;
+    struct image_seen *const t = calloc(1, sizeof *t);
+    int code = t ? image_begin(t, session, options, options->image) : cli_fail("out of memory");
+    if (!code) code = check_out(options);
+    if (!code) code = cli_status(show_image(t, image_look(t, &error), &error), &error);
     if (t) image_free(t);
     free(t);
+    return code;
+}
+
+int look_image(const struct cli_command *command, const struct look_options *options) {
+    struct session session;
+    int code = session_open(&session, command, &options->common);
+    if (code) return code;
+    code = session_images(&session);
+    if (!code) code = (options->against ? look_two_images : look_one_image)(&session, options);
     session_close(&session);
     return code;
 }

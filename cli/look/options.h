@@ -27,6 +27,7 @@ struct look_options {
     /* --image (image.c) */
     const char *image, *query;
     bool rollout, smooth;
+    struct arg_int fuse; /* qkv_rollout_heads */
     struct arg_real opacity;
     struct sink_options sink;
 };

@@ -12,7 +12,9 @@
 static const struct option_conflict rules[] = {
     { .these = "--q", .without = "--k", .message = "%s without --k" },
     { .these = "--k", .without = "--q", .message = "%s without --q" },
-    { .without = "--q|a text|--jsonl", .message = "TEXT is missing" },
+    { .without = "--q|a text|--jsonl|--image", .message = "TEXT is missing" },
+    { .these = "--image",
+      .with = "a text|--pair|--jsonl|--truncate|--target|--cross|--decoder|--q" },
     { .these = "a text|--pair|--jsonl|--head|--model|--target|--cross|--decoder",
       .with = "--q",
       .message = "--q and --k together with %s" },
@@ -48,6 +50,7 @@ static int map(const struct cli_command *command, const void *data, int n_words,
 static const struct cli_option map_table[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
     PAIR_TABLE(which),
+    OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
     OPTION_FILE("--q", "F", q, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--k", "F", k, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--tokens", "F", tokens, "*"),
@@ -75,7 +78,7 @@ const struct cli_command cmd_map = {
     .summary = "queries and keys of one head on one map (t-SNE)",
     .words = "TEXT",
     .max_words = 1,
-    .takes = TAKES_TEXTS | TAKES_HEAD,
+    .takes = TAKES_TEXTS | TAKES_HEAD | TAKES_IMAGES,
     COMMAND_OPTIONS(map_table),
     .run = map,
 };

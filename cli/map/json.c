@@ -23,14 +23,17 @@ static struct place place_of(const struct map *map, int64_t i) {
                               : (struct place){ &view->keys, i - map->n_queries, true };
 }
 
+/* Tokens of arrays and of images have names alone. */
+static bool has_ids(const struct map *map) { return map->text.session && !map->options->image; }
+
 static int32_t id_of(const struct place *place) { return place->list->tokens->ids[place->at]; }
 
 static json_t *point_json(const struct map *map, int64_t i) {
     const struct place place = place_of(map, i);
     const struct attended *text = &map->text;
     json_t *point = json_set(NULL, "token:o",
-                             text->session ? token_json(place.list->tokenizer, id_of(&place))
-                                           : json_text(map->labels[i]));
+                             has_ids(map) ? token_json(place.list->tokenizer, id_of(&place))
+                                          : json_text(map->labels[i]));
     if (text->pair.next && !place.is_key)
         json_set(point, "predicts:o", token_json(text->session->target, text->pair.next->ids[i]));
     json_set(point, "xy:o pca:o", xy_json(map->xy + 2 * i), xy_json(map->pca + 2 * i));
@@ -98,7 +101,7 @@ qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
     for (int64_t i = 0; i < map->n_queries + map->n_keys; i++) {
         const struct place place = place_of(map, i);
         csv_put(&csv, "%s,%" PRId64 ",", place.is_key ? "key" : "query", place.at);
-        if (map->text.session && !(map->text.pair.next && !place.is_key))
+        if (has_ids(map) && !(map->text.pair.next && !place.is_key))
             csv_token(&csv, place.list->tokenizer, id_of(&place));
         else
             csv_field(&csv, map->labels[i], strlen(map->labels[i]));

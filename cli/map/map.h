@@ -9,7 +9,7 @@
 
 struct map_options {
     struct cli_common common;
-    const char *pair, *out, *q, *k, *tokens, *q_tokens, *query, *balance;
+    const char *pair, *image, *out, *q, *k, *tokens, *q_tokens, *query, *balance;
     struct arg_int metric, method, iters, restarts, seed, init, top;
     struct arg_real perplexity, theta;
     bool center_keys, no_early_stop, pca;

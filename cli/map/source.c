@@ -81,6 +81,7 @@ int map_texts(const struct cli_command *command, const struct map_options *optio
               char **words) {
     struct text_job job = { .options = options,
                             .pair = options->pair,
+                            .image = options->image,
                             .which = pair_which(&options->which),
                             .answer = answer_text };
     const int code = text_job_open(&job, command, &options->common);

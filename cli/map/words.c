@@ -67,6 +67,9 @@ static void add_source(const struct map *map, struct caption *text) {
                     map->n_queries, map->n_keys);
     else
         caption_add(text, "queries and keys of %" PRId64 " tokens", map->n_queries);
+    if (!map->options->image) return;
+    caption_add(text, " of the image ");
+    caption_add_path(text, map->options->image);
 }
 
 static void add_method(const struct map *map, struct caption *text) {

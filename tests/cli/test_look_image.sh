@@ -3,6 +3,7 @@
 vit=$here/../golden/vision/vit_1
 clip=$here/../golden/vision/clip_1
 image=$here/../golden/image/files/turned_6.jpg
+boats=$here/../../examples/images/two-boats.png
 
 run look --image "$image" --model "$vit"
 code 0
@@ -55,6 +56,68 @@ run look --image "$image" --model "$vit" --rollout --smooth --opacity 0.4 --them
 code 0
 check "opacity" grep -aq 'an opacity of 0.4; between the middles of patches' "$folder/r.svg"
 check "the page has the image" grep -q '"image":{"width":16,"height":16,"rows":4' "$folder/all.html"
+
+# What if: labels before and after, and a patch without weight
+run look --image "$image" --model "$vit" --what-if drop=2,0
+code 0
+out_like '^Before$'
+out_says '[modified: not what the model computed: without 2,0]'
+check "the dropped patch is looked at" sh -c '! grep -q "patch 2,0 has" "$1"' sh "$folder/out"
+run look --image "$image" --model "$vit" --what-if drop=2,0 --head 1.0 --json
+check "a dropped patch has weight" test "$(row map | sed -n 9p)" = 0.0
+check "labels before" grep -q '"classes_before":\[{"label":"cat","probability":0.0122' "$folder/out"
+run look --image "$image" --model "$vit" --what-if drop=9,9
+code 1
+err_like "'9,9' is none of the 17 tokens"
+run look --image "$image" --model "$vit" --what-if temperature=2 -o "$folder/t.html"
+code 0
+check "a page has the badge" grep -q 'not what the model computed (temperature 2)' "$folder/t.html"
+
+# Rollout by other heads than the mean: each is a distribution over tokens.
+for fuse in mean max min; do
+    run look --image "$image" --model "$vit" --rollout --fuse $fuse --json
+    code 0
+    check "$fuse is not said" grep -q "\"fuse\":\"$fuse\"" "$folder/out"
+    row rollout >"$folder/$fuse"
+    check "$fuse: shares" awk '{ sum += $1; bad += $1 < 0 } END { exit !(sum > 0.1 && sum < 1 && !bad) }' "$folder/$fuse"
+done
+check "max is mean" sh -c '! cmp -s "$1" "$2"' sh "$folder/mean" "$folder/max"
+check "min is mean" sh -c '! cmp -s "$1" "$2"' sh "$folder/mean" "$folder/min"
+run look --image "$image" --model "$vit" --fuse max
+code 2
+err_like '\-\-fuse goes with --rollout'
+
+# Against: another image, or another model
+run look --image "$image" --against "$boats" --model "$vit" --top 2
+code 0
+out_like '^6 heads on two images$'
+out_like '^B: .*two-boats.png$'
+check "two heads" test "$(grep -c '^[01]\.[012]  *0\.[0-9]' "$folder/out")" -eq 2
+run look --image "$image" --against "$image" --model "$vit" --json
+check "an image differs from itself" test "$(grep -o '"js":[^,]*' "$folder/out" | sort -u)" = '"js":0.0'
+run look --image "$image" --against "$vit" --model "$vit" --json
+check "a model differs from itself" test "$(grep -o '"js":[^,]*' "$folder/out" | sort -u)" = '"js":0.0'
+for ending in png html json; do
+    run look --image "$image" --against "$boats" --model "$vit" -o "$folder/against.$ending"
+    code 0
+done
+check "the page has both images" test "$(grep -o '"image":{"width":16' "$folder/against.html" | wc -l)" -eq 2
+run look --image "$image" --against "$boats" --model "$vit" --head 1.0 -o "$folder/both.svg"
+code 0
+check "both are named" grep -aq 'B: ' "$folder/both.svg"
+run look --image "$image" --against "$clip" --model "$vit"
+code 1
+err_like 'weights are compared token by token'
+run look --image "$image" --against "$boats" --model "$vit" -o "$folder/a.npy"
+code 2
+
+# What each head is worth for a label, in a page
+run look --image "$image" --model "$vit" --effect -o "$folder/effect.html"
+code 0
+check "a page has effects" grep -q 'ln P(dog)' "$folder/effect.html"
+run look --image "$image" --model "$clip" --effect -o "$folder/effect.html"
+code 1
+err_like 'without a classifier tells no labels'
 
 # The tower of CLIP
 run look --image "$image" --model "$clip"

@@ -58,11 +58,86 @@ code 1
 err_like 'a vit reads images, not texts: --image F'
 
 # ---- Commands about texts ----------------------------------------------------------------------------
-for command in fill heads map explain tokenize generate; do
+for command in fill tokenize generate; do
     run $command --model "$vision/vit_1" "the dog"
     code 1
     err_like "a vit reads images, and $command texts"
 done
+for command in heads map explain; do
+    run $command --model "$vision/vit_1" "the dog"
+    code 1
+    err_like 'a vit reads images: give one with --image F'
+    run $command --image "$boats"
+    code 1
+    err_like 'a bert reads texts, and --image is for models of images'
+    usage $command "--image together with a text" $command --image "$boats" "the dog" --model "$vision/vit_1"
+done
+
+# ---- heads, map, explain ------------------------------------------------------------------------------
+run heads --image "$boats" --model "$vision/vit_1"
+code 0
+out_says 'on an image of 17 tokens, means over 16 of them'
+out_says 'What stands before a patch is the one to its left'
+check "labels of texts" sh -c '! grep -q "Labels, the first rule" "$1"' sh "$folder/out"
+run heads --image "$boats" --model "$vision/vit_1" --json
+out_says '"tokens":["[CLS]","0,0","0,1"'
+check "a label of texts" sh -c '! grep -o "\"label\":\"[a-z][^,]*" "$1"' sh "$folder/out"
+run heads --image "$boats" --model "$vision/vit_1" --what-if drop=0,0 --sort entropy
+code 0
+out_says 'without 0,0'
+run heads --image "$boats" --model "$vision/vit_1" -o "$folder/heads.csv"
+check "a line for each head" test "$(wc -l <"$folder/heads.csv")" -eq 7
+
+# Effects are those of the classes that look shows.
+run look --image "$boats" --model "$vision/vit_1" --json
+grep -o '"classes":\[[^]]*\]' "$folder/out" >"$folder/classes"
+run heads --image "$boats" --model "$vision/vit_1" --effect --group '0.*' --json
+code 0
+out_says '"looked_at":[{"label":'
+python3 - "$folder/out" "$folder/classes" <<'END'
+import json, math, sys
+made, classes = json.load(open(sys.argv[1])), json.loads("{" + open(sys.argv[2]).read() + "}")["classes"]
+best = max(classes, key=lambda c: c["probability"])
+assert made["looked_at"][0]["label"] == best["label"], (made["looked_at"], best)
+assert abs(made["looked_at"][0]["probability"] - best["probability"]) < 1e-6
+assert len(made["heads"]) == 6 and len(made["groups"]) == 1
+assert all(math.isclose(h["probability"], math.exp(made["log_p"] + h["nats"]) - math.exp(made["log_p"]), abs_tol=1e-9) for h in made["heads"])
+END
+check "effects on the likeliest label" test $? -eq 0
+run heads --image "$boats" --model "$vision/vit_1" --effect --word cat
+out_like '^Label cat of the image'
+run heads --image "$boats" --model "$vision/vit_1" --effect --word cow
+code 2
+err_like "'cow' is none of the 3 labels"
+run heads --image "$boats" --model "$vision/vit_1" --effect --patch "$boats"
+check "patching with itself changes something" sh -c '! grep "^[01]\.[012]" "$1" | grep -qv "+0.0000 *+0.0000"' sh "$folder/out"
+run heads --image "$boats" --model "$vision/clip_1" --effect
+code 1
+err_like 'without a classifier tells no labels'
+usage heads "--image together with --loss" heads --image "$boats" --effect --loss
+
+run map --image "$boats" --model "$vision/vit_1" --query 2,1 --pca --json
+code 0
+out_says '{"token":"2,1"'
+run map --image "$boats" --model "$vision/vit_1" --pca -o "$folder/map.csv"
+code 0
+check "patches in a CSV" grep -q '^key,1,"0,0",' "$folder/map.csv"
+run map --image "$boats" --model "$vision/vit_1" --query 7,7
+code 1
+err_like "'7,7' is none of the 17 tokens"
+
+for model in vit_1 clip_1; do
+    run explain --image "$boats" --model "$vision/$model" --query 2,1
+    code 0
+    out_says 'W_E p + b'
+    check "$model: steps differ from the library" sh -c '! sed -n "/Check/,\$p" "$1" | grep -E "e[-+]0[0-4]|e-05|inf|nan"' sh "$folder/out"
+done
+run explain --image "$boats" --model "$vision/vit_1" --json
+out_says '"tokens":["[CLS]","0,0"'
+run explain --image "$boats" --model "$vision/vit_1" --query 17
+code 2
+err_like 'the image has tokens 0 to 16'
+usage explain "--image together with --shuffle" explain --image "$boats" --shuffle
 run eval --model "$vision/vit_1" --text "$here/../../examples/text/sentences.txt"
 code 1
 err_like 'a vit reads images, and eval texts'

@@ -1,0 +1,285 @@
+/* Two images, or one image and two models: see image_against.h. */
+#include "look/image_against.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/predict.h"
+#include "common/shared.h"
+#include "look/image_term.h"
+#include "sinks/page.h"
+
+static const struct image_against *against_of(const struct seen *seen) {
+    return (const struct image_against *)(const void *)seen;
+}
+
+/* What A or B is called: a file, or a model. */
+static void add_name(const struct image_against *a, int m, struct caption *caption) {
+    const struct image_seen *const t = &a->of[m];
+    if (a->models)
+        caption_add(caption, "%.200s", t->session->info->source);
+    else
+        caption_add_path(caption, t->path);
+}
+
+static void add_both(const struct image_against *a, struct caption *caption) {
+    const struct image_seen *const t = &a->of[0];
+    caption_add(caption, "A is ");
+    add_name(a, 0, caption);
+    caption_add(caption, ", B is ");
+    add_name(a, 1, caption);
+    if (a->models) {
+        caption_add(caption, ", on the image ");
+        caption_add_path(caption, t->path);
+    } else {
+        caption_add(caption, ", by %.200s", t->session->info->source);
+    }
+    caption_add(caption, ", %" PRId64 " tokens each. ", t->input->n);
+}
+
+static const char *kind_of(const struct image_against *a) {
+    return a->models ? "two models" : "two images";
+}
+
+/* ---- The terminal ---------------------------------------------------------------------------- */
+
+static char *label_of(const void *of, bool is_key, int64_t i) {
+    (void)is_key;
+    return strdup(((const struct image_against *)of)->of[0].text.labels[i]);
+}
+
+static void print_one(const struct image_against *a, int m, struct term *term) {
+    const struct image_seen *const t = &a->of[m];
+    struct caption title = { "" };
+    caption_add(&title, "%c: ", m ? 'B' : 'A');
+    add_name(a, m, &title);
+    term_newline(term);
+    term_wrap_styled(term, STYLE_BOLD, title.text);
+    if (t->labels)
+        labels_print(t->session, t->labels, t->options->top.set ? t->options->top.value : 3, term);
+    if (t->seen.by_name) image_draw_map(term, t, t->maps + t->seen.head * image_patches(t));
+}
+
+static void print(const struct seen *seen, struct term *term) {
+    const struct image_against *const a = against_of(seen);
+    struct caption line = { "" };
+    caption_add(&line, "%" PRId64 " heads on %s", a->d.n_all, kind_of(a));
+    term_wrap_styled(term, STYLE_BOLD, line.text);
+    line.text[0] = 0;
+    add_both(a, &line);
+    term_wrap(term, line.text);
+    for (int m = 0; m < 2; m++) print_one(a, m, term);
+    term_newline(term);
+    distances_print(&a->d, term, label_of, a);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *looks_json(const struct image_against *a, const struct distance *d, int m) {
+    return json_set(NULL, "key:i token:s weight:n", d->keys[m], a->of[0].text.labels[d->keys[m]],
+                    (double)d->weights[m]);
+}
+
+static json_t *side_json(const struct image_against *a, int m) {
+    const struct image_seen *const t = &a->of[m];
+    json_t *const object = json_set(NULL, "image:t model:t", t->path, t->session->info->source);
+    if (t->labels) json_set(object, "classes:o", labels_json(t->session, t->labels));
+    return object;
+}
+
+static void add_json(const struct seen *seen, bool behind, json_t *object) {
+    const struct image_against *const a = against_of(seen);
+    if (behind) return;
+    json_t *const heads = json_array();
+    for (int64_t i = 0; i < a->d.n_shown; i++) {
+        const int64_t index = a->d.order[i].index;
+        const struct distance *const d = &a->d.list[index];
+        json_t *const row = json_set(NULL, "layer:i head:i js:n n_rows:i", index / a->d.n_heads,
+                                     index % a->d.n_heads, d->mean, d->n_rows);
+        if (d->query >= 0)
+            json_set(row, "query:i largest:n a:o b:o", d->query, d->largest, looks_json(a, d, 0),
+                     looks_json(a, d, 1));
+        json_array_append_new(heads, row);
+    }
+    json_set(object, "a:o b:o tokens:o heads:o note:s", side_json(a, 0), side_json(a, 1),
+             tokens_json(NULL, a->of[0].input), heads, distances_what);
+}
+
+/* ---- Pictures -------------------------------------------------------------------------------- */
+
+static qkv_status draw_all(const struct image_against *a, const char *path, qkv_error *error) {
+    struct caption title = { "" }, caption = { "" };
+    caption_add(&title, "Which heads differ between %s", kind_of(a));
+    add_both(a, &caption);
+    caption_add(&caption, "A cell is the JS of one head. %s", distances_what);
+    return distances_picture(&a->d, a->of[0].options, title.text, caption.text, path, error);
+}
+
+/* The map of one head over each of both. */
+static qkv_status draw_one(const struct image_against *a, const char *path, qkv_error *error) {
+    const struct image_seen *const t = &a->of[0];
+    const qkv_image_tokens *const tokens = t->tokens;
+    const size_t n = (size_t)image_patches(t);
+    struct caption title = { "" }, caption = { "" }, names[2] = { { "A: " }, { "B: " } };
+    char name[48];
+    float *const maps = malloc(2 * n * sizeof *maps + 1);
+    if (!maps) return text_no_memory(error);
+    for (int m = 0; m < 2; m++) {
+        memcpy(maps + (size_t)m * n, a->of[m].maps + (size_t)t->seen.head * n, n * sizeof *maps);
+        add_name(a, m, &names[m]);
+    }
+    const uint8_t *const images[2] = { tokens->rgb, a->of[1].tokens->rgb };
+    const char *const labels[2] = { names[0].text, names[1].text };
+    caption_add(&title, "%s: what %s looks at", t->seen.name, image_query(t, name));
+    add_both(a, &caption);
+    caption_add(&caption, "The heads have a divergence of %.4f. %s", a->d.list[t->seen.head].mean,
+                distances_what);
+    const qkv_image_maps picture = { .struct_size = sizeof picture,
+                                     .rgb = tokens->rgb,
+                                     .height = tokens->height,
+                                     .width = tokens->width,
+                                     .rows = tokens->rows,
+                                     .columns = tokens->columns,
+                                     .cell_height = tokens->patch_height,
+                                     .cell_width = tokens->patch_width,
+                                     .n_layers = 1,
+                                     .n_heads = 2,
+                                     .weights = maps,
+                                     .labels = labels,
+                                     .title = title.text,
+                                     .caption = caption.text,
+                                     .theme = (qkv_theme)t->options->common.theme.value,
+                                     .opacity = t->options->opacity.value,
+                                     .smooth = t->options->smooth,
+                                     .images = images };
+    const qkv_status status = picture_image(&t->options->sink.picture, picture, path, error);
+    free(maps);
+    return status;
+}
+
+static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
+    return (seen->by_name ? draw_one : draw_all)(against_of(seen), path, error);
+}
+
+/* ---- The page -------------------------------------------------------------------------------- */
+
+/* Both as texts from which a reader chooses, each with its image. */
+static qkv_status add_runs(const struct image_against *a, struct page *page, qkv_error *error) {
+    qkv_page_text *const runs = page_room(page, 2, sizeof *runs);
+    qkv_page_image *const images = page_room(page, 2, sizeof *images);
+    struct caption *const names = page_room(page, 2, sizeof *names);
+    if (!runs || !images || !names) return text_no_memory(error);
+    for (int m = 0; m < 2; m++) {
+        const struct image_seen *const t = &a->of[m];
+        caption_add(&names[m], "%s: ", m ? "B" : "A");
+        add_name(a, m, &names[m]);
+        images[m] = image_of_page(t);
+        runs[m] = (qkv_page_text){ .name = names[m].text,
+                                   .tokens = (const char *const *)t->text.labels,
+                                   .special = t->input->special,
+                                   .image = &images[m] };
+    }
+    page->desc.n_texts = 2;
+    page->desc.texts = runs;
+    return QKV_OK;
+}
+
+static qkv_status make_page(const struct seen *seen, struct page *page, qkv_error *error) {
+    const struct image_against *const a = against_of(seen);
+    const qkv_heads_info *const x = a->of[0].seen.info, *const y = a->of[1].seen.info;
+    const struct seen *const both[2] = { &a->of[0].seen, &a->of[1].seen };
+    struct caption sources = { "" };
+    if (x->head_dim != y->head_dim)
+        return text_error(error, QKV_ERR_UNSUPPORTED,
+                          "--against: heads have %" PRId64 " and %" PRId64
+                          " channels, and those of a page as many: a picture has both",
+                          x->head_dim, y->head_dim);
+    add_both(a, &sources);
+    caption_add(&page->caption, "%s. %s", a->models ? "Two models on one image" : "Two images",
+                sources.text);
+    caption_add_path(&page->title, a->of[0].path);
+    if (!a->models) caption_add(&page->title, " and ");
+    if (!a->models) caption_add_path(&page->title, a->of[1].path);
+    image_rules(&a->of[0], page);
+    const qkv_status status = add_runs(a, page, error);
+    return status == QKV_OK
+               ? distances_page(&a->d, both, kind_of(a), sources.text, label_of, a, page, error)
+               : status;
+}
+
+/* ---- Both ------------------------------------------------------------------------------------ */
+
+/* A file that is no model in the format GGUF. */
+static bool is_image_file(const char *name) {
+    char room[SHARED_ROOM];
+    struct stat status;
+    return stat(shared_path(name, room), &status) == 0 && S_ISREG(status.st_mode) &&
+           !text_ends(name, ".gguf");
+}
+
+static int open_other(struct image_against *a, const struct session *session,
+                      const struct look_options *options) {
+    struct cli_common common = options->common;
+    common.model = options->against;
+    a->models = true;
+    const int code = session_open(&a->other, session->command, &common);
+    a->other.common = session->common; /* that of the caller stays */
+    return code ? code : session_images(&a->other);
+}
+
+int image_against_begin(struct image_against *a, const struct session *session,
+                        const struct look_options *options) {
+    const bool two = is_image_file(options->against);
+    int code = image_begin(&a->of[0], session, options, options->image);
+    if (!code && !two) code = open_other(a, session, options);
+    if (!code)
+        code = image_begin(&a->of[1], two ? session : &a->other, options,
+                           two ? options->against : options->image);
+    if (code) return code;
+    struct seen *const seen = &a->of[0].seen;
+    seen->own_object = true;
+    seen->print = print;
+    seen->add_json = add_json;
+    seen->draw = draw;
+    seen->make_page = make_page;
+    return EXIT_OK;
+}
+
+static qkv_status check(const struct image_against *a, qkv_error *error) {
+    const qkv_heads_info *const x = a->of[0].seen.info, *const y = a->of[1].seen.info;
+    const qkv_image_tokens *const s = a->of[0].tokens, *const t = a->of[1].tokens;
+    if (x->n_layers != y->n_layers || x->n_heads != y->n_heads)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "--against: %s has %" PRId64 " layers of %" PRId64
+                          " heads, and %s %" PRId64 " of %" PRId64
+                          ": heads are compared in their places",
+                          a->of[1].session->info->source, y->n_layers, y->n_heads,
+                          a->of[0].session->info->source, x->n_layers, x->n_heads);
+    if (s->rows == t->rows && s->columns == t->columns && s->n_prefix == t->n_prefix &&
+        s->height == t->height && s->width == t->width)
+        return QKV_OK;
+    return text_error(error, QKV_ERR_SHAPE,
+                      "--against: one has %" PRId64 " by %" PRId64 " patches behind %" PRId64
+                      " tokens, the other %" PRId64 " by %" PRId64 " behind %" PRId64
+                      ": weights are compared token by token",
+                      s->rows, s->columns, s->n_prefix, t->rows, t->columns, t->n_prefix);
+}
+
+qkv_status image_against_look(struct image_against *a, qkv_error *error) {
+    qkv_status status = image_look(&a->of[0], error);
+    if (status == QKV_OK) status = image_look(&a->of[1], error);
+    if (status == QKV_OK) status = check(a, error);
+    qkv_heads *const heads[2] = { a->of[0].seen.heads, a->of[1].seen.heads };
+    return status == QKV_OK
+               ? distances_make(a->of[0].seen.ctx, heads, &a->of[0].options->top, &a->d, error)
+               : status;
+}
+
+void image_against_free(struct image_against *a) {
+    for (int m = 0; m < 2; m++) image_free(&a->of[m]);
+    distances_free(&a->d);
+    session_close(&a->other);
+}
