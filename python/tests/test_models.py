@@ -62,6 +62,30 @@ class Images(unittest.TestCase):
         self.assertIn('"qkv-manifest"', heads.page().html)
         self.assertEqual(self.model.labels(BOATS, n=1)[0].token, "two red boats")
 
+    def test_rollout(self):
+        heads = self.model.look(image=BOATS)
+        weights = np.stack([[heads.weights(layer, head) for head in range(4)] for layer in range(3)]).astype(np.float64)
+        for kind, fused in (("mean", weights.mean(1)), ("max", weights.max(1)), ("min", weights.min(1))):
+            x = np.eye(37)[0]
+            for layer in fused[::-1]:
+                rows = layer + np.eye(37)
+                x = x @ (rows / rows.sum(axis=1, keepdims=True))
+            np.testing.assert_allclose(heads.rollout(heads=kind), x, atol=1e-5)
+        np.testing.assert_allclose(heads.rollout(1, 3), (heads.rollout(1) + heads.rollout(2)) / 2, atol=1e-6)
+        with self.assertRaisesRegex(qkv.ArgumentError, "must be one of 'mean', 'max', 'min'"):
+            heads.rollout(heads="median")
+        with self.assertRaisesRegex(qkv.ArgumentError, "first, end"):
+            heads.rollout(37)
+        text = qkv.load().look("I was watching the [MASK].")
+        self.assertAlmostEqual(float(text.rollout(2).sum()), 1, delta=1e-5)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "all layers of a model"):
+            qkv.heads(np.ones((1, 4, 8), np.float32), np.ones((1, 4, 8), np.float32)).rollout()
+
+    def test_a_page_has_the_image_and_effects(self):
+        page = manifest(self.model.look(image=BOATS).page(effects=True))
+        self.assertEqual([page["image"][name] for name in ("width", "rows", "columns", "first")], [48, 6, 6, 1])
+        self.assertEqual(page["effects"]["what"], "ln P(two red boats)")
+
     def test_an_array_is_the_file(self):
         tokens = self.model.see(BOATS)
         self.assertEqual((tokens.grid, tokens.n_prefix, len(tokens)), ((6, 6), 1, 37))

@@ -1,6 +1,7 @@
 /*
  * The rows of an image in double: see steps_image.h. A patch is W p + b, the rows before the
- * patches are learned, and where there is a table of positions each row but registers has one of it.
+ * patches are learned, and where there is a table of positions each row but registers has one of
+ * it.
  */
 #include "inspect/steps_image.h"
 

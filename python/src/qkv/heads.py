@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,12 +69,15 @@ class Heads(NoCopies):
     def __init__(self, handle: int, ctx: Context, kept: Any, tokens: Sequence[str], queries: Sequence[str] | None,
                  title: str, caption: str, special: np.ndarray[Any, Any] | None = None,
                  worth: Callable[[Sequence[tuple[int, int]]], Worth] | None = None,
-                 made_by: str = "qkv.heads(q, k)") -> None:
+                 made_by: str = "qkv.heads(q, k)", rolled: Callable[[int, int, int, int, ErrorText], int] | None = None,
+                 image: int | None = None) -> None:
         self._handle: int | None = handle
         self._ctx, self._kept = ctx, kept
         self._title, self._caption, self._special, self._ablate = title, caption, special, worth
         # The call that opened them, which the page names.
         self._made_by = made_by
+        # Of a model's run: qkv_inspect_rollout, and the qkv_image_tokens of an image.
+        self._rolled, self._image = rolled, image
         info = _c.qkv_heads_info.from_address(lib.qkv_heads_get_info(handle))
         self.n_layers, self.n_heads = int(info.n_layers), int(info.n_heads)
         self.n_queries, self.n_keys, self.head_dim = int(info.n_queries), int(info.n_keys), int(info.head_dim)
@@ -193,6 +196,24 @@ class Heads(NoCopies):
         with self._reading():
             error.check(lib.qkv_heads_sharpest(self._handle, None, None, None, ctypes.byref(made), error.pointer))
         return Sharpest(made.layer, made.head, made.query, made.key, made.weight)
+
+    def rollout(self, first: int = 0, end: int | None = None, *,
+                heads: Literal["mean", "max", "min"] = "mean") -> NDArray[np.float32]:
+        """How much of each token is in a token after all layers, or on average in tokens first … end - 1: [n_keys].
+
+        Attention rollout (Abnar and Zuidema 2020): x <- x D (A + I) from the last layer to the first, with D so that
+        rows sum to 1. A is the mean of the heads, or cell by cell the largest or the smallest weight of any of them.
+        """
+        kinds = {"mean": _c.QKV_ROLLOUT_MEAN, "max": _c.QKV_ROLLOUT_MAX, "min": _c.QKV_ROLLOUT_MIN}
+        if heads not in kinds:
+            raise ArgumentError(f"heads is {heads!r}, and must be one of {', '.join(map(repr, kinds))}")
+        if self._rolled is None:
+            raise UnsupportedError("rollout() goes through all layers of a model: model.look(…) makes such heads")
+        first, error = integer(first, "first"), ErrorText()
+        received = np.zeros(self.n_keys, dtype=np.float32)
+        error.check(self._rolled(first, first + 1 if end is None else integer(end, "end"), kinds[heads],
+                                 received.ctypes.data, error))
+        return received
 
     def array(self) -> Weights:
         """The weights of all heads, indexed [layer, head, query, key] by numbers and names of tokens."""

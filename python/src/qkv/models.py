@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -63,8 +63,10 @@ class Tokens(NoCopies):
         self.spans = list(zip(_array(found.begin, n, np.int64).tolist(), _array(found.end, n, np.int64).tolist()))
         self.grid: tuple[int, int] | None = None
         self.n_prefix = 0
+        self._image: int | None = None
         if found.image:
             image = _c.qkv_image_tokens.from_address(found.image)
+            self._image = int(found.image)
             self.grid, self.n_prefix = (int(image.rows), int(image.columns)), int(image.n_prefix)
             self.texts = [_patch(handle, i) for i in range(n)]
         else:
@@ -340,7 +342,12 @@ class Model(NoCopies):
         # A title ends at a NUL.
         title = (text if pair is None else f"{text} / {pair}").replace("\0", "␀")
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
-                     tokens.special, lambda places: self._worth(run, tokens, places), "model.look(text)")
+                     tokens.special, lambda places: self._worth(run, tokens, places), "model.look(text)",
+                     self._rollout(self._handle, run))
+
+    def _rollout(self, model: int | None, run: _Run) -> Callable[[int, int, int, int, ErrorText], int]:
+        return lambda first, end, heads, received, error: int(lib.qkv_inspect_rollout(
+            self._ctx().handle, model, run.handle, 0, first, end, heads, received, error.pointer))
 
     def _look_at(self, image: Any, size: int | None) -> Heads:
         tokens, ctx = self.see(image, size=size), self._context or context_of_heads()
@@ -353,10 +360,32 @@ class Model(NoCopies):
         caption = f"Model {self.name} ({self.architecture}), {rows} by {columns} patches."
         title = os.fsdecode(image) if isinstance(image, (str, os.PathLike)) else "an image"
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title.replace("\0", "␀"),
-                     caption, tokens.special, lambda places: self._no_worth(), "model.look(image=image)")
+                     caption, tokens.special, lambda places: self._label_worth(run, tokens, places),
+                     "model.look(image=image)", self._rollout(self._images, run), tokens._image)
 
-    def _no_worth(self) -> Worth:
-        raise ArgumentError("effects=True: effects are those on words that a model predicts, not on labels of images")
+    def _label_worth(self, run: _Run, tokens: Tokens, places: Sequence[tuple[int, int]]) -> Worth:
+        """The effects of heads on the likeliest label of an image."""
+        model = self._images
+        info = _c.qkv_model_info.from_address(lib.qkv_model_get_info(model))
+        if not info.n_labels:
+            raise ArgumentError(f"effects=True: {self.name} has no classifier, and effects on images are on its labels")
+        logits, error = np.zeros(int(info.n_labels), dtype=np.float32), ErrorText()
+        error.check(lib.qkv_model_classify(self._ctx().handle, model, run.handle, 0, logits.ctypes.data, error.pointer))
+        words, ends = np.array([logits.argmax()], dtype=np.int32), np.arange(1, len(places) + 1, dtype=np.int64)
+        heads = np.array([layer * self.n_heads + head for layer, head in places], dtype=np.int64)
+        asked = init(_c.qkv_effects, which=_c.QKV_SELF, head=_c.QKV_HEAD_LABEL, n_places=1, words=words.ctypes.data,
+                     n_sets=len(places), ends=ends.ctypes.data, heads=heads.ctypes.data)
+        log_p = self._ablated(model, tokens, asked, (len(places) + 1, 1))[:, 0]
+        label = string(lib.qkv_model_label(model, int(words[0])) or str(words[0]).encode())
+        return Worth(f"ln P({label})", label, -1, float(log_p[0]), (log_p[1:] - log_p[0]).tolist())
+
+    def _ablated(self, model: int | None, tokens: Tokens, asked: Any, shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+        log_p, call, error = np.zeros(shape), Interruptible(), ErrorText()
+        status = lib.qkv_inspect_effects(self._ctx().handle, model, tokens._handle, ctypes.byref(asked),
+                                         log_p.ctypes.data, call.pointer, error.pointer)
+        call.raise_pending()
+        error.check(status)
+        return log_p
 
     def _best(self, run: _Run, head: int, place: int) -> Any:
         row, error = (_c.qkv_candidate * 1)(), ErrorText()
@@ -381,11 +410,7 @@ class Model(NoCopies):
         heads = np.array([layer * self.n_heads + head for layer, head in places], dtype=np.int64)
         asked = init(_c.qkv_effects, which=_c.QKV_SELF, head=head, n_places=len(where), positions=positions.ctypes.data,
                      words=words.ctypes.data, n_sets=len(places), ends=ends.ctypes.data, heads=heads.ctypes.data)
-        log_p, call, error = np.zeros((len(places) + 1, len(where))), Interruptible(), ErrorText()
-        status = lib.qkv_inspect_effects(self._ctx().handle, self._handle, tokens._handle, ctypes.byref(asked),
-                                         log_p.ctypes.data, call.pointer, error.pointer)
-        call.raise_pending()
-        error.check(status)
+        log_p = self._ablated(self._handle, tokens, asked, (len(places) + 1, len(where)))
         means = log_p.mean(axis=1)
         changes = (means[1:] - means[0]).tolist()
         if len(where) > 1:

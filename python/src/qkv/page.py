@@ -146,6 +146,8 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
     page.tokens = ctypes.addressof(tokens)
     if lead._special is not None:
         page.special = lead._special.ctypes.data
+    if lead._image is not None:
+        page.image = _image_of(lead._image, kept)
     if not lead.one_text:
         run, names = _c.qkv_page_text(), texts(lead.queries, "queries")
         run.tokens = ctypes.addressof(names)
@@ -166,6 +168,16 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
         written = path.read_text(encoding="utf-8")
     shown = places[:int(result.n_heads)]
     return Page(written, int(result.n_heads), len(places) - int(result.n_heads), shown)
+
+
+def _image_of(address: int, kept: list[Any]) -> int | None:
+    """The image that the tokens are of, for the page's view of it; None: its pixels are not known."""
+    seen = _c.qkv_image_tokens.from_address(address)
+    if not seen.rgb:
+        return None
+    kept.append(_c.qkv_page_image(pixels=seen.rgb, width=seen.width, height=seen.height, rows=seen.rows,
+                                  columns=seen.columns, first=seen.n_prefix))
+    return ctypes.addressof(kept[-1])
 
 
 def _made_by(lead: Heads, effects: bool) -> str:
