@@ -317,7 +317,11 @@ static void check_gradients(golden *g, const pictures *p) {
         fail_msg("%s: %s", g->name, error.message);
     const float loss = (float)losses.label;
     compare(g, "loss", &loss, 1, 0);
-    const float kind = largest_gradient(g, &model->params);
+    /*
+     * Terms of the largest gradients may cancel, as those of two images with other classes do, and
+     * each is a rounding away: the floor of the bound is four of the largest gradient, 2^-21 of it.
+     */
+    const float kind = 4.8f * largest_gradient(g, &model->params);
     for (int64_t r = 0; r < model->params.n_rows; r++)
         check_gradient(g, &model->params.rows[r], arena, kind);
     qkvi_net_pass_free(pass);
