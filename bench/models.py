@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+import models_images
 import models_llama
 import models_load
 import peers
@@ -341,17 +342,34 @@ def run_llama(options, n_threads):
     return results
 
 
+def run_images(options, library, folder, kind, n_threads, results):
+    ours = Ours(library, folder, kind, n_threads)
+    makers = [] if options.alone else [("PyTorch", models_images.Torch), ("OpenVINO", models_images.OpenVino)]
+    others = [(name, make(folder, kind, n_threads)) for name, make in makers]
+    for batch in models_images.BATCHES:
+        tell(results, models_images.measure(ours, others, kind, batch, options.rounds, summary, in_turn), n_threads)
+    tell(results, models_images.measure_heads(ours, kind, options.rounds, summary, in_turn), n_threads)
+    library.model_close(ours.shim)
+
+
 def run_one(options, n_threads):
     """All cases with one number of threads, in this process."""
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
     if options.what == "llama":
         return run_llama(options, n_threads)
     library, results = open_library(options.library), []
-    bert, gpt2 = (pathlib.Path(options.models) / name for name in ("bert-base", "gpt2-small"))
-    make_bert(bert)
-    make_gpt2(gpt2)
+    bert, gpt2, vit = (pathlib.Path(options.models) / name for name in ("bert-base", "gpt2-small", "vit-base"))
     what = options.what.split(",")
+    if "images" in what:
+        models_images.make(vit)
+    if what != ["images"]:
+        make_bert(bert)
+        make_gpt2(gpt2)
     for kind in options.kinds.split(","):
+        if "images" in what:
+            run_images(options, library, vit, kind, n_threads, results)
+        if what == ["images"]:
+            continue
         if "loading" in what and n_threads == 1:
             tell(results, models_load.measure(options, bert, kind, N_PARAMETERS), n_threads)
         ours = Ours(library, bert, kind, n_threads)
@@ -376,7 +394,7 @@ def main():
     parser.add_argument("--models", default="build/peers-models", help="where the random models are made")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, one process for each (1,2)")
     parser.add_argument("--kinds", default="f32,bf16")
-    parser.add_argument("--what", default="loading,encoder,training,decoding",
+    parser.add_argument("--what", default="loading,encoder,training,decoding,images",
                         help="of these, or llama alone: bench/models_llama.py")
     parser.add_argument("--shapes", default=",".join(models_llama.SHAPES), help="of --what llama")
     parser.add_argument("--cases", help="of --what llama, how they end: 'of 128', 'of 2048', decoding, "

@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "bench/models_shim.h"
+#include <qkv/inspect.h>
+#include <qkv/vision.h>
 
 double cli_seconds(void);
 double cli_seconds(void) { /* what main.c gives the files of `qkv bench` */
@@ -88,6 +90,41 @@ const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *
     }
     free(inputs);
     free(list);
+    return status == QKV_OK ? NULL : shim->error.message;
+}
+
+/* Numbers of every head, as `qkv heads` measures them. */
+static qkv_status measure_heads(struct shim *shim, const qkv_encoding *tokens) {
+    const qkv_token_list list = { NULL, tokens };
+    qkv_heads *heads = NULL;
+    qkv_status status =
+        qkv_heads_open_run(shim->ctx, shim->run, QKV_SELF, 0, &list, NULL, &heads, &shim->error);
+    if (status == QKV_OK)
+        status =
+            qkv_heads_measure(heads, QKV_HEADS_RECEIVED | QKV_HEADS_SHARPEST, NULL, &shim->error);
+    qkv_heads_free(heads);
+    return status;
+}
+
+/*
+ * pixels [n_batch][3][side][side]; measured: also the statistics of all heads on the first image.
+ * NULL: it worked; otherwise why not.
+ */
+const char *model_see(struct shim *shim, int64_t n_batch, int64_t side, const float *pixels,
+                      int measured) {
+    qkv_encoding **inputs = calloc((size_t)n_batch, sizeof(qkv_encoding *));
+    qkv_status status = inputs ? QKV_OK : QKV_ERR_MEMORY;
+    qkv_run_free(shim->run);
+    shim->run = NULL;
+    for (int64_t b = 0; b < n_batch && status == QKV_OK; b++)
+        status = qkv_image_encode(shim->model, side, side, pixels + b * 3 * side * side, 0,
+                                  &inputs[b], &shim->error);
+    if (status == QKV_OK)
+        status = qkv_model_run(shim->ctx, shim->model, n_batch, (const qkv_encoding *const *)inputs,
+                               measured ? QKV_RUN_CAPTURE : 0, NULL, &shim->run, &shim->error);
+    if (status == QKV_OK && measured) status = measure_heads(shim, inputs[0]);
+    for (int64_t b = 0; inputs && b < n_batch; b++) qkv_encoding_free(inputs[b]);
+    free(inputs);
     return status == QKV_OK ? NULL : shim->error.message;
 }
 

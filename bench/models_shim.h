@@ -25,6 +25,8 @@ struct shim *model_open(const char *folder, int n_threads, int weights, char *wh
                         size_t why_bytes);
 void model_close(struct shim *shim);
 const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
+const char *model_see(struct shim *shim, int64_t n_batch, int64_t side, const float *pixels,
+                      int measured);
 const float *model_hidden(const struct shim *shim, int64_t b);
 double model_peak(struct shim *shim, int read, double seconds);
 
