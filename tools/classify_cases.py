@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the goldens of classifiers: tiny random models of BERT and ModernBERT for sequences, run by transformers in float64.
+"""Makes the goldens of classifiers: tiny random models of sequences, tokens and answers, run by transformers in float64.
 
     python3 tools/classify_cases.py tests/golden/classify   needs torch, transformers, safetensors
 
-Each folder is a model, and expected.safetensors: lengths and ids of a batch, one sequence after another, and logits [sequences][labels].
+Each folder is a model, and expected.safetensors: lengths and ids of a batch, one sequence after another, and logits
+[sequences][labels], or [tokens][labels]; of answers [tokens][2].
 Sequences run alone, without padding. The tests need no Python; versions are in the files' metadata.
 """
 import json
@@ -18,6 +19,8 @@ from fixtures import randomize, vocabulary
 from llama_cases import F32, LENGTHS, SIZES, double
 
 SHAPE = {k: v for k, v in SIZES.items() if k != "num_key_value_heads"}
+SMALL = SHAPE | dict(num_hidden_layers=1, intermediate_size=13)
+DISTILBERT = dict(vocab_size=53, dim=24, n_layers=1, n_heads=4, hidden_dim=13, max_position_embeddings=64, pad_token_id=0)
 MODERN = dict(cls_token_id=1, sep_token_id=2, local_attention=4, num_hidden_layers=4)
 NAMES = {0: "NEGATIVE", 1: "neutral, or none", 2: "POSITIVE"}
 MODELS = {
@@ -25,6 +28,12 @@ MODELS = {
     "modernbert_cls": (t.ModernBertForSequenceClassification, t.ModernBertConfig(**(SHAPE | MODERN), num_labels=1)),
     "modernbert_mean": (t.ModernBertForSequenceClassification, t.ModernBertConfig(
         **(SHAPE | MODERN), id2label=NAMES, classifier_pooling="mean", attention_bias=True, mlp_bias=True)),
+    "roberta": (t.RobertaForSequenceClassification, t.RobertaConfig(**SMALL, id2label=NAMES, layer_norm_eps=1e-5)),
+    "distilbert": (t.DistilBertForSequenceClassification, t.DistilBertConfig(**DISTILBERT, num_labels=4, activation="relu")),
+    "electra": (t.ElectraForSequenceClassification, t.ElectraConfig(**SMALL, embedding_size=10, num_labels=1, hidden_act="silu")),
+    "bert_tokens": (t.BertForTokenClassification, t.BertConfig(**SMALL, id2label=NAMES)),
+    "modernbert_tokens": (t.ModernBertForTokenClassification, t.ModernBertConfig(**(SMALL | MODERN | dict(num_hidden_layers=1)), id2label=NAMES)),
+    "roberta_answers": (t.RobertaForQuestionAnswering, t.RobertaConfig(**SMALL)),
 }
 
 
@@ -35,6 +44,12 @@ def make_model(kind, config, generator):
     torch.set_default_dtype(F32)
     randomize(model, generator, norms=("norm.weight", "LayerNorm.weight"), tables=("embed",), gain=1.0)
     return model
+
+
+def logits_of(out):
+    """Of one sequence: [labels] as a row, or a row for each token."""
+    logits = torch.stack((out.start_logits, out.end_logits), dim=-1) if "start_logits" in out else out.logits
+    return logits.flatten(0, -2)
 
 
 def save(folder, name, model, config, made):
@@ -59,7 +74,7 @@ def main(root):
         with double(), torch.no_grad():
             model = make_model(kind, config, generator)
             batch = [torch.randint(1, config.vocab_size - 1, (n,), generator=generator) for n in LENGTHS]
-            logits = torch.cat([model(input_ids=ids[None]).logits for ids in batch])
+            logits = torch.cat([logits_of(model(input_ids=ids[None])) for ids in batch])
             assert logits.dtype == torch.float64
         save(folder, name, model, config, {"lengths": torch.tensor(LENGTHS).int(), "ids": torch.cat(batch).int(), "logits": logits.to(F32)})
 

@@ -9,7 +9,7 @@ are: heads untied by config.json, stored copies that differ, other names, other 
 activations, rows without tokens, tokens without rows, integers beyond 64 bits, generation_config.json of all sorts.
 What qkv makes of it must be what transformers makes of it (folder_checks.py), or be refused in words. It prints
 its seed, a line for each folder, and a total; folder I of a seed is made again by --seed S --first I --folders 1.
-Kinds are in random_folder_kinds.py, random_rotary_kinds.py and random_other_kinds.py; exit 1 if anything differed silently.
+Kinds are in random_folder_kinds.py, random_rotary_kinds.py, random_other_kinds.py and random_classifier_kinds.py; exit 1 if anything differed silently.
 """
 import argparse
 import collections
@@ -23,6 +23,7 @@ import torch
 import transformers as t
 
 import folder_checks as checks
+import random_classifier_kinds  # noqa: F401: adds its kinds
 import random_other_kinds  # noqa: F401: adds its kinds
 import random_rotary_kinds  # noqa: F401: adds its kinds
 from random_draw import Draw, odd_leaf

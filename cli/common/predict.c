@@ -66,8 +66,7 @@ void predictions_free(struct predictions *predictions) {
     free(predictions->candidates);
 }
 
-/* A name, which may be NULL, and how likely it is. */
-static void print_bar(const char *name, double probability, struct term *term) {
+void predictions_bar(const char *name, double probability, struct term *term) {
     int bar = term->width - 30;
     if (bar > 40) bar = 40;
     fputs("  ", term->out);
@@ -80,7 +79,7 @@ static void print_bar(const char *name, double probability, struct term *term) {
 static void print_line(const struct session *session, int32_t id, double probability,
                        struct term *term) {
     char *token = session_token(session, id);
-    print_bar(token, probability, term);
+    predictions_bar(token, probability, term);
     free(token);
 }
 
@@ -129,8 +128,7 @@ json_t *predictions_json(const struct session *session, const struct predictions
 
 /* ---- Classes --------------------------------------------------------------------------------- */
 
-/* What logits mean, by the kind of labels. */
-static void read_logits(qkv_label_kind kind, const float *logits, int64_t n, double *p) {
+void labels_read(qkv_label_kind kind, const float *logits, int64_t n, double *p) {
     double largest = (double)logits[0], sum = 0;
     for (int64_t l = 1; l < n; l++)
         if ((double)logits[l] > largest) largest = (double)logits[l];
@@ -148,13 +146,13 @@ qkv_status labels_make(const struct session *session, const qkv_run *run, double
                        qkv_error *error) {
     const int64_t n = session->info->n_labels;
     *labels = NULL;
-    if (n == 0) return QKV_OK;
+    if (n == 0 || session->info->label_task != QKV_LABELS_OF_TEXTS) return QKV_OK;
     float *logits = calloc((size_t)n, sizeof *logits);
     *labels = calloc((size_t)n, sizeof **labels);
     const qkv_status status =
         logits && *labels ? qkv_model_classify(session->ctx, session->model, run, 0, logits, error)
                           : text_no_memory(error);
-    if (status == QKV_OK) read_logits(session->info->label_kind, logits, n, *labels);
+    if (status == QKV_OK) labels_read(session->info->label_kind, logits, n, *labels);
     free(logits);
     return status;
 }
@@ -179,7 +177,7 @@ void labels_print(const struct session *session, const double *labels, int64_t t
             if (!told && (best < 0 || labels[l] > labels[best])) best = l;
         }
         if (best < 0) return;
-        print_bar(label_name(session, best, number), labels[best], term);
+        predictions_bar(label_name(session, best, number), labels[best], term);
         last = labels[best];
         last_at = best;
     }

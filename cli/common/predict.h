@@ -29,6 +29,8 @@ qkv_status predictions_next(const struct session *session, const qkv_run *run, i
                             int64_t top, struct predictions *predictions, qkv_error *error);
 void predictions_free(struct predictions *predictions);
 
+/* Prints a line of a name, which may be NULL, and how likely it is. */
+void predictions_bar(const char *name, double probability, struct term *term);
 void predictions_print(const struct session *session, const struct predictions *predictions,
                        struct term *term);
 /*
@@ -37,9 +39,12 @@ void predictions_print(const struct session *session, const struct predictions *
  */
 json_t *predictions_json(const struct session *session, const struct predictions *predictions);
 
+/* What logits of n labels mean, by their kind: probabilities, or values. */
+void labels_read(qkv_label_kind kind, const float *logits, int64_t n, double *p);
+
 /*
  * The output of a classifier: [n_labels] probabilities, or values of a regression, in *labels,
- * which the caller frees; NULL for a model without a classifier.
+ * which the caller frees; NULL for a model without a classifier of texts.
  */
 qkv_status labels_make(const struct session *session, const qkv_run *run, double **labels,
                        qkv_error *error);

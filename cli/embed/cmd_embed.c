@@ -24,6 +24,7 @@ static int answer(struct embed *e, int n_words, char **words) {
     const struct embed_options *const o = e->options;
     const bool first = ranks_rank() == 0;
     qkv_error error;
+    if (o->pairs) return cli_status(embed_pairs(e, &error), &error);
     if (!e->session->tokenizer && !o->image)
         return cli_fail("%s: a %s reads images, not texts: --image F", e->session->info->source,
                         e->session->info->architecture);
@@ -48,11 +49,17 @@ static int check(const struct cli_command *command, const struct embed_options *
     const char *const no_image = option_first(
         command, o, 0,
         "--file|--journal|--similar|--top|--prompt|--no-prompt|--pooling|--normalize|--tokens|--word");
+    const char *const no_pairs = option_first(
+        command, o, 0,
+        "--file|--image|--journal|--similar|--prompt|--no-prompt|--pooling|--normalize|--tokens|"
+        "--word|--layer");
+    if (o->pairs && no_pairs) return cli_usage(command, "--pairs together with %s", no_pairs);
+    if (o->pairs && n_words > 0) return cli_usage(command, "--pairs together with a text");
     if (o->image && no_image) return cli_usage(command, "--image together with %s", no_image);
     if (o->image && o->out && n_words > 0)
         return cli_usage(command, "-o writes vectors: --image without a text has one");
     if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
-    if (!o->file && !o->image && n_words == 0)
+    if (!o->file && !o->image && !o->pairs && n_words == 0)
         return cli_usage(command, "TEXT or --file is missing");
     if (o->journal && (!o->file || o->tokens))
         return cli_usage(command, "--journal goes with --file, without --tokens");
@@ -68,7 +75,8 @@ static int check(const struct cli_command *command, const struct embed_options *
         return cli_usage(command, "--tokens together with %s, which is of texts", of_texts);
     if (!o->tokens && (o->word || o->token_layer.set))
         return cli_usage(command, "%s goes with --tokens", o->word ? "--word" : "--layer");
-    if (o->top.set && !o->similar) return cli_usage(command, "--top without --similar");
+    if (o->top.set && !o->similar && !o->pairs)
+        return cli_usage(command, "--top without --similar or --pairs");
     return EXIT_OK;
 }
 
@@ -96,6 +104,7 @@ static int embed(const struct cli_command *command, const void *data, int n_word
 static const struct cli_option embed_table[] = {
     OPTION_FILE("--file", "F", file, ".txt"),
     OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
+    OPTION_FILE("--pairs", "F", pairs, ".tsv .txt"),
     OPTION_FILE("--journal", "F", journal, "*"),
     OPTION_TEXT("--similar", "TEXT", similar),
     OPTION_INT("--top", "N", top, 1, 1000),

@@ -10,7 +10,7 @@
 struct embed_options {
     struct cli_common common;
     struct arg_int pooling, top;
-    const char *file, *journal, *similar, *out, *prompt, *word, *image;
+    const char *file, *journal, *similar, *out, *prompt, *word, *image, *pairs;
     bool normalize, no_prompt, tokens;
     struct arg_int token_layer;
 };
@@ -46,6 +46,9 @@ qkv_status embed_compute(struct embed *embed, qkv_error *error);
 
 /* --tokens: vectors of tokens, on the terminal, as JSON, or in a file (tokens.c). */
 qkv_status embed_tokens(const struct embed *embed, qkv_error *error);
+
+/* --pairs: what a classifier says of pairs of texts, shown or written (pairs.c). */
+qkv_status embed_pairs(const struct embed *embed, qkv_error *error);
 
 /* The cosine of two texts' vectors; NaN if one is 0. */
 double embed_cosine(const struct embed *embed, int64_t a, int64_t b);

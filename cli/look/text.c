@@ -113,7 +113,10 @@ static qkv_status say(struct text_seen *t, qkv_error *error) {
     if (status == QKV_OK) status = make_expected(t, error);
     if (status == QKV_OK)
         status = replaced_make(text->session, text->run, text->input, &t->replaced, error);
-    return status == QKV_OK ? labels_make(text->session, text->run, &t->labels, error) : status;
+    if (status == QKV_OK) status = labels_make(text->session, text->run, &t->labels, error);
+    if (status == QKV_OK)
+        status = token_labels_make(text->session, text->run, text->input, &t->token_labels, error);
+    return status;
 }
 
 qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_error *error) {
@@ -133,6 +136,7 @@ qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_erro
 
 void text_free(struct text_seen *t) {
     free(t->labels);
+    free(t->token_labels);
     free(t->replaced);
     free(t->log_p);
     alignment_free(t->alignment);

@@ -9,6 +9,7 @@
 #include "common/attended.h"
 #include "common/job.h"
 #include "common/predict.h"
+#include "common/token_labels.h"
 #include "look/findings.h"
 #include "look/options.h"
 #include <qkv/effects.h>
@@ -22,7 +23,8 @@ struct text_seen {
     double *log_p; /* ln P of next tokens: [rows - 1], with a target [rows]; NULL: none */
     struct predictions predictions;
     struct predictions before; /* with --what-if: of the unchanged model */
-    double *labels;            /* [n_labels], of a classifier; NULL */
+    double *labels;            /* [n_labels], of a classifier of texts; NULL */
+    double *token_labels;      /* [n][n_labels], of one of tokens; NULL */
     double *replaced;          /* [n], of an ELECTRA discriminator; NULL */
     struct alignment *alignment;
     struct findings findings;
@@ -87,5 +89,6 @@ qkv_status text_align(struct text_seen *t, qkv_error *error);
 void alignment_free(struct alignment *alignment);
 void alignment_print(const struct text_seen *t, struct term *term);
 json_t *alignment_json(const struct text_seen *t);
+qkv_status alignment_write(const struct seen *seen, const char *path, qkv_error *error);
 
 #endif

@@ -129,6 +129,8 @@ static void print_predictions(const struct text_seen *t, struct term *term) {
         replaced_print(session, t->text.input, t->replaced, top, term);
     } else if (t->labels) {
         labels_print(session, t->labels, top, term);
+    } else if (t->token_labels) {
+        token_labels_print(session, t->text.input, t->token_labels, top, term);
     } else if (t->predictions.n_masks > 0) {
         predictions_print(session, &t->predictions, term);
     } else if (session->info->kind == QKV_MODEL_PAIR && !t->log_p) {
@@ -180,6 +182,8 @@ void text_add_words(const struct text_seen *t, json_t *object) {
         json_set(object, "replaced:o", replaced_json(text->input, t->replaced));
     else if (t->labels)
         json_set(object, "labels:o", labels_json(session, t->labels));
+    else if (t->token_labels)
+        token_labels_json(session, text->input, t->token_labels, look_top(t->options), object);
     else if (!session->info->has_mlm && !t->log_p)
         json_set(object, "note:s", "the model has no MLM head, so it predicts nothing");
 }

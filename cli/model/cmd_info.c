@@ -60,7 +60,9 @@ static void print_decoder(const qkv_model_info *info) {
 /* Of a classifier; those without a name by their number. */
 static void print_labels(const qkv_model *model) {
     const int64_t n = qkv_model_get_info(model)->n_labels;
-    printf("classifier    %" PRId64 " label%s:", n, n == 1 ? "" : "s");
+    static const char *const of[] = { "", " of tokens", ", where an answer begins and ends" };
+    printf("classifier    %" PRId64 " label%s%s:", n, n == 1 ? "" : "s",
+           of[qkv_model_get_info(model)->label_task]);
     for (int64_t l = 0; l < n; l++) {
         const char *const name = qkv_model_label(model, l);
         printf("%s ", l ? " |" : "");

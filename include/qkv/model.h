@@ -161,6 +161,16 @@ typedef enum qkv_label_kind {
     QKV_LABELS_VALUES
 } qkv_label_kind;
 
+/** What a classifier tells the label of. */
+typedef enum qkv_label_task {
+    /** A text, or an image (qkv_model_classify). */
+    QKV_LABELS_OF_TEXTS,
+    /** Each token (qkv_model_classify_tokens). */
+    QKV_LABELS_OF_TOKENS,
+    /** Each token: label 0, an answer begins there; 1, one ends there. */
+    QKV_LABELS_OF_ANSWERS
+} qkv_label_task;
+
 /** The library allocates it, and it may grow at its end. */
 typedef struct qkv_model_info {
     /** model_type of config.json: "bert", "gpt2", "bart" … */
@@ -295,6 +305,8 @@ typedef struct qkv_model_info {
     int alibi;
     /** 1: parts of a block are added to the norm that they read, not to its input (some BLOOM). */
     int adds_to_norm;
+    /** What the classifier tells the label of. */
+    qkv_label_task label_task;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -618,20 +630,37 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_discriminate(qkv_ctx *ctx, const qkv_
                                                         float *logits, qkv_error *error);
 
 /**
- * Computes logits [n_labels] of the classes of input b, by the classifier of BERT or ModernBERT.
+ * Computes logits [n_labels] of the classes of input b, by a classifier of texts (or of images).
  * With x the first token's last hidden state, or the mean of all, special tokens among them:
  *
- *     BERT        W tanh(Wp x + bp) + b
- *     ModernBERT  W norm(gelu(Wt x)) + b
+ *     BERT                          W tanh(Wp x + bp) + b
+ *     RoBERTa, DistilBERT, ELECTRA  W f(Wd x + bd) + b     f: tanh, relu, gelu
+ *     ModernBERT                    W norm(gelu(Wt x)) + b
  *
  * qkv_model_info.label_kind says what they mean. The mean is a sum in double, in the order of
  * tokens, rounded once.
  *
- * @return QKV_OK; QKV_ERR_UNSUPPORTED without a classifier; the errors of qkv_model_nsp.
+ * @return QKV_OK; QKV_ERR_UNSUPPORTED without such a classifier; the errors of qkv_model_nsp.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model,
                                                     const qkv_run *run, int64_t b, float *logits,
                                                     qkv_error *error);
+
+/**
+ * Computes logits [n][n_labels] of the classes of each of the n tokens of input b, by a classifier
+ * of tokens or of answers. With x the token's last hidden state:
+ *
+ *     ModernBERT  W norm(gelu(Wt x)) + b
+ *     others      W x + b
+ *
+ * Of a classifier of tokens softmax over the labels of a token makes them probabilities; of one of
+ * answers softmax over the tokens where an answer may be, for each of both labels.
+ *
+ * @return QKV_OK; QKV_ERR_UNSUPPORTED without such a classifier; the errors of qkv_model_nsp.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_classify_tokens(qkv_ctx *ctx, const qkv_model *model,
+                                                           const qkv_run *run, int64_t b,
+                                                           float *logits, qkv_error *error);
 
 /**
  * Returns what config.json calls a class (id2label), escaped for printing; NULL past the last, or

@@ -112,9 +112,9 @@ qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
     info->has_nsp = has(resolver, family->nsp);
     info->has_pooler = info->has_nsp || has(resolver, family->pooler);
     info->has_discriminator = has(resolver, family->discriminator);
-    const bool has_transform = has(resolver, family->pooler ? family->pooler : family->transform);
-    if (!has(resolver, family->classifier) || !has_transform) info->n_labels = 0;
-    if (info->n_labels > 0 && family->pooler) info->has_pooler = 1;
+    const char *const below = qkvi_classifier_below(info);
+    if (!has(resolver, qkvi_classifier_name(info)) || (below && !has(resolver, below)))
+        info->n_labels = 0;
     resolver->ties = info->untied == 0;
     const char *const missing = lacks(resolver, family, info, name);
     if (missing) QKV_TRY(drop_head(model, missing, error));

@@ -83,20 +83,38 @@ qkv_status qkvi_model_classify(qkv_ctx *ctx, const qkv_model *model, int64_t n_r
     if (model->info.patch_height > 0)
         return qkvi_net_classify_image(ctx, model->net, n_rows, hidden, logits, error);
     if (model->info.n_labels == 0 || model->info.label_pooling == QKV_POOLING_CLS)
-        return qkvi_net_classify(ctx, model->net, hidden, logits, error);
+        return qkvi_net_classify(ctx, model->net, 1, hidden, logits, error);
     float *const mean = qkvi_aligned_array((size_t)width, sizeof *mean);
     if (!mean) return qkvi_no_memory(error, "a mean");
     qkvi_mean_of_rows(n_rows, width, hidden, mean);
-    const qkv_status status = qkvi_net_classify(ctx, model->net, mean, logits, error);
+    const qkv_status status = qkvi_net_classify(ctx, model->net, 1, mean, logits, error);
     qkvi_aligned_free(mean);
     return status;
+}
+
+/* A classifier of texts and one of tokens are asked apart. */
+static qkv_status check_task(const qkv_model *model, bool of_tokens, qkv_error *error) {
+    const bool tells_tokens = model->info.label_task != QKV_LABELS_OF_TEXTS;
+    if (model->info.n_labels == 0 || tells_tokens == of_tokens) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "the classifier tells labels of %s",
+                          tells_tokens ? "tokens: qkv_model_classify_tokens"
+                                       : "texts: qkv_model_classify");
 }
 
 qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                               float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
+    QKV_TRY(check_task(model, false, error));
     return qkvi_model_classify(ctx, model, run->lengths[b], hidden, logits, error);
+}
+
+qkv_status qkv_model_classify_tokens(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
+                                     int64_t b, float *logits, qkv_error *error) {
+    const float *hidden = NULL;
+    QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
+    QKV_TRY(check_task(model, true, error));
+    return qkvi_net_classify(ctx, model->net, run->lengths[b], hidden, logits, error);
 }
 
 const char *qkv_model_label(const qkv_model *model, int64_t label) {

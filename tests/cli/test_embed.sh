@@ -144,7 +144,7 @@ usage embed "--file together with a text" embed a --file "$d/texts.txt"
 usage embed "-o together with --json" embed a -o "$d/b.npy" --json
 usage embed "-o: '$d/b.csv' ends in none of .npy .json" embed a -o "$d/b.csv"
 usage embed "-o: --similar makes a list: FILE.json, or no --similar" embed a --similar b -o "$d/b.npy"
-usage embed "--top without --similar" embed a --top 3
+usage embed "--top without --similar or --pairs" embed a --top 3
 run embed --file "$d/none.txt"
 code 1
 err "qkv: $d/none.txt: No such file or directory"
@@ -219,4 +219,46 @@ err "qkv: --word: 'cat' is no token of the texts; 'qkv tokenize' shows them"
 run embed "$text" --tokens --layer 5
 code 1
 err "qkv: --layer 5: the model has layers 0 (embeddings) to 4"
+
+# ---- Pairs, by a classifier of them ------------------------------------------------------------------
+
+# What look says of each pair, in the order of the file; one label comes sorted, several do not.
+printf 'the door\tit opened .\nthe dog\tshe left\r\n\ta key\n' >"$d/pairs.tsv"
+classify=$here/../golden/classify
+for model in modernbert_cls bert; do
+    run embed --pairs "$d/pairs.tsv" --model "$classify/$model" --json
+    code 0
+    no_err
+    grep -o '"labels":\[[^]]*\]' "$folder/out" >"$d/labels"
+    : >"$d/alone"
+    for pair in "the door|it opened ." "the dog|she left" "|a key"; do
+        run look "${pair%|*}" --pair "${pair#*|}" --model "$classify/$model" --json
+        grep -o '"labels":\[[^]]*\]' "$folder/out" >>"$d/alone"
+    done
+    check "$model: the labels of each pair" cmp -s "$d/labels" "$d/alone"
+    check "$model: three pairs" test "$(wc -l <"$d/labels")" -eq 3
+done
+run embed --pairs "$d/pairs.tsv" --model "$classify/modernbert_cls"
+code 0
+out_like '^3 pairs, the largest first$'
+check "the largest first" sh -c "sed -n 's/^ *\(0\.[0-9]*\) .*/\1/p' '$folder/out' | sort -rc"
+run embed --pairs "$d/pairs.tsv" --model "$classify/bert" --top 2
+out_like '^3 pairs$'
+out_like 'NEGATIVE\|POSITIVE\|neutral'
+out_like '^ *and 1 more: --json and -o have all$'
+run embed --pairs "$d/pairs.tsv" --model "$classify/bert" -o "$d/pairs.npy" --quiet
+code 0
+run info "$d/pairs.npy"
+out_like '3 x 3\|\[3, 3\]\|(3, 3)\|3,3'
+feed "a key" embed --pairs - --model "$classify/bert"
+code 1
+err "qkv: standard input:1: a pair is two texts with one TAB between them"
+run embed --pairs "$d/pairs.tsv"
+code 1
+err_like 'the model has no classifier of texts, which --pairs needs$'
+run embed --pairs "$d/pairs.tsv" --model "$classify/bert_tokens"
+code 1
+err_like 'the model has no classifier of texts, which --pairs needs$'
+usage embed "--pairs together with --similar" embed --pairs "$d/pairs.tsv" --similar x
+usage embed "--pairs together with a text" embed --pairs "$d/pairs.tsv" x
 finish

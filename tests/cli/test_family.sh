@@ -81,6 +81,35 @@ out_like '^classifier    3 labels: NEGATIVE | neutral, or none | POSITIVE$'
 run info "$classify/modernbert_mean" --json
 out_like '"labels":\["NEGATIVE","neutral, or none","POSITIVE"\]'
 
+# Labels of tokens, and answers: probabilities of each sum to 1.
+
+run look --model "$classify/bert_tokens" "the door opened." --json
+code 0
+sum=$(sed 's/.*"token_labels":\[\[\([^]]*\)\].*/\1/' "$folder/out" | tr '{' '\n' |
+    sed -n 's/.*"probability":\([0-9.e-]*\).*/\1/p' | awk '{ sum += $1 } END { printf "%d %.6f", NR, sum }')
+check "three probabilities of the first token" test "$sum" = "3 1.000000"
+run look --model "$classify/bert_tokens" "the door opened."
+out_like '^Labels of tokens$'
+check "a line for each token, special ones left out" \
+    test "$(sed -n '/^Labels of tokens$/,/^$/p' "$folder/out" | grep -c '^  ')" -eq 4
+out_like '^  the  *0\.[0-9]* \(NEGATIVE\|neutral, or none\|POSITIVE\)$'
+run info "$classify/bert_tokens"
+out_like '^classifier    3 labels of tokens: NEGATIVE | neutral, or none | POSITIVE$'
+run look --model "$classify/roberta_answers" "the door" --pair "a key ." --json --top 100
+code 0
+sum=$(sed 's/.*"begins":\[\([^]]*\)\].*/\1/' "$folder/out" | tr ',' '\n' |
+    awk '{ sum += $1; n += $1 > 0 } END { printf "%d %.6f", n, sum }')
+check "an answer begins in the second text, or nowhere" test "$sum" = "4 1.000000"
+check "answers are its 6 spans, and none" test "$(grep -o '"begin":' "$folder/out" | wc -l)" -eq 7
+out_like '"answers":\[{"begin":[0-9n]'
+out_like '{"begin":null,"end":null,"text":null,"probability":'
+out_like '{"begin":4,"end":6,"text":"a key.","probability":'
+run look --model "$classify/roberta_answers" "the door" --pair "a key ." --top 2
+out_like '^Answer$'
+check "two answers" test "$(sed -n '/^Answer$/,/^$/p' "$folder/out" | grep -c '^  ')" -eq 2
+run info "$classify/roberta_answers"
+out_like '^classifier    2 labels, where an answer begins and ends: LABEL_0 | LABEL_1$'
+
 # ---- DistilBERT -----------------------------------------------------------------------------------------
 
 run fill --model "$family/distilbert_1" "the man left the [MASK]." --pair "it fell."

@@ -1,11 +1,10 @@
 /*
- * Classifiers of BERT and of ModernBERT (first token, mean) against transformers in float64
- * (tools/classify_cases.py), alone and in one batch: the same bits. And what is no classifier of
- * texts.
+ * Classifiers of texts, of tokens and of answers against transformers in float64
+ * (tools/classify_cases.py), alone and in one batch: the same bits. And what is no classifier.
  */
 #include "golden_model.h"
 
-enum { MAX_LABELS = 4, MAX_SEQUENCES = 16 };
+enum { MAX_LABELS = 4, MAX_SEQUENCES = 16, MAX_TOKENS = 128 };
 
 static void open_case(golden *g, const char *name) {
     char path[512];
@@ -18,6 +17,29 @@ static void open_case(golden *g, const char *name) {
     assert_int_equal(qkv_ctx_create(NULL, &g->ctx, NULL), QKV_OK);
     g->lengths = read_ints(g, "lengths", &g->n_sequences);
     g->ids = read_ints(g, "ids", &g->n_tokens);
+}
+
+/* Rows of logits: one for each text, or one for each token. */
+static int64_t n_rows(const golden *g, int64_t b) {
+    return qkv_model_get_info(g->model)->label_task == QKV_LABELS_OF_TEXTS ? 1 : g->lengths[b];
+}
+
+/* Asked for the other kind of labels a classifier says which kind it has. */
+static void ask(const golden *g, const qkv_run *run, int64_t b, float *logits) {
+    const bool of_texts = qkv_model_get_info(g->model)->label_task == QKV_LABELS_OF_TEXTS;
+    float other[MAX_TOKENS * MAX_LABELS];
+    qkv_error error;
+    const qkv_status status =
+        of_texts ? qkv_model_classify(g->ctx, g->model, run, b, logits, &error)
+                 : qkv_model_classify_tokens(g->ctx, g->model, run, b, logits, &error);
+    if (status != QKV_OK) fail_msg("%s", error.message);
+    assert_int_equal(of_texts ? qkv_model_classify_tokens(g->ctx, g->model, run, b, other, &error)
+                              : qkv_model_classify(g->ctx, g->model, run, b, other, &error),
+                     QKV_ERR_UNSUPPORTED);
+    assert_string_equal(error.message,
+                        of_texts ? "the classifier tells labels of texts: qkv_model_classify"
+                                 : "the classifier tells labels of tokens: "
+                                   "qkv_model_classify_tokens");
 }
 
 /* Logits of n sequences that run together. */
@@ -37,23 +59,28 @@ static void classify(const golden *g, int64_t first, int64_t n, float *logits) {
     if (qkv_model_run(g->ctx, g->model, n, list, 0, NULL, &run, &error) != QKV_OK)
         fail_msg("%s", error.message);
     const int64_t n_labels = qkv_model_get_info(g->model)->n_labels;
-    for (int64_t b = 0; b < n; b++)
-        if (qkv_model_classify(g->ctx, g->model, run, b, logits + b * n_labels, &error) != QKV_OK)
-            fail_msg("%s", error.message);
+    for (int64_t b = 0; b < n; b++) {
+        ask(g, run, b, logits);
+        logits += n_rows(g, first + b) * n_labels;
+    }
     qkv_run_free(run);
 }
 
 static void test_logits(void **state) {
     golden g;
-    float together[MAX_SEQUENCES * MAX_LABELS], alone[MAX_LABELS];
+    float together[MAX_TOKENS * MAX_LABELS], alone[MAX_TOKENS * MAX_LABELS];
     open_case(&g, *state);
     const int64_t n_labels = qkv_model_get_info(g.model)->n_labels, n = g.n_sequences;
+    int64_t rows = 0, at = 0;
+    for (int64_t b = 0; b < n; b++) rows += n_rows(&g, b);
     assert_true(n_labels > 0 && n_labels <= MAX_LABELS && n <= MAX_SEQUENCES);
+    assert_true(rows <= MAX_TOKENS && g.n_tokens <= MAX_TOKENS);
     classify(&g, 0, n, together);
-    compare(&g, "logits", together, (size_t)(n * n_labels), 0);
-    for (int64_t b = 0; b < n; b++) {
+    compare(&g, "logits", together, (size_t)(rows * n_labels), 0);
+    for (int64_t b = 0; b < n; at += n_rows(&g, b++) * n_labels) {
         classify(&g, b, 1, alone);
-        assert_memory_equal(alone, together + b * n_labels, (size_t)n_labels * sizeof *alone);
+        assert_memory_equal(alone, together + at,
+                            (size_t)(n_rows(&g, b) * n_labels) * sizeof *alone);
     }
     assert_null(qkv_model_unused(g.model, 0));
     print_message("%s: at most %.3f of the bound\n", g.name, (double)g.worst);
@@ -101,17 +128,28 @@ static void test_none(void **state) {
     assert_int_equal(qkv_model_run(ctx, model, 1, list, 0, NULL, &run, &error), QKV_OK);
     assert_int_equal(qkv_model_classify(ctx, model, run, 0, logits, &error), QKV_ERR_UNSUPPORTED);
     assert_string_equal(error.message, "no classifier");
+    assert_int_equal(qkv_model_classify_tokens(ctx, model, run, 0, logits, &error),
+                     QKV_ERR_UNSUPPORTED);
+    assert_string_equal(error.message, "no classifier");
     qkv_run_free(run);
     qkv_model_free(model);
     qkv_ctx_free(ctx);
 }
 
 int main(void) {
-    static char names[][16] = { "bert", "modernbert_cls", "modernbert_mean" };
+    static char names[][20] = { "bert",        "modernbert_cls",    "modernbert_mean",
+                                "roberta",     "distilbert",        "electra",
+                                "bert_tokens", "modernbert_tokens", "roberta_answers" };
     const struct CMUnitTest tests[] = {
         { "bert", test_logits, NULL, NULL, names[0] },
         { "modernbert, first token", test_logits, NULL, NULL, names[1] },
         { "modernbert, mean", test_logits, NULL, NULL, names[2] },
+        { "roberta", test_logits, NULL, NULL, names[3] },
+        { "distilbert", test_logits, NULL, NULL, names[4] },
+        { "electra", test_logits, NULL, NULL, names[5] },
+        { "bert, tokens", test_logits, NULL, NULL, names[6] },
+        { "modernbert, tokens", test_logits, NULL, NULL, names[7] },
+        { "roberta, answers", test_logits, NULL, NULL, names[8] },
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_none),
     };

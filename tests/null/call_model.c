@@ -15,14 +15,14 @@ qkv_model *null_bert;
 qkv_encoding *null_tokens;
 qkv_run *null_run;
 qkv_run *null_pair_run;
-static qkv_model *gpt2, *bart, *electra, *classifier;
+static qkv_model *gpt2, *bart, *electra, *classifier, *tagger;
 static qkv_model *clip;
 static qkv_encoding *image;
 static float pixels[3 * 12 * 12];
 static qkv_image *picture;
 static const uint8_t rgb[3 * 5 * 5];
 static const qkv_tokenizer *tokenizer;
-static qkv_run *gpt2_run, *electra_run, *classifier_run, *clip_run;
+static qkv_run *gpt2_run, *electra_run, *classifier_run, *tagger_run, *clip_run;
 static const qkv_encoding *inputs[1];
 static int32_t ids[] = { 5, 6, 7, 8 };
 static const qkv_encoding numbers = { .n = 4, .ids = ids };
@@ -35,6 +35,7 @@ void null_model_begin(void) {
     null_must(qkv_model_open(GOLDEN "decoder/bart_1/mild", NULL, &bart, &null_error));
     null_must(qkv_model_open(GOLDEN "family/electra_1", NULL, &electra, &null_error));
     null_must(qkv_model_open(GOLDEN "classify/modernbert_mean", NULL, &classifier, &null_error));
+    null_must(qkv_model_open(GOLDEN "classify/bert_tokens", NULL, &tagger, &null_error));
     null_must(qkv_model_open(GOLDEN "vision/clip_1", NULL, &clip, &null_error));
     null_must(qkv_image_encode(qkv_model_images(clip), 12, 12, pixels, 0, &image, &null_error));
     null_must(qkv_image_from_rgb(rgb, 5, 5, &picture, &null_error));
@@ -52,6 +53,7 @@ void null_model_begin(void) {
         qkv_model_run(null_ctx, electra, 1, number_inputs, 0, NULL, &electra_run, &null_error));
     null_must(qkv_model_run(null_ctx, classifier, 1, number_inputs, 0, NULL, &classifier_run,
                             &null_error));
+    null_must(qkv_model_run(null_ctx, tagger, 1, number_inputs, 0, NULL, &tagger_run, &null_error));
     qkv_run_options pairs = qkv_run_options_init();
     pairs.targets = number_inputs;
     null_must(qkv_model_run(null_ctx, bart, 1, number_inputs, QKV_RUN_CAPTURE, &pairs,
@@ -283,6 +285,10 @@ static qkv_status classify(void) {
     return qkv_model_classify(P(0, null_ctx), P(1, classifier), P(2, classifier_run), 0,
                               P(3, logits), P(4, &null_error));
 }
+static qkv_status classify_tokens(void) {
+    return qkv_model_classify_tokens(P(0, null_ctx), P(1, tagger), P(2, tagger_run), 0,
+                                     P(3, logits), P(4, &null_error));
+}
 static qkv_status label(void) { return some(qkv_model_label(P(0, classifier), 0) != NULL); }
 static qkv_status embed(void) {
     const qkv_embed_options options = qkv_embed_options_init();
@@ -461,6 +467,7 @@ const null_call null_model[] = {
     { "qkv_model_nsp", nsp, "rrrrn" },
     { "qkv_model_discriminate", discriminate, "rrrrn" },
     { "qkv_model_classify", classify, "rrrrn" },
+    { "qkv_model_classify_tokens", classify_tokens, "rrrrn" },
     { "qkv_model_label", label, "-" },
     { "qkv_model_images", images, "-" },
     { "qkv_image_encode", image_encode, "rrrn" },

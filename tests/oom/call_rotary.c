@@ -126,6 +126,9 @@ static uint64_t take_logits(void) {
 static qkv_status classify(qkv_error *error) {
     return qkv_model_classify(ctx, model, run, 0, logits, error);
 }
+static qkv_status classify_tokens(qkv_error *error) {
+    return qkv_model_classify_tokens(ctx, model, run, 0, logits, error);
+}
 static uint64_t take_classes(void) {
     return oom_hash(0, logits, (size_t)qkv_model_get_info(model)->n_labels * sizeof *logits);
 }
@@ -245,6 +248,11 @@ static void classifier_run(void) {
     load_run();
 }
 
+static void tagger_run(void) {
+    folder = QKV_TEST_DATA "/golden/classify/roberta_answers";
+    load_run();
+}
+
 static const oom_call calls[] = {
     DECODER(llama_1),
     DECODER(mistral_1),
@@ -264,6 +272,8 @@ static const oom_call calls[] = {
     { "qkv_model_open", "a classifier", classifier_only, open_family, take_opened, drop,
       OOM_IO | OOM_SLOW, 100 },
     { "qkv_model_classify", "the mean", classifier_run, classify, take_classes, drop, 0, 0 },
+    { "qkv_model_classify_tokens", "answers", tagger_run, classify_tokens, take_classes, drop, 0,
+      0 },
     { "qkv_generate", "beams over rings", gemma2_1_model, write_by_beams, take_text, drop, 0, 0 },
     { "qkv_perplexity", "windows of rings", gemma3_text_1_model, measure, take_perplexity, drop, 0,
       0 },

@@ -19,6 +19,7 @@ const qkvi_model_family qkvi_families[] = {
       .pooler = "bert.pooler.dense",
       .nsp = "cls.seq_relationship",
       .classifier = "classifier",
+      TOKEN_CLASSIFIERS,
       .head = "cls.predictions.decoder",
       .transform = "cls.predictions.transform.dense",
       .transform_norm = "cls.predictions.transform.LayerNorm",
@@ -34,6 +35,10 @@ const qkvi_model_family qkvi_families[] = {
                     .value = "attention.v_lin", .output = "attention.out_lin",
                     .norm1 = "sa_layer_norm", .up = "ffn.lin1", .down = "ffn.lin2",
                     .norm2 = "output_layer_norm" } },
+      .classifier = "classifier",
+      .class_dense = "pre_classifier",
+      .class_act = QKVI_RELU,
+      TOKEN_CLASSIFIERS,
       .head = "vocab_projector",
       .transform = "vocab_transform",
       .transform_norm = "vocab_layer_norm",
@@ -58,6 +63,10 @@ const qkvi_model_family qkvi_families[] = {
       .stacks = { { EMBEDDINGS("electra."), .segment = "electra.embeddings.token_type_embeddings",
                     .project = "electra.embeddings_project", .layer = "electra.encoder.layer.",
                     BERT_BLOCK } },
+      .classifier = "classifier.out_proj",
+      .class_dense = "classifier.dense",
+      .class_act = QKVI_GELU,
+      TOKEN_CLASSIFIERS,
       .head = "generator_lm_head",
       .transform = "generator_predictions.dense",
       .transform_norm = "generator_predictions.LayerNorm",
@@ -276,6 +285,8 @@ const qkvi_model_family qkvi_families[] = {
       .fused = "attn.Wqkv",
       .fused_up = "mlp.Wi",
       .classifier = "classifier",
+      .token_classifier = "classifier",
+      .answers = "classifier",
       .transform = "head.dense",
       .transform_norm = "head.norm",
       .decoder_bias = "decoder.bias" },
@@ -381,4 +392,21 @@ double qkvi_family_scale(const qkv_model_info *info, int64_t head_dim, int64_t l
     if (!info->unscaled && !info->scales_by_layer) return 0;
     const double scale = info->unscaled ? 1 : 1 / sqrt((double)head_dim);
     return info->scales_by_layer ? scale / (double)(layer + 1) : scale;
+}
+
+/* ---- Classifiers ----------------------------------------------------------------------------- */
+
+const char *qkvi_classifier_name(const qkv_model_info *info) {
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
+    return info->label_task == QKV_LABELS_OF_TOKENS    ? family->token_classifier
+           : info->label_task == QKV_LABELS_OF_ANSWERS ? family->answers
+                                                       : family->classifier;
+}
+
+/* One of tokens reads hidden states, but for ModernBERT, where all have the same layer. */
+const char *qkvi_classifier_below(const qkv_model_info *info) {
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
+    const char *const of_text = family->class_dense ? family->class_dense : family->pooler;
+    if (!of_text) return family->transform;
+    return info->label_task == QKV_LABELS_OF_TEXTS ? of_text : NULL;
 }

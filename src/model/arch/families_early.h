@@ -226,6 +226,9 @@
     .project = "model.decoder.project_in", .project_out = "model.decoder.project_out",             \
     .layer = "model.decoder.layers.", PAIR_BLOCK, .last_norm = "model.decoder.final_layer_norm"
 
+/* Linear layers over the hidden states of all tokens. */
+#define TOKEN_CLASSIFIERS .token_classifier = "classifier", .answers = "qa_outputs"
+
 /* RoBERTa and XLM-RoBERTa. */
 #define ROBERTA_NAMES                                                                              \
     .spelling = { .prefix = "roberta.",                                                            \
@@ -234,7 +237,9 @@
                   .bias = { "lm_head.bias", "lm_head.decoder.bias" } },                            \
     .stacks = { { EMBEDDINGS("roberta."), .segment = "roberta.embeddings.token_type_embeddings",   \
                   .layer = "roberta.encoder.layer.", BERT_BLOCK } },                               \
-    .pooler = "roberta.pooler.dense", .head = "lm_head.decoder", .transform = "lm_head.dense",     \
+    .classifier = "classifier.out_proj", .class_dense = "classifier.dense",                        \
+    .class_act = QKVI_TANH, TOKEN_CLASSIFIERS, .pooler = "roberta.pooler.dense",                   \
+    .head = "lm_head.decoder", .transform = "lm_head.dense",                                       \
     .transform_norm = "lm_head.layer_norm", .decoder_bias = "lm_head.bias"
 
 #endif

@@ -212,9 +212,12 @@ typedef struct qkvi_model_family {
     const char *fused_up; /* tensor of gate and up */
     bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;
-    const char *classifier; /* over the pooler, or without one over the transform of the MLM head */
-    const char *head;       /* that tells words: its weights, unless it is tied … */
-    const char *head_bias;  /* … and its bias, a parameter; or NULL */
+    const char *classifier;  /* of texts, over class_dense; without it over the pooler, or … */
+    const char *class_dense; /* … the transform of the MLM head; NULL: there is no such layer */
+    qkvi_act class_act;      /* of class_dense */
+    const char *token_classifier, *answers; /* of tokens: classes, and where an answer is */
+    const char *head;      /* that tells words: its weights, unless it is tied … */
+    const char *head_bias; /* … and its bias, a parameter; or NULL */
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
     const char *discriminator, *discriminator_out;         /* replaced or not */
     const char *lm_bias;                                   /* a buffer [1][words]; or nowhere */
@@ -245,6 +248,13 @@ static inline int qkvi_family_stacks(const qkvi_model_family *family) {
 
 /** Of the blocks, by its name in *info. */
 qkvi_act qkvi_family_act(const qkv_model_info *info);
+
+/**
+ * What the classifier is called, and the layer that it reads instead of hidden states; NULL: there
+ * is none.
+ */
+const char *qkvi_classifier_name(const qkv_model_info *info);
+const char *qkvi_classifier_below(const qkv_model_info *info);
 
 /** What the feed-forward part's layers are called. gate NULL: it is not gated. */
 const char *qkvi_gate_name(const qkv_model_info *info, const qkvi_stack_names *names);

@@ -1,13 +1,15 @@
 /*
  * What stands on the encoder: the masked-word head and the next-sentence head, forward for a run,
  * and forward and backward with the losses for training; and for a run ELECTRA's discriminator, and
- * the classifiers of BERT and ModernBERT.
+ * classifiers of texts, of tokens and of answers.
  *
  *     MLM    logits = norm(act(x Wtᵀ + bt)) Eᵀ + b    E: the word embeddings, where they are tied
  *     NSP    logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn          x0: hidden states of first tokens
  *     discriminator  logit  = act(x Wdᵀ + bd) wᵀ + b
- *     classifier     logits = tanh(x Wpᵀ + bp) Wcᵀ + bc
- *                    or, without a pooler, norm(act(x Wtᵀ)) Wcᵀ + bc
+ *     classifier     logits = tanh(x Wpᵀ + bp) Wcᵀ + bc                   BERT, of a text
+ *                             act(x Wdᵀ + bd) Wcᵀ + bc         RoBERTa, DistilBERT, ELECTRA
+ *                             norm(act(x Wtᵀ)) Wcᵀ + bc        ModernBERT, of a text or tokens
+ *                             x Wcᵀ + bc                       others, of tokens
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
@@ -77,24 +79,39 @@ qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_ro
     return QKV_OK;
 }
 
-qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, const float *x, float *logits,
-                             qkv_error *error) {
+/* What the classifier reads of rows x: y, by way of work, each [n_rows][hidden]. */
+static void classifier_reads(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
+                             float *work, float *stats, float *y) {
     const int64_t h = net->stacks[0].hidden;
-    if (net->n_labels == 0) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no classifier");
-    float *work = qkvi_aligned_array(2 * (size_t)h + 2, sizeof(float));
-    if (!work) return qkvi_no_memory(error, "the classifier");
-    float *const y = work + h, *const stats = work + 2 * h;
-    const qkvi_fpstate saved = qkvi_fpstate_enter();
-    if (net->has_pooler) {
-        qkvi_linear_forward(ctx, &net->pooler, 1, x, y);
-        qkvi_tanh_forward(ctx, 1, h, y, y);
-    } else {
-        qkvi_linear_forward(ctx, &net->transform, 1, x, work);
-        qkvi_act_forward(ctx, net->head_act, 1, h, work, work);
-        qkvi_layernorm_forward(ctx, &net->transform_norm, net->stacks[0].eps, 1, NULL, work, y,
+    switch (net->class_below) {
+    case QKVI_BELOW_POOLER:
+        qkvi_linear_forward(ctx, &net->pooler, n_rows, x, y);
+        qkvi_tanh_forward(ctx, n_rows, h, y, y);
+        return;
+    case QKVI_BELOW_DENSE:
+        qkvi_linear_forward(ctx, &net->class_dense, n_rows, x, y);
+        qkvi_act_forward(ctx, net->class_act, n_rows, h, y, y);
+        return;
+    case QKVI_BELOW_TRANSFORM:
+        qkvi_linear_forward(ctx, &net->transform, n_rows, x, work);
+        qkvi_act_forward(ctx, net->head_act, n_rows, h, work, work);
+        qkvi_layernorm_forward(ctx, &net->transform_norm, net->stacks[0].eps, n_rows, NULL, work, y,
                                stats);
+        return;
+    case QKVI_BELOW_NOTHING: memcpy(y, x, (size_t)(n_rows * h) * sizeof *y);
     }
-    qkvi_linear_forward(ctx, &net->classifier, 1, y, logits);
+}
+
+qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
+                             float *logits, qkv_error *error) {
+    const size_t elems = (size_t)(n_rows * net->stacks[0].hidden);
+    if (net->n_labels == 0) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no classifier");
+    float *work = qkvi_aligned_array(2 * elems + 2 * (size_t)n_rows, sizeof(float));
+    if (!work) return qkvi_no_memory(error, "the classifier");
+    float *const y = work + elems, *const stats = work + 2 * elems;
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    classifier_reads(ctx, net, n_rows, x, work, stats, y);
+    qkvi_linear_forward(ctx, &net->classifier, n_rows, y, logits);
     qkvi_fpstate_leave(saved);
     qkvi_aligned_free(work);
     return QKV_OK;
@@ -180,6 +197,7 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
         nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->stacks[0].scratch.mha);
     else if (p->has_pooler)
         qkvi_linear_zero(&grads->pooler);
+    if (p->class_dense.n_out > 0) qkvi_linear_zero(&grads->class_dense);
     if (p->n_labels > 0) qkvi_linear_zero(&grads->classifier);
     if (!p->has_discriminator) return;
     qkvi_linear_zero(&grads->discriminator);

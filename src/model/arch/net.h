@@ -41,6 +41,14 @@ typedef struct qkvi_probe {
     qkvi_linear up, down;
 } qkvi_probe;
 
+/* What a classifier of texts, or of tokens, reads. */
+typedef enum qkvi_below_classes {
+    QKVI_BELOW_NOTHING, /* hidden states */
+    QKVI_BELOW_POOLER,
+    QKVI_BELOW_DENSE, /* a layer of its own */
+    QKVI_BELOW_TRANSFORM
+} qkvi_below_classes;
+
 typedef struct qkvi_net {
     int n_stacks;
     qkvi_stack stacks[2];
@@ -50,7 +58,11 @@ typedef struct qkvi_net {
     qkvi_layernorm transform_norm;
     qkvi_linear discriminator, discriminator_out;
     int64_t n_labels; /* 0: no classifier */
+    qkvi_below_classes class_below;
+    qkvi_linear class_dense; /* a layer of the classifier's own; n_out 0: none */
+    qkvi_act class_act;      /* of it */
     qkvi_linear classifier;
+    bool transforms; /* a transform is below the words of the MLM head, or below the classifier */
     qkvi_linear
         project_out; /* what lm, and pooling, read of the last hidden states; n_out 0: them */
     qkvi_linear lm;  /* over the last stack; weight mostly its words', bias NULL or no parameter */
@@ -62,18 +74,6 @@ typedef struct qkvi_net {
     float logit_scale; /* of logits of lm; 0: none */
     float *packed;     /* owned; of a net that is trained */
 } qkvi_net;
-
-/*
- * Whether there is a transform: below the words of the MLM head, or below a classifier without a
- * pooler.
- */
-static inline bool qkvi_heads_transform(bool has_mlm, int64_t n_labels, bool has_pooler) {
-    return has_mlm || (n_labels > 0 && !has_pooler);
-}
-
-static inline bool qkvi_net_transforms(const qkvi_net *net) {
-    return qkvi_heads_transform(net->has_mlm, net->n_labels, net->has_pooler);
-}
 
 /* The stack that heads read. */
 static inline const qkvi_stack *qkvi_net_last(const qkvi_net *net) {
@@ -187,9 +187,9 @@ qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
 /* Logits [n_rows] of "this token is not the one that was written". */
 qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
                                  const float *hidden, float *logits, qkv_error *error);
-/* Logits [n_labels] of the classes of a text, from its pooled hidden state. */
-qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, const float *x, float *logits,
-                             qkv_error *error);
+/* Logits [n_rows][n_labels] of classes: of a text, from its pooled row, or of each token. */
+qkv_status qkvi_net_classify(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
+                             float *logits, qkv_error *error);
 /*
  * Of an image, from all its last hidden states [n_rows][hidden]: logits [n_labels] of its classes;
  * what is pooled, [hidden]. Of that its place in the joint space, [joint.n_out].

@@ -138,7 +138,12 @@ static void bind_heads(const qkvi_binder *b, qkvi_net *net) {
     net->nsp = qkvi_bind_linear(b, f->nsp, 2, h);
     net->discriminator = qkvi_bind_linear(b, f->discriminator, h, h);
     net->discriminator_out = qkvi_bind_linear(b, f->discriminator_out, 1, h);
-    net->classifier = qkvi_bind_linear(b, f->classifier, net->n_labels, h);
+    net->class_below = qkvi_net_below_classes(b->info);
+    if (net->class_below == QKVI_BELOW_DENSE)
+        net->class_dense = qkvi_bind_linear(b, f->class_dense, h, h);
+    net->class_act = f->class_act;
+    net->classifier = qkvi_bind_linear(b, qkvi_classifier_name(b->info), net->n_labels, h);
+    net->transforms = qkvi_net_transforms(b->info);
     if (last->positions)
         net->project_out = qkvi_bind_weight(b, f->stacks[0].project_out, last->embedding_size, h);
     net->lm = qkvi_bind_weight(b, head, last->vocab_size, last->embedding_size);

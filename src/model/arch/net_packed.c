@@ -57,12 +57,13 @@ static void each_linear(qkvi_net *net, linear_visitor *visit, void *argument) {
     for (int s = 0; s < net->n_stacks; s++) each_of_stack(&net->stacks[s], visit, argument);
     if (net->has_pooler) visit(argument, &net->pooler);
     if (net->has_nsp) visit(argument, &net->nsp);
-    if (qkvi_net_transforms(net)) visit(argument, &net->transform);
+    if (net->transforms) visit(argument, &net->transform);
     if (net->has_mlm) visit(argument, &net->decoder);
     if (net->has_discriminator) {
         visit(argument, &net->discriminator);
         visit(argument, &net->discriminator_out);
     }
+    if (net->class_dense.n_out > 0) visit(argument, &net->class_dense);
     if (net->n_labels > 0) visit(argument, &net->classifier);
     if (net->second.n_out > 0) visit(argument, &net->second);
     if (net->joint.n_out > 0) visit(argument, &net->joint);

@@ -45,6 +45,11 @@ qkv_status qkvi_add_linear(qkvi_param_table *table, const char *name, int64_t n_
 qkv_status qkvi_add_norm(qkvi_param_table *table, const qkvi_model_family *family, const char *name,
                          int64_t n, qkv_error *error);
 
+/* What the classifier of a model that reads texts stands on. */
+qkvi_below_classes qkvi_net_below_classes(const qkv_model_info *info);
+/* Whether there is a transform: below the words of the MLM head, or below the classifier. */
+bool qkvi_net_transforms(const qkv_model_info *info);
+
 /* What a block's part is called, in name. */
 const char *qkvi_block_name(char name[96], const qkvi_stack_names *names, int64_t l,
                             const char *part);

@@ -234,6 +234,26 @@ static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
                : QKV_OK;
 }
 
+qkvi_below_classes qkvi_net_below_classes(const qkv_model_info *info) {
+    const qkvi_model_family *const f = qkvi_family_of(info->architecture);
+    const char *const below = info->n_labels > 0 ? qkvi_classifier_below(info) : NULL;
+    if (!below) return QKVI_BELOW_NOTHING;
+    if (below == f->class_dense) return QKVI_BELOW_DENSE;
+    return below == f->pooler ? QKVI_BELOW_POOLER : QKVI_BELOW_TRANSFORM;
+}
+
+bool qkvi_net_transforms(const qkv_model_info *info) {
+    return info->has_mlm || qkvi_net_below_classes(info) == QKVI_BELOW_TRANSFORM;
+}
+
+static qkv_status add_classifier(qkvi_param_table *table, const qkv_model_info *info,
+                                 const qkvi_model_family *f, qkv_error *e) {
+    const int64_t h = info->hidden;
+    if (qkvi_net_below_classes(info) == QKVI_BELOW_DENSE)
+        QKV_TRY(qkvi_add_linear(table, f->class_dense, h, h, e));
+    return qkvi_add_linear(table, qkvi_classifier_name(info), info->n_labels, h, e);
+}
+
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
                             const qkvi_model_family *f, qkv_error *e) {
     if (info->joint_dim > 0)
@@ -248,12 +268,12 @@ static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
     if (info->has_pooler) QKV_TRY(qkvi_add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm)
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
-    if (qkvi_heads_transform(info->has_mlm, info->n_labels, info->has_pooler)) {
+    if (qkvi_net_transforms(info)) {
         QKV_TRY(add_part(table, f, !f->norm_bias, f->transform, size, h, e));
         QKV_TRY(qkvi_add_norm(table, f, f->transform_norm, size, e));
     }
     if (info->has_nsp) QKV_TRY(qkvi_add_linear(table, f->nsp, 2, h, e));
-    if (info->n_labels > 0) QKV_TRY(qkvi_add_linear(table, f->classifier, info->n_labels, h, e));
+    if (info->n_labels > 0) QKV_TRY(add_classifier(table, info, f, e));
     if (!info->has_discriminator) return QKV_OK;
     QKV_TRY(qkvi_add_linear(table, f->discriminator, h, h, e));
     return qkvi_add_linear(table, f->discriminator_out, 1, h, e);

@@ -1,27 +1,36 @@
 /*
- * Classes of a classifier in config.json: how many there are, what they are called, and what the
- * classifier reads. transformers counts id2label; without it num_labels, and without both there are
- * 2.
+ * Classes of a classifier in config.json: what they are of, how many there are, what they are
+ * called, and what the classifier reads. transformers counts id2label; without it num_labels, and
+ * without both there are 2.
  */
 #include <stdlib.h>
 
 #include "model/config/config.h"
 
-/* Whether a name of a class of transformers is of a classifier of whole texts, or of images. */
-static bool is_of_texts(const char *architecture) {
-    static const char *const tasks[] = { "ForSequenceClassification", "ForImageClassification",
-                                         "ForImageClassificationWithTeacher" };
-    for (size_t t = 0; t < sizeof tasks / sizeof *tasks; t++)
-        if (qkvi_ends_with(architecture, tasks[t])) return true;
-    return false;
-}
+/* What names of classes of transformers end with. */
+static const struct {
+    const char *end;
+    qkv_label_task task;
+} tasks[] = {
+    { "ForSequenceClassification", QKV_LABELS_OF_TEXTS },
+    { "ForTokenClassification", QKV_LABELS_OF_TOKENS },
+    { "ForQuestionAnswering", QKV_LABELS_OF_ANSWERS },
+    { "ForImageClassification", QKV_LABELS_OF_TEXTS },
+    { "ForImageClassificationWithTeacher", QKV_LABELS_OF_TEXTS },
+};
 
 /* Without architectures a stored classifier is one of texts. */
-static qkv_status read_task(const qkvi_json_reader *reader, bool *of_texts) {
+static qkv_status read_task(const qkvi_json_reader *reader, bool *classifies,
+                            qkv_label_task *task) {
     const json_t *list = NULL;
     QKV_TRY(qkvi_json_take_array(reader, "architectures", &list));
     const char *const first = list ? json_string_value(json_array_get(list, 0)) : NULL;
-    *of_texts = !first || is_of_texts(first);
+    *classifies = !first;
+    for (size_t t = 0; first && t < sizeof tasks / sizeof *tasks; t++) {
+        if (!qkvi_ends_with(first, tasks[t].end)) continue;
+        *classifies = true;
+        *task = tasks[t].task;
+    }
     return QKV_OK;
 }
 
@@ -34,15 +43,40 @@ static qkv_status read_pooling(const qkvi_json_reader *reader, qkv_pooling *pool
                           QKVI_PRINTABLE(128, name));
 }
 
+/*
+ * What sentence-transformers applies to the one logit of a cross-encoder: sigmoid, unless the file
+ * names another function of torch, in sentence_transformers.activation_fn (before version 4
+ * sbert_ce_default_activation_function).
+ */
+static qkv_status read_activation(const qkvi_json_reader *reader, qkv_label_kind *kind) {
+    const json_t *object = NULL;
+    const char *name = NULL;
+    QKV_TRY(qkvi_json_take_object(reader, "sentence_transformers", &object));
+    const qkvi_json_reader inner = { .file = reader->file,
+                                     .path = "sentence_transformers",
+                                     .object = object,
+                                     .error = reader->error };
+    QKV_TRY(qkvi_json_take_string(reader, "sbert_ce_default_activation_function", &name));
+    if (object) QKV_TRY(qkvi_json_take_string(&inner, "activation_fn", &name));
+    if (!name || qkvi_ends_with(name, ".Sigmoid")) return QKV_OK;
+    *kind = QKV_LABELS_VALUES;
+    if (qkvi_ends_with(name, ".Identity")) return QKV_OK;
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "activation_fn '%s' of one label is not supported",
+                          QKVI_PRINTABLE(128, name));
+}
+
 /* As transformers applies softmax, sigmoid or nothing to logits. */
 static qkv_status read_kind(const qkvi_json_reader *reader, qkv_model_info *info) {
     const char *problem = NULL;
     QKV_TRY(qkvi_json_take_string(reader, "problem_type", &problem));
     info->label_kind = info->n_labels == 1 ? QKV_LABELS_EACH : QKV_LABELS_ONE;
+    if (info->n_labels == 1) QKV_TRY(read_activation(reader, &info->label_kind));
     if (!problem || strcmp(problem, "single_label_classification") == 0) return QKV_OK;
-    info->label_kind = strcmp(problem, "regression") == 0 ? QKV_LABELS_VALUES : QKV_LABELS_EACH;
-    if (info->label_kind == QKV_LABELS_VALUES || strcmp(problem, "multi_label_classification") == 0)
-        return QKV_OK;
+    const bool regression = strcmp(problem, "regression") == 0;
+    if (regression) info->label_kind = QKV_LABELS_VALUES;
+    if (!regression && info->n_labels > 1) info->label_kind = QKV_LABELS_EACH;
+    if (regression || strcmp(problem, "multi_label_classification") == 0) return QKV_OK;
     return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "problem_type '%s' is not supported",
                           QKVI_PRINTABLE(128, problem));
 }
@@ -57,14 +91,20 @@ static qkv_status count_labels(const qkvi_json_reader *reader, int64_t *n) {
 }
 
 qkv_status qkvi_config_classes(const qkvi_json_reader *reader, qkv_model_info *info) {
-    bool of_texts;
+    bool classifies;
     info->label_pooling = QKV_POOLING_CLS;
-    QKV_TRY(read_task(reader, &of_texts));
-    if (!of_texts) return QKV_OK;
+    QKV_TRY(read_task(reader, &classifies, &info->label_task));
+    if (!classifies) return QKV_OK;
     if (strcmp(info->architecture, "modernbert") == 0)
         QKV_TRY(read_pooling(reader, &info->label_pooling));
     QKV_TRY(count_labels(reader, &info->n_labels));
-    return read_kind(reader, info);
+    if (info->label_task == QKV_LABELS_OF_TEXTS) return read_kind(reader, info);
+    info->label_kind = QKV_LABELS_ONE; /* problem_type is of texts */
+    if (info->label_task == QKV_LABELS_OF_TOKENS || info->n_labels == 2) return QKV_OK;
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "%lld labels of a model that answers questions, which has 2: an answer "
+                          "begins, and ends",
+                          (long long)info->n_labels);
 }
 
 /* "0", "1", … without other ways to write a number; -1: none of them. */
