@@ -26,6 +26,13 @@ struct attend_options {
     bool explain, mpi;
 };
 
+/*
+ * Reads one number for each head, in a text as a line or as a column; path NULL: *values stays as
+ * it is. Returns an exit code (modifiers.c).
+ */
+int attend_read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
+                         const float **values);
+
 /* The options that are numbers or words, parsed before any file is read. */
 struct attend_rules {
     struct rules seen;

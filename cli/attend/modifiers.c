@@ -8,8 +8,7 @@
 
 #include "attend/attend.h"
 
-/* One number for each head; of a text, as a line or as a column. */
-static int read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
+int attend_read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
                          const float **values) {
     if (!path) return EXIT_OK;
     const int code = attend_read_array(option, path, QKV_ARRAY_F32, array);
@@ -115,9 +114,10 @@ int attend_modifiers_read(const struct attend_options *options, struct attend_pr
     int code = apply_segments(options, problem);
     if (!code) code = apply_bits(options->mask_bits, problem);
     if (!code)
-        code =
-            read_per_head("--alibi", options->alibi, d->n_heads, &problem->alibi, &d->alibi_slopes);
-    if (!code) code = read_per_head("--sink", options->sink, d->n_heads, &problem->sink, &d->sinks);
+        code = attend_read_per_head("--alibi", options->alibi, d->n_heads, &problem->alibi,
+                                    &d->alibi_slopes);
+    if (!code)
+        code = attend_read_per_head("--sink", options->sink, d->n_heads, &problem->sink, &d->sinks);
     if (!code) code = read_grad_lse(options->grad_lse, problem);
     if (code) return code;
     if (options->alibi) d->flags |= QKV_SET_ALIBI;

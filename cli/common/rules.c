@@ -145,6 +145,15 @@ int rules_parse_one(const struct cli_command *command, uint32_t flag, const char
     }
 }
 
+int rules_parse_causal(const struct cli_command *command, const char *text, struct rules *rules) {
+    int64_t offset;
+    if (text && strcmp(text, "top-left") != 0 && strcmp(text, "bottom-right") != 0 &&
+        !number_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
+        return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or an offset",
+                         text);
+    return rules_parse_one(command, QKV_SET_CAUSAL, text, rules);
+}
+
 static int keep(int64_t value, int index, struct rules *rules) {
     rules->given[index].values = malloc(sizeof value);
     if (!rules->given[index].values) return cli_fail("out of memory");

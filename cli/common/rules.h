@@ -35,6 +35,8 @@ int rules_parse(const struct cli_command *command, const struct cli_common *opti
 /* Parses one rule, for a command that has its option in a row of its own; text: nullable. */
 int rules_parse_one(const struct cli_command *command, uint32_t flag, const char *text,
                     struct rules *rules);
+/* --causal of arrays that are one batch: it has one offset at most. */
+int rules_parse_causal(const struct cli_command *command, const char *text, struct rules *rules);
 /* Sets flags and fields of desc, whose sizes are set. desc points into rules from then on. */
 int rules_apply(struct rules *rules, qkv_attention_desc *desc);
 void rules_free(struct rules *rules);

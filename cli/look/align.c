@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "look/text.h"
+#include <qkv/files.h>
 
 /*
  * Words of a text: that of each token; their names; and those that are not special, which are
@@ -166,6 +167,38 @@ json_t *alignment_json(const struct text_seen *t) {
                      key < 0 ? json_null() : json_text(a->source.names[key]), key, word->weight));
     }
     return json_set(NULL, "layer:i n_heads:i words:o", a->layer, a->n_heads, words);
+}
+
+/* ---- As a file ------------------------------------------------------------------------------- */
+
+/* A word's number among those that are shown. */
+static int64_t number_of(const struct words *words, int64_t word) {
+    int64_t number = 0;
+    while (words->shown[number] != word) number++;
+    return number;
+}
+
+/*
+ * Pharaoh's format, which aligners and their scores read: "0-0 2-1", the numbers of a word of the
+ * source and of the word of the target that looks at it.
+ */
+qkv_status alignment_write(const struct seen *seen, const char *path, qkv_error *error) {
+    const struct alignment *const a = text_of(seen)->alignment;
+    char *bytes = NULL;
+    size_t n = 0;
+    FILE *const out = open_memstream(&bytes, &n);
+    if (!out) return text_no_memory(error);
+    for (int64_t i = 0, told = 0; i < a->target.n_shown; i++) {
+        const int64_t key = a->words[a->target.shown[i]].key_word;
+        if (key < 0) continue;
+        fprintf(out, "%s%" PRId64 "-%" PRId64, told++ ? " " : "", number_of(&a->source, key), i);
+    }
+    fputc('\n', out);
+    const bool written = !ferror(out);
+    const qkv_status status =
+        fclose(out) == 0 && written ? qkv_file_write(path, bytes, n, error) : text_no_memory(error);
+    free(bytes);
+    return status;
 }
 
 /* ---- As a picture ---------------------------------------------------------------------------- */

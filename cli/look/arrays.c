@@ -71,7 +71,8 @@ static const char *bound(char text[24], int64_t n) {
 static void add_mask(const struct arrays *arrays, struct caption *text) {
     const qkv_heads_arrays *a = &arrays->desc;
     char left[24], right[24];
-    if (!a->causal && !arrays->window) caption_add(text, ", no mask");
+    if (a->kv_len > 0) caption_add(text, ", keys from %" PRId64 " on are padding", a->kv_len);
+    if (!a->causal && !arrays->window && a->kv_len == 0) caption_add(text, ", no mask");
     if (a->causal) caption_add(text, ", causal: query i sees keys j \u2264 i");
     if (a->causal && a->q_offset != 0) caption_add(text, " %+" PRId64, a->q_offset);
     if (arrays->window)
@@ -90,6 +91,9 @@ static void describe(const struct arrays *arrays, struct caption *caption) {
                 ", %" PRId64 " quer%s, %" PRId64 " key%s, head size %" PRId64 "; scale %.6g",
                 a->n_queries, a->n_queries == 1 ? "y" : "ies", a->n_keys, a->n_keys == 1 ? "" : "s",
                 a->head_dim, (double)a->scale);
+    if (a->softcap > 0) caption_add(caption, ", soft cap %.6g", (double)a->softcap);
+    if (a->alibi_slopes) caption_add(caption, ", ALiBi");
+    if (a->sinks) caption_add(caption, ", sinks, whose share a row lacks");
     add_mask(arrays, caption);
     caption_add(caption, ".");
     free(q);
@@ -201,6 +205,8 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     if (!run) return text_no_memory(error);
     run->tokens = (const char *const *)(queries->tokens ? queries->tokens : queries->labels);
     p->rules = &arrays->mask;
+    p->softcap = (double)arrays->desc.softcap;
+    p->dropped = arrays->padding;
     p->two_texts = arrays->desc.two_texts; /* with names of their own */
     p->tokens = (const char *const *)(keys->tokens ? keys->tokens : keys->labels);
     p->n_queries = seen->queries.n;

@@ -13,8 +13,9 @@
 struct arrays {
     struct seen seen; /* first, so that sinks can pass it back to the source */
     const struct look_options *options;
-    qkv_array *q, *k;
-    qkv_heads_arrays desc; /* for the library */
+    qkv_array *q, *k, *sink, *alibi; /* NULL: no such */
+    uint8_t *padding;                /* [n_keys], of a page: 1 for keys beyond --kv-len; NULL */
+    qkv_heads_arrays desc;           /* for the library */
     struct rules rules;
     qkv_attention_desc mask; /* of one head, with these rules */
     bool window;             /* --window is given */

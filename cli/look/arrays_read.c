@@ -5,22 +5,10 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "common/number.h"
 #include "common/rows.h"
 #include "look/arrays.h"
 
 /* ---- Options --------------------------------------------------------------------------------- */
-
-/* One offset: the arrays are of one batch. */
-static int parse_causal(const struct cli_command *command, const char *text,
-                        struct arrays *arrays) {
-    int64_t offset;
-    if (text && strcmp(text, "top-left") != 0 && strcmp(text, "bottom-right") != 0 &&
-        !number_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
-        return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or an offset",
-                         text);
-    return rules_parse_one(command, QKV_SET_CAUSAL, text, &arrays->rules);
-}
 
 /* --head and --heads: "L.H", where L is but a name, the same for all, or "H". */
 static int parse_heads(const struct cli_command *command, const struct look_options *options,
@@ -55,7 +43,7 @@ int arrays_parse(const struct cli_command *command, const struct look_options *o
     *arrays = (struct arrays){ .seen = { .common = &options->common, .sink = &options->sink },
                                .options = options,
                                .desc = qkv_heads_arrays_init() };
-    int code = parse_causal(command, options->causal, arrays);
+    int code = rules_parse_causal(command, options->causal, &arrays->rules);
     if (!code) code = rules_parse_one(command, QKV_SET_WINDOW, options->window, &arrays->rules);
     if (!code) code = parse_heads(command, options, arrays);
     return code;
@@ -184,6 +172,26 @@ static int take_rules(struct arrays *arrays) {
     return EXIT_OK;
 }
 
+/* Soft cap, sinks, ALiBi, and how many keys exist. */
+static int take_scores(struct arrays *arrays) {
+    const struct look_options *const options = arrays->options;
+    qkv_heads_arrays *a = &arrays->desc;
+    if (options->softcap.set) a->softcap = (float)options->softcap.value;
+    int code = attend_read_per_head("--sink", options->sinks, a->n_heads, &arrays->sink, &a->sinks);
+    if (!code)
+        code = attend_read_per_head("--alibi", options->alibi, a->n_heads, &arrays->alibi,
+                                    &a->alibi_slopes);
+    if (code || !options->kv_len.set) return code;
+    if (options->kv_len.value > a->n_keys)
+        return cli_fail("--kv-len %" PRId64 ": --k has %" PRId64 " keys", options->kv_len.value,
+                        a->n_keys);
+    a->kv_len = options->kv_len.value;
+    arrays->padding = calloc((size_t)a->n_keys, 1);
+    if (!arrays->padding) return cli_fail("out of memory");
+    memset(arrays->padding + a->kv_len, 1, (size_t)(a->n_keys - a->kv_len));
+    return EXIT_OK;
+}
+
 enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
 
 static int check_plot(const struct arrays *arrays) {
@@ -215,6 +223,7 @@ int arrays_read(struct arrays *arrays) {
     arrays->self = a->n_queries == a->n_keys && !options->q_tokens;
     code = check_shapes(arrays);
     if (!code) code = take_rules(arrays);
+    if (!code) code = take_scores(arrays);
     if (!code) code = choose_heads(arrays);
     if (code) return code;
     a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
@@ -242,6 +251,9 @@ void arrays_free(struct arrays *arrays) {
     free(arrays->places);
     array_names_free(&arrays->key_names, arrays->desc.n_keys);
     array_names_free(&arrays->query_names, arrays->desc.n_queries);
+    free(arrays->padding);
+    qkv_array_free(arrays->sink);
+    qkv_array_free(arrays->alibi);
     qkv_array_free(arrays->q);
     qkv_array_free(arrays->k);
 }

@@ -13,7 +13,8 @@
 static const struct option_conflict inputs[] = {
     { .these = "--q", .without = "--k", .message = "%s without --k" },
     { .these = "--k", .without = "--q", .message = "%s without --q" },
-    { .these = "--tokens|--q-tokens|--causal|--window|--scale|--pool",
+    { .these = "--tokens|--q-tokens|--causal|--window|--scale|--softcap|--sink|--alibi|--kv-len|"
+               "--pool",
       .without = "--q",
       .message = "%s goes with --q and --k, not with a text" },
     { .without = "--q|a text|--jsonl|--file|--serve|--image", .message = "TEXT is missing" },
@@ -25,6 +26,7 @@ static const struct option_conflict inputs[] = {
       .message = "%s goes with --image" },
     { .these = "--rollout", .with = "--head|--layer" },
     { .these = "--fuse", .without = "--rollout", .message = "%s goes with --rollout" },
+    { .these = "--mpi", .with = "--kv-len|--sink|--alibi" },
     { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
     { .these = "--file", .with = "a text|--jsonl|--q" },
     { .these =
@@ -91,7 +93,7 @@ static int check_page(const struct cli_command *command, const struct look_optio
 
 static int check_out(const struct cli_command *command, const struct look_options *o) {
     const bool page = o->serve || path_ending(o->out, ".html") == 0;
-    const int code = path_check_ending(command, o->out, ENDINGS);
+    const int code = path_check_ending(command, o->out, o->align ? ALIGNED : ENDINGS);
     if (code) return code;
     if (o->out && (o->common.json || o->common.jsonl))
         return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
@@ -126,9 +128,12 @@ static int check_image_out(const struct cli_command *command, const struct look_
 
 static int check(const struct cli_command *command, const struct look_options *o, int n_words) {
     int code = conflicts_check(command, o, n_words, inputs, CLI_COUNT(inputs));
-    if (code == EXIT_OK && o->align && o->out && path_ending(o->out, PICTURES " .json") < 0)
-        code = cli_usage(command, "--align prints a table, or writes -o FILE" PICTURES " or .json");
+    if (code == EXIT_OK && o->align && o->out && path_ending(o->out, ALIGNED) < 0)
+        code = cli_usage(command,
+                         "--align prints a table, or writes -o FILE" PICTURES ", .json or .txt");
     if (code == EXIT_OK && o->image && o->out) code = check_image_out(command, o);
+    if (code == EXIT_OK && o->softcap.set && !(o->softcap.value > 0))
+        code = cli_usage(command, "--softcap: %g is not above 0", o->softcap.value);
     if (code == EXIT_OK && o->opacity.set && !(o->opacity.value > 0 && o->opacity.value <= 1))
         code = cli_usage(command, "--opacity %g: must be above 0 and at most 1", o->opacity.value);
     if (code == EXIT_OK) code = conflicts_check(command, o, n_words, charts, CLI_COUNT(charts));
@@ -171,6 +176,10 @@ static const struct cli_option look_table[] = {
     OPTION_FILE("--causal", "top-left|bottom-right|OFFSET", causal, "top-left|bottom-right"),
     OPTION_TEXT("--window", "LEFT,RIGHT", window),
     OPTION_REAL("--scale", "X", scale),
+    OPTION_REAL("--softcap", "X", softcap),
+    OPTION_FILE("--sink", "F", sinks, ".npy .npz .safetensors .csv .tsv"),
+    OPTION_FILE("--alibi", "F", alibi, ".npy .npz .safetensors .csv .tsv"),
+    OPTION_INT("--kv-len", "N", kv_len, 1, INT64_MAX),
     OPTION_CHOICE("--pool", "peak|mass", sink.pool),
     OPTION_CHOICE("--plot", "queries|received|offsets", sink.plot),
     OPTION_CHOICE("--map", "cosine|inner", sink.map),
@@ -188,7 +197,7 @@ static const struct cli_option look_table[] = {
     OPTION_INT("--port", "N", port, 1, 65535),
     OPTION_FLAG("--mpi", mpi),
     PICTURE_TABLE(sink.picture),
-    OPTION_FILE("-o", "FILE", out, ENDINGS),
+    OPTION_FILE("-o", "FILE", out, ENDINGS " .txt"),
 };
 
 const struct cli_command cmd_look = {

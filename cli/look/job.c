@@ -63,8 +63,9 @@ static qkv_status show(const struct seen *seen, const struct look_options *optio
     name_content(seen, what);
     if (!options->against) out = named_file(out, what, seen->said, room);
     const int ending = path_ending(out, ENDINGS);
-    const qkv_status status =
-        (seen->sink->plot.set ? seen_chart : writers[ending])(seen, out, error);
+    const qkv_status status = (seen->sink->plot.set ? seen_chart
+                               : ending < 0         ? alignment_write
+                                                    : writers[ending])(seen, out, error);
     if (status == QKV_OK && is_first_rank()) tell_written(seen, out);
     return status;
 }

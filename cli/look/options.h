@@ -6,6 +6,7 @@
 
 #define PICTURES ".png .svg .pdf"
 #define ENDINGS  ".html " PICTURES " .json .csv .npy"
+#define ALIGNED  PICTURES " .json .txt" /* with --align */
 
 struct look_options {
     struct cli_common common;
@@ -15,8 +16,9 @@ struct look_options {
     struct arg_int top;
     struct arg_texts what_if;
     /* Arrays in place of a text (arrays.c) */
-    const char *q, *k, *tokens, *q_tokens, *causal, *window;
-    struct arg_real scale;
+    const char *q, *k, *tokens, *q_tokens, *causal, *window, *sinks, *alibi;
+    struct arg_real scale, softcap;
+    struct arg_int kv_len;
     bool lens;               /* common/lens.h, or for a page lens.c */
     const char *against;     /* the second model (against.c) */
     bool effect;             /* a page has the effect of each head (effects.c) */

@@ -21,6 +21,7 @@ static qkv_status (*const writers[])(const struct map *map, const char *path,
 
 void map_free(struct map *map) {
     attended_free(&map->text);
+    rules_free(&map->rules);
     free(map->labels);
     free(map->xy);
     free(map->pca);
@@ -66,11 +67,11 @@ static qkv_status compute(qkv_ctx *ctx, struct map *map, qkv_error *error) {
 }
 
 /* The keys with the largest weights, best first; of equal ones the first. */
-static void find_lines(struct map *map, int64_t index, const float *weights) {
+static void find_lines(struct map *map, int64_t index, int64_t row, const float *weights) {
     const int64_t top = map->options->top.set ? map->options->top.value : 3;
     for (int64_t j = 0; j < map->n_keys; j++) {
         const double weight = weights[j];
-        if (map->text.session && !qkv_head_sees(map->text.heads, index, map->query, j)) continue;
+        if (!qkv_head_sees(map->text.heads, index, row, j)) continue;
         if (map->n_lines == top && !(top > 0 && weight > map->weights[top - 1])) continue;
         int64_t at = map->n_lines < top ? map->n_lines++ : top - 1;
         for (; at > 0 && weight > map->weights[at - 1]; at--) {
@@ -91,7 +92,7 @@ static qkv_status draw_lines(struct map *map, qkv_error *error) {
     if (!weights) return text_no_memory(error);
     const qkv_status status =
         qkv_heads_weights(heads, index, row, row + 1, 0, map->n_keys, weights, map->n_keys, error);
-    if (status == QKV_OK) find_lines(map, index, weights);
+    if (status == QKV_OK) find_lines(map, index, row, weights);
     free(weights);
     return status;
 }

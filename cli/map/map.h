@@ -4,14 +4,15 @@
 
 #include "common/attended.h"
 #include "common/pictured.h"
+#include "common/rules.h"
 #include "common/term.h"
 #include <qkv/inspect.h>
 
 struct map_options {
     struct cli_common common;
-    const char *pair, *image, *out, *q, *k, *tokens, *q_tokens, *query, *balance;
+    const char *pair, *image, *out, *q, *k, *tokens, *q_tokens, *query, *balance, *causal;
     struct arg_int metric, method, iters, restarts, seed, init, top;
-    struct arg_real perplexity, theta;
+    struct arg_real perplexity, theta, scale;
     bool center_keys, no_early_stop, pca;
     struct pair_options which;
     struct picture_options picture;
@@ -22,6 +23,7 @@ enum { MAP_MAX_LINES = 64 };
 struct map {
     const struct map_options *options;
     const struct text *said[2]; /* as in text_job */
+    struct rules rules;         /* of arrays: --causal */
     struct attended text;       /* session NULL: arrays from files; then only its heads are set */
     qkv_heads_choice choice;
     int64_t n_queries, n_keys, head_dim;

@@ -112,13 +112,21 @@ static qkv_status open_query(qkv_ctx *ctx, struct map *map, qkv_error *error) {
     if (map->query < 0)
         return text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of %" PRId64 " queries",
                           query, map->n_queries);
+    qkv_attention_desc mask;
+    qkv_attention_desc_contiguous(&mask, 1, 1, 1, map->n_queries, map->n_keys, 1, 1);
+    if (rules_apply(&map->rules, &mask) != EXIT_OK)
+        return text_error(error, QKV_ERR_MEMORY, "no memory for rules");
     qkv_heads_arrays arrays = qkv_heads_arrays_init();
+    arrays.scale = map->options->scale.set ? (float)map->options->scale.value : 0;
+    arrays.causal = (mask.flags & QKV_SET_CAUSAL) != 0;
+    arrays.q_offset =
+        arrays.causal ? map->query + (mask.q_offsets ? mask.q_offsets[0] : mask.q_offset) : 0;
     arrays.q = map->q + map->query * map->head_dim;
     arrays.k = map->k;
     arrays.n_heads = arrays.n_kv_heads = arrays.n_queries = 1;
     arrays.n_keys = map->n_keys;
     arrays.head_dim = map->head_dim;
-    arrays.two_texts = 1;
+    arrays.two_texts = !arrays.causal;
     return qkv_heads_open_arrays(ctx, &arrays, &map->text.heads, error);
 }
 
@@ -163,8 +171,12 @@ int map_arrays(const struct cli_command *command, const struct map_options *opti
     qkv_ctx *ctx = NULL;
     qkv_error error;
     struct map map = { .options = options };
-    int code = session_context(command, &options->common, &ctx);
-    if (code) return code;
+    int code = rules_parse_causal(command, options->causal, &map.rules);
+    if (!code) code = session_context(command, &options->common, &ctx);
+    if (code) {
+        map_free(&map);
+        return code;
+    }
     if (answer_arrays(ctx, &map, &error) != QKV_OK) code = cli_fail("%s", error.message);
     map_free(&map);
     qkv_ctx_free(ctx);

@@ -98,6 +98,7 @@ qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_pa
                          .numbers = seen_numbers(seen, index),
                          .label = seen->labels[index],
                          .alibi = view.desc->alibi_slopes ? (double)*view.desc->alibi_slopes : 0,
+                         .sink = view.desc->sinks,
                          .distance_bias = view.desc->distance_bias,
                          .distance_before = view.desc->distance_before,
                          .distance_after = view.desc->distance_after,

@@ -258,6 +258,10 @@ typedef struct qkv_heads_arrays {
      */
     int pieces;
     int64_t own_queries, own_keys;
+    /* NULL, or [n_heads]: slope (j - i - q_offset) is added to scores (ALiBi). */
+    const float *alibi_slopes;
+    /* Keys that exist: those from kv_len on are padding, which no query sees. 0: all exist. */
+    int64_t kv_len;
 } qkv_heads_arrays;
 
 /** Returns arrays that are not set: all 0 or NULL, and a window without bounds. */

@@ -54,6 +54,7 @@ void qkv_heads_free(qkv_heads *heads) {
     free(heads->empty);
     free(heads->peaks);
     free(heads->own_lse);
+    free(heads->own_seen);
     free_whole(heads);
     qkvi_head_pieces_free(&heads->pieces);
     qkvi_peers_free(&heads->peers);
@@ -90,6 +91,10 @@ static void describe_scores(const qkv_heads *heads, int64_t index, qkv_attention
     if (source->sink) {
         desc->flags |= QKV_SET_SINKS;
         desc->sinks = source->sink;
+    }
+    if (source->slope) {
+        desc->flags |= QKV_SET_ALIBI;
+        desc->alibi_slopes = source->slope;
     }
     if (!source->added) return;
     desc->flags |= QKV_SET_MASK;

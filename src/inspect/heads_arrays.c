@@ -59,6 +59,19 @@ static qkv_status check_pieces(const qkv_heads_arrays *a, qkv_error *error) {
     return a->ranks && a->ranks->n_ranks > 1 ? QKV_OK : check_own(a, 1, error);
 }
 
+/* Padding is hidden by a mask, which has no numbers, and whose rows are not distributed. */
+static qkv_status check_kv_len(const qkv_heads_arrays *a, qkv_error *error) {
+    const bool shared = a->pieces && a->ranks && a->ranks->n_ranks > 1;
+    const char *const with = a->added ? "added" : a->rows ? "rows" : shared ? "pieces" : NULL;
+    if (a->kv_len == 0) return QKV_OK;
+    if (a->kv_len < 1 || a->kv_len > a->n_keys)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "arrays.kv_len = %lld is not between 0 and n_keys = %lld",
+                              (long long)a->kv_len, (long long)a->n_keys);
+    if (!with) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "arrays.kv_len together with %s", with);
+}
+
 static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
     const struct {
         const char *name;
@@ -83,6 +96,7 @@ static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
                               (long long)a->n_heads, (long long)a->n_kv_heads);
     QKV_TRY(check_rows(a, error));
     QKV_TRY(check_pieces(a, error));
+    QKV_TRY(check_kv_len(a, error));
     return check_list(a, error);
 }
 
@@ -170,9 +184,19 @@ static void take_heads(const qkv_heads_arrays *a, qkv_heads *heads) {
             .lse = heads->own_lse + i * a->n_queries,
             .scale = a->scale != 0 ? a->scale : (float)(1 / sqrt((double)a->head_dim)),
             .sink = a->sinks ? a->sinks + h : NULL,
+            .slope = a->alibi_slopes ? a->alibi_slopes + h : NULL,
             .added = a->added ? a->added + h * a->n_queries * a->n_keys : NULL
         };
     }
+}
+
+static qkv_status take_padding(const qkv_heads_arrays *a, qkv_heads *heads, qkv_error *error) {
+    if (a->kv_len == 0 || a->kv_len == a->n_keys) return QKV_OK;
+    heads->own_seen = qkvi_calloc_array((size_t)a->n_keys, 1);
+    if (!heads->own_seen) return no_memory(a->n_keys, error);
+    memset(heads->own_seen, 1, (size_t)a->kv_len);
+    heads->seen = heads->own_seen;
+    return QKV_OK;
 }
 
 static void take_rules(const qkv_heads_arrays *a, qkv_heads *heads) {
@@ -207,7 +231,8 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
         .causal = a->causal,
         .q_offset = a->q_offset,
         .softcap = a->softcap,
-        .sees_all = !a->causal && a->window_left < 0 && a->window_right < 0,
+        .sees_all = !a->causal && a->window_left < 0 && a->window_right < 0 &&
+                    (a->kv_len == 0 || a->kv_len == a->n_keys),
     };
     int64_t n_lse;
     QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
@@ -217,6 +242,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
         (*heads)->given = &(*heads)->rows;
     }
     take_rules(a, *heads);
+    QKV_TRY(take_padding(a, *heads, error));
     if (a->ranks) {
         (*heads)->ranks = *a->ranks;
         (*heads)->peers = qkvi_peers_of(&(*heads)->ranks, ctx->pool);

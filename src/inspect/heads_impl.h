@@ -14,6 +14,7 @@ typedef struct qkvi_head_source {
     int64_t kv; /* of arrays: the index of the key head */
     float scale;
     const float *sink, *added; /* [1] and [n_queries][n_keys]; NULL: none */
+    const float *slope;        /* [1] of ALiBi; NULL: none */
 } qkvi_head_source;
 
 /** Where the largest weight of a head is; query -1: no query sees a key. */
@@ -44,6 +45,7 @@ struct qkv_heads {
     qkvi_head_peak *peaks;       /* [n_all]; NULL: not found */
     int64_t n_lse;               /* of arrays: the first n_lse sources have their lse */
     float *own_lse;              /* [n_all][n_queries] of arrays */
+    uint8_t *own_seen;           /* [n_keys] of arrays with a kv_len; then it is seen */
     float *distance;             /* [n_all][n_queries] of arrays: mean distances of rows */
     float softcap;               /* 0: none */
     qkv_heads_rows rows;         /* a copy that `given` points to */

@@ -24,9 +24,9 @@ array() {
 }
 
 # textbook Q K LQ LK D FIRST LAST TILE [POOLING] [SCALE]: the cells that a .csv of one head holds, a line each; FIRST <= j - i <= LAST.
-# A tile of which nothing is seen is an empty line.
+# A tile of which nothing is seen is an empty line. cap, slope, sink and real (the keys that exist) are variables, empty for none.
 textbook() {
-    awk -v lq="$3" -v lk="$4" -v d="$5" -v first="$6" -v last="$7" -v tile="$8" -v pooling="${9:-peak}" -v scale="${10:-0}" '
+    awk -v cap="${cap:-0}" -v slope="${slope:-0}" -v sink="${sink:-}" -v real="${real:-$4}" -v lq="$3" -v lk="$4" -v d="$5" -v first="$6" -v last="$7" -v tile="$8" -v pooling="${9:-peak}" -v scale="${10:-0}" '
         FNR == NR { q[n++] = $1; next }
         { k[m++] = $1 }
         END {
@@ -34,17 +34,20 @@ textbook() {
             for (i = 0; i < lq; i++) {
                 top = -1e300; sum = 0; seen = 0
                 for (j = 0; j < lk; j++) {
-                    if (j - i < first || j - i > last) continue
+                    if (j - i < first || j - i > last || j >= real) continue
                     s = 0
                     for (c = 0; c < d; c++) s += q[i * d + c] * k[j * d + c]
-                    score[j] = s * scale; seen++
+                    s *= scale
+                    if (cap > 0) { x = exp(2 * s / cap); s = cap * (x - 1) / (x + 1) }
+                    score[j] = s + slope * (j - i); seen++
                     if (score[j] > top) top = score[j]
                 }
-                for (j = 0; j < lk; j++) if (j - i >= first && j - i <= last) sum += exp(score[j] - top)
+                for (j = 0; j < real; j++) if (j - i >= first && j - i <= last) sum += exp(score[j] - top)
+                if (sink != "") sum += exp(sink - top)
                 a = int(i / tile); rows[a] += seen > 0
                 for (j = 0; j < lk; j++) {
                     at = a "," int(j / tile)
-                    if (j - i < first || j - i > last) continue
+                    if (j - i < first || j - i > last || j >= real) continue
                     p = exp(score[j] - top) / sum; there[at] = 1
                     if (pooling == "mass") cell[at] += p
                     else if (p > cell[at]) cell[at] = p
@@ -90,6 +93,47 @@ weighs q k 9 9 8 $all 2 1 peak 0 --causal 2
 weighs q k 9 9 8 $all -3 1 peak 0 --causal -3
 weighs q k 9 9 8 -2 1 1 peak 0 --window 2,1
 weighs q k 9 9 8 -2 0 1 peak 1.5 --window 2,-1 --causal bottom-right --scale 1.5
+
+cap=1.5
+weighs q k 9 9 8 $all 0 1 peak 0 --causal top-left --softcap 1.5
+cap= slope=-0.25
+printf -- '-0.25\n' >"$d/slope.csv"
+weighs q k 9 9 8 $all 0 1 peak 0 --causal top-left --alibi "$d/slope.csv"
+slope= sink=0.75
+printf '0.75\n' >"$d/sink.csv"
+weighs q k 9 9 8 $all $none 1 peak 0 --sink "$d/sink.csv"
+sink= real=5
+weighs q k 9 9 8 $all $none 1 peak 0 --kv-len 5
+weighs q k 9 9 8 -2 1 1 peak 0 --window 2,1 --kv-len 5
+cap=2 slope=-0.25 sink=0.75
+weighs q k 9 9 8 $all $none 1 peak 0 --kv-len 5 --softcap 2 --alibi "$d/slope.csv" --sink "$d/sink.csv"
+cap= slope= sink= real=
+look --q "$d/q.npy" --k "$d/k.npy" --kv-len 5 --softcap 2 --sink "$d/sink.csv"
+out_says 'soft cap 2, sinks, whose share a row lacks, keys from 5 on are padding'
+look --q "$d/q.npy" --k "$d/k.npy" --kv-len 5 --softcap 2 --alibi "$d/slope.csv" -o "$d/a.html"
+code 0
+check "the page's rules" grep -q '"softcap":2' "$d/a.html"
+run look --q "$d/q.npy" --k "$d/k.npy" --kv-len 10
+code 1
+err_like '--kv-len 10: --k has 9 keys'
+run look --q "$d/q.npy" --k "$d/k.npy" --sink "$d/q.npy"
+code 1
+err_like 'shape \[9,8\] is not \[H\], H = 1'
+# Lines of a map: the weights of one query that look has, of the keys that it sees.
+for rules in "--causal top-left --scale 0.7" "--causal 2" "--causal -3 --scale 2" "--scale 0.7"; do
+    look --q "$d/q.npy" --k "$d/k.npy" $rules -o "$d/a.csv"
+    sed 1d "$d/a.csv" | sed -n 5p | cut -d, -f2- | tr , '\n' | awk '$1 != "" { print NR - 1, $1 }' | sort -k2,2gr >"$d/expected"
+    run map --q "$d/q.npy" --k "$d/k.npy" --query 4 --top 9 $rules --json --pca --quiet
+    code 0
+    sed 's/.*"lines":{"query":4,"keys":\[//; s/\].*//' "$folder/out" | tr '{' '\n' |
+        sed -n 's/^"key":\([0-9]*\),"weight":\([^}]*\)}.*/\1 \2/p' >"$d/got"
+    check "lines of a map with $rules" test "$(paste -d' ' "$d/got" "$d/expected" |
+        awk '{ e = $2 - $4; if ($1 != $3 || !(e < 2e-6 && e > -2e-6)) n++ } END { print NR, n + 0 }')" = "$(wc -l <"$d/expected") 0"
+done
+usage map '--scale is of the lines that --query asks for' map --q "$d/q.npy" --k "$d/k.npy" --scale 2
+usage map '--causal goes with --q and --k, not with a text' map "a dog" --causal top-left
+usage look '--softcap: 0 is not above 0' look --q "$d/q.npy" --k "$d/k.npy" --softcap 0
+usage look '--mpi together with --kv-len' look --q "$d/q.npy" --k "$d/k.npy" --mpi --kv-len 3
 
 array long "1030, 8" 8240 3
 weighs q long 9 1030 8 $all $none 2 peak 0 --pool peak

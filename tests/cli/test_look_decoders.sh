@@ -97,6 +97,17 @@ crosses --align --json
 out_like '"alignment":{"layer":[0-9]*,"n_heads":[0-9]*,"words":\[{"target":"the","source":"[a-z]*","source_word":[1-6],"weight":0\.'
 crosses --align --head 0.0 --json
 out_like '"n_heads":1,'
+# Pharaoh's format: the same pairs of words, by their numbers.
+crosses --align --json
+grep -o '"source_word":[0-9-]*' "$folder/out" | cut -d: -f2 >"$d/words" # source_word counts special tokens
+crosses --align --quiet -o "$d/align.txt"
+code 0
+check "a pair for each word of the target" test "$(tr ' ' '\n' <"$d/align.txt" | wc -l)" -eq "$(wc -l <"$d/words")"
+tr ' ' '\n' <"$d/align.txt" | cut -d- -f2 | paste -sd' ' >"$d/got"
+check "words of the target from 0 on" test "$(cat "$d/got")" = "$(seq -s ' ' 0 $(($(wc -l <"$d/words") - 1)))"
+least=$(sort -n "$d/words" | head -n 1) first=$(tr ' ' '\n' <"$d/align.txt" | cut -d- -f1 | sort -n | head -n 1)
+tr ' ' '\n' <"$d/align.txt" | cut -d- -f1 | awk -v add=$((least - first)) '{ print $1 + add }' >"$d/got"
+check "words of the text" cmp -s "$d/got" "$d/words"
 run look "$sentence" $pair
 code 0
 out_says 'An encoder predicts nothing: --cross shows what its decoder looks at.'

@@ -118,6 +118,11 @@ static qkv_status open_run(qkv_error *error) {
 static qkv_status open_arrays(qkv_error *error) {
     return qkv_heads_open_arrays(ctx, &arrays, &made, error);
 }
+static qkv_status open_padded(qkv_error *error) {
+    qkv_heads_arrays padded = arrays;
+    padded.kv_len = 1;
+    return qkv_heads_open_arrays(ctx, &padded, &made, error);
+}
 static qkv_status open_mean(qkv_error *error) {
     return qkv_heads_open_mean(2, 2, 8, 2, heads, &made, error);
 }
@@ -202,6 +207,7 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_heads_open_run", "a sentence", new_ctx, open_run, take_info, drop, 0, 0 },
     { "qkv_heads_open_arrays", "named tokens", new_ctx, open_arrays, take_info, drop, 0, 0 },
+    { "qkv_heads_open_arrays", "padding", new_ctx, open_padded, take_info, drop, 0, 0 },
     { "qkv_heads_open_mean", "with weights", new_measured, open_mean, take_info, drop, 0, 0 },
     { "qkv_heads_add", "a sentence", new_mean, add, take_mean, drop, 0, 0 },
     { "qkv_heads_add_numbers", "a sentence", new_mean_of_numbers, add_numbers, take_mean, drop, 0,
