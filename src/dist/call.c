@@ -124,6 +124,7 @@ static const qkvi_group_value lists[] = {
     { "alibi_slopes", QKVI_FIELD_HASH },
     { "distance_bias", QKVI_FIELD_HASH },
     { "sinks", QKVI_FIELD_HASH },
+    { "seg_k", QKVI_FIELD_HASH },
     { "the class of arithmetic", QKVI_FIELD_HASH },
     { "view.dtype", QKVI_FIELD_INT },
     { "stats.top_k", QKVI_FIELD_INT },
@@ -151,6 +152,16 @@ static int64_t hash_of_distances(const qkvi_problem *p) {
     for (int64_t h = 0; p->distance_bias && h < p->n_heads; h++) {
         hashes[1] = hash_of(p->distance_bias + h * p->distance_bias_stride, qkvi_distances(p),
                             sizeof *p->distance_bias);
+        hashes[0] = hash_of(hashes, 2, sizeof *hashes);
+    }
+    return hashes[0];
+}
+
+/* Of the keys of all ranks, which each rank has. Where all batches share a row, its stride is 0. */
+static int64_t hash_of_segments(const qkvi_problem *p) {
+    int64_t hashes[2] = { 0 };
+    for (int64_t b = 0; p->seg_k && b < p->n_batch; b++) {
+        hashes[1] = hash_of(p->seg_k + b * p->seg_k_stride, p->len_k, sizeof *p->seg_k);
         hashes[0] = hash_of(hashes, 2, sizeof *hashes);
     }
     return hashes[0];
@@ -189,6 +200,7 @@ static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, const others
         hash_of(p->alibi_slopes, h, sizeof *p->alibi_slopes),
         hash_of_distances(p),
         hash_of(p->sinks, h, sizeof *p->sinks),
+        hash_of_segments(p),
         qkvi_problem_class(p, ctx),
         x->kv ? (int64_t)x->kv->storage : 0,
         s->top_k,

@@ -22,7 +22,8 @@ typedef struct setup {
     int32_t pages[1];
     qkv_attention_columns columns;
     float received[HEADS * LEN], weights[HEADS * LEN];
-    bool other_scheme; /* of mixed */
+    bool other_scheme;   /* of mixed */
+    bool other_segments; /* of segmented */
 } setup;
 
 static void *alloc(void *user, size_t bytes, size_t alignment) {
@@ -212,6 +213,14 @@ static const fault mixed_faults[] = {
     { "scheme", other_scheme, QKV_ERR_ARGUMENT, "the scheme of rank %" },
 };
 
+static void other_segments(setup *s, bool *fails) {
+    (void)fails;
+    s->other_segments = true;
+}
+static const fault segment_faults[] = {
+    { "segments", other_segments, QKV_ERR_ARGUMENT, "seg_k of rank %" },
+};
+
 /* ---- One fault ------------------------------------------------------------------------------- */
 
 static bool says(const char *message, const char *expected, int rank) {
@@ -248,6 +257,17 @@ static qkv_status mixed(qkvi_group *group, const setup *s) {
 }
 static qkv_status mixed_decode(qkvi_group *group, const setup *s) {
     return s->other_scheme ? by_tree(group, s) : decode(group, s);
+}
+
+/* Keys of all ranks are of one segment, but that of the first key on the guilty rank. */
+static qkv_status segmented(qkvi_group *group, const setup *s) {
+    static const int32_t same[16 * LEN], other[16 * LEN] = { 1 };
+    qkv_attention_desc d = s->d;
+    if (group->transport->size > 16) abort();
+    d.flags |= QKV_SET_SEGMENTS;
+    d.seg_q = same;
+    d.seg_k = s->other_segments ? other : same;
+    return qkvi_ordered_forward(group, s->ctx, &d, &s->a);
 }
 
 static qkv_status backward(qkvi_group *group, const setup *s) {
@@ -315,7 +335,8 @@ int fault_job_of_rank(qkvi_transport *t, void *user) {
                        ALL_FAULTS(by_zigzag, faults) | ALL_FAULTS(backward, backward_faults) |
                        ALL_FAULTS(columns, columns_faults) | ALL_FAULTS(decode, decode_faults) |
                        ALL_FAULTS(by_tree, decode_faults) | ALL_FAULTS(mixed, mixed_faults) |
-                       ALL_FAULTS(mixed_decode, mixed_faults);
+                       ALL_FAULTS(mixed_decode, mixed_faults) |
+                       ALL_FAULTS(segmented, segment_faults);
     qkvi_group_free(group);
     return failed;
 }
