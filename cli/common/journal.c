@@ -130,13 +130,15 @@ static void add_file(FILE *out, const char *name, const char *path) {
             (int64_t)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }
 
-static void add_folder(FILE *out, const char *folder) {
+/* Modules of a sentence model, such as its pooling, have folders of their own. */
+static void add_folder(FILE *out, const char *folder, bool is_inner) {
     struct dirent **entries;
     const int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         add_file(out, entries[i]->d_name, path);
+        if (!is_inner && entries[i]->d_name[0] != '.') add_folder(out, path, true);
         free(entries[i]);
     }
     if (n >= 0) free(entries);
@@ -149,7 +151,7 @@ static char *files_text(const struct journal *j, const char *model, size_t *n) {
     if (!model)
         fputs("embedded\n", out);
     else
-        add_file(out, "", model), add_folder(out, model);
+        add_file(out, "", model), add_folder(out, model, false);
     if (j->also) add_file(out, "", j->also);
     return fclose(out) == 0 ? text : NULL;
 }

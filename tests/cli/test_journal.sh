@@ -73,8 +73,15 @@ run generate --file "$lines" $work --journal "$journal"
 code 1
 err "qkv: $journal: the model's files have changed since"
 
-# Fewer lines than there are answers: nothing is removed.
 touch -r "$folder/kept_config" "$folder/model/config.json"
+mkdir "$folder/model/1_Pooling" # where modules of a sentence model have their files
+echo '{}' >"$folder/model/1_Pooling/config.json"
+run generate --file "$lines" $work --journal "$journal"
+code 1
+err "qkv: $journal: the model's files have changed since"
+rm -r "$folder/model/1_Pooling"
+
+# Fewer lines than there are answers: nothing is removed.
 cp "$lines" "$folder/all"
 sed -i '$d' "$lines"
 sed -i '$d' "$lines"

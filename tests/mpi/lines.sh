@@ -116,6 +116,14 @@ for command in eval generate heads embed; do
     case $command in eval) file=--text ;; *) file=--file ;; esac
     other "$command of another model" 'model than rank 0: model (.*), not model (' $command $file "$folder/prompts" --model model
 done
+# What the other files of a model say: how a text is written, and what stands before one that becomes a vector.
+cp "$models/gpt2_1/model.safetensors" "$folder/b/model"
+echo '{"repetition_penalty": 3.0}' >"$folder/b/model/generation_config.json"
+other "another generation_config.json" 'model than rank 0: model (.*), not model (' generate --file "$folder/prompts" --model model
+rm "$folder/b/model/generation_config.json"
+echo '{"prompts": {"query": "a dog "}, "default_prompt_name": "query"}' >"$folder/b/model/config_sentence_transformers.json"
+other "another prompt" 'model than rank 0: model (.*), not model (' embed --file "$folder/prompts" --model model
+rm "$folder/b/model/config_sentence_transformers.json"
 for options in "eval --text $folder/prompts --stride" "generate --file $folder/prompts --max-new" "heads --file $folder/prompts --top" \
     "embed --file $folder/prompts --similar the --top"; do
     $mpirun 3 sh -c 'exec "$@" $((3 + (${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} == 1)))' sh "$qkv" $options \
