@@ -50,9 +50,14 @@ MODELS = {
 }
 
 
+SIGLIP_TEXT = dict(SIZES, vocab_size=41, max_position_embeddings=9, pad_token_id=1, bos_token_id=None, eos_token_id=None)
+MODELS["siglip_2"] = ("SiglipModel", "SiglipConfig", dict(text_config=dict(SIGLIP_TEXT, hidden_size=20, num_attention_heads=2, projection_size=24),
+                                                        vision_config=dict(SIZES, image_size=12, patch_size=4)))
+
 # What a processor does, for folders whose images are seen by a test.
 PROCESSORS = {
     "vit_1": dict(image_processor_type="ViTImageProcessor", size=dict(height=16, width=16)),
+    "siglip_2": dict(image_processor_type="SiglipImageProcessor", size=dict(height=12, width=12)),
     "clip_1": dict(image_processor_type="CLIPImageProcessor", size=dict(shortest_edge=12), crop_size=dict(height=12, width=12)),
 }
 
@@ -99,9 +104,14 @@ def draw_dino3(draw):
 
 def draw_siglip(draw):
     fields = draw_sizes(draw)
-    kind = draw.choice(["SiglipVisionModel", "SiglipVisionModel", "SiglipForImageClassification"])
+    kind = draw.choice(["SiglipVisionModel", "SiglipModel", "SiglipModel", "SiglipForImageClassification"])
     if kind == "SiglipVisionModel":
         return kind, "SiglipVisionConfig", dict(fields, vision_use_head=draw.random() < 0.8)
+    if kind == "SiglipModel":
+        width = draw.choice([fields["hidden_size"], 20])
+        text = dict(SIGLIP_TEXT, hidden_size=width, num_attention_heads=1, num_hidden_layers=draw.choice([1, 2]),
+                    max_position_embeddings=draw.choice([9, 16]), projection_size=fields["hidden_size"])
+        return kind, "SiglipConfig", dict(vision_config=fields, text_config=text)
     return kind, "SiglipConfig", dict(vision_config=fields, text_config=dict(SIZES, vocab_size=30, max_position_embeddings=8), **draw_labels(draw))
 
 
@@ -129,6 +139,8 @@ def randomize(model, generator):
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             if name.endswith("logit_scale"):
                 value = torch.full_like(noise, 2.5)
+            elif name.endswith("logit_bias"):
+                value = torch.full_like(noise, -3)
             elif "norm" in name and name.endswith("weight") or "layer_scale" in name:
                 value = 1 + 0.2 * noise
             elif parameter.dim() == 1 or any(word in name for word in ("token", "position", "probe", "class_embedding")):
@@ -181,7 +193,7 @@ def run_image(model, pixels, any_size):
         options["interpolate_pos_encoding"] = True
     kept = {}
     hook = tower.register_forward_hook(lambda _, __, out: kept.update(out=out), always_call=False)
-    whole = model.get_image_features if kind == "CLIPModel" else model
+    whole = model.get_image_features if kind in ("CLIPModel", "SiglipModel") else model
     out = whole(pixel_values=pixels[None].double(), **options)
     hook.remove()
     base = kept["out"]
@@ -205,6 +217,8 @@ def forward_images(model, images):
         if kind == "CLIPModel":
             made["joint"] = torch.cat([model.visual_projection(model.vision_model.post_layernorm(o[0][-1][:, 0])) for o in outs])
             pooled = [model.vision_model.post_layernorm(o[0][-1][:, 0]) for o in outs]
+        if kind == "SiglipModel":
+            made["joint"] = torch.cat(pooled)
         if kind == "CLIPVisionModelWithProjection":
             made["joint"] = torch.cat([o[3].image_embeds for o in outs])
         made["pooled"] = torch.cat(pooled)
@@ -215,9 +229,13 @@ def forward_images(model, images):
 
 def forward_texts(model, joints, generator):
     config = model.config.text_config
-    lengths = [5, 12, 1, 7]
+    is_siglip = type(model).__name__ == "SiglipModel"
+    lengths = [config.max_position_embeddings, 3, 1, 7] if is_siglip else [5, 12, 1, 7]
     texts = [torch.randint(3, config.vocab_size - 1, (n,), generator=generator) for n in lengths]
-    texts[0][3], texts[1][11], texts[3][2] = 40, 40, 40
+    if is_siglip:
+        texts[0][4:] = config.pad_token_id  # the others are not filled up, which is allowed
+    else:
+        texts[0][3], texts[1][11], texts[3][2] = 40, 40, 40
     if config.eos_token_id == 2:
         texts[1][4] = 2
     outs = [model.text_model(input_ids=ids[None], output_hidden_states=True, output_attentions=True) for ids in texts]
@@ -227,10 +245,10 @@ def forward_texts(model, joints, generator):
         made[f"text_hidden.{layer}"] = torch.cat(hidden)
     for layer in range(len(outs[0].attentions)):
         made[f"text_weights.{layer}"] = torch.cat([o.attentions[layer].flatten() for o in outs])
-    made["text_pooled"] = torch.cat([o.pooler_output for o in outs])
-    made["text_joint"] = model.text_projection(made["text_pooled"])
+    made["text_pooled"] = torch.cat([o.last_hidden_state[:, -1] if is_siglip else o.pooler_output for o in outs])
+    made["text_joint"] = torch.cat([o.pooler_output for o in outs]) if is_siglip else model.text_projection(made["text_pooled"])
     normal = [x / x.norm(dim=-1, keepdim=True) for x in (joints, made["text_joint"])]
-    made["match"] = model.logit_scale.exp() * normal[0] @ normal[1].T
+    made["match"] = model.logit_scale.exp() * normal[0] @ normal[1].T + (model.logit_bias if is_siglip else 0)
     return made
 
 
@@ -270,13 +288,38 @@ def effects(model, pixels):
     return torch.stack(rows)
 
 
+# Of SigLIP's tokenizer: what is dropped, what becomes lower case, what is white space, special tokens written out.
+TEXTS = ["", "two red boats", "Two RED Boats!", "  a boat ", "a - b", "don't", "...", "\u1f48\u03a3 \u03a3\u0391\u03a3", "\u0130", "a\u2581b", "a\u2003b\n",
+         "boat</s>", "</s> boat", "a <unk> b", "\u65e5\u672c", "\u2160\ufb01\u2026", "x" * 40]
+
+
+def make_pieces(folder, model):
+    """SigLIP's tokenizer, the ids of TEXTS by it, and how well some match a white image; needs sentencepiece."""
+    import sentencepiece
+
+    lines = ["two red boats", "a boat", "one blue tree", "three yellow balls", "red trees and boats"] * 20
+    with tempfile.TemporaryDirectory() as place:
+        pathlib.Path(place, "lines").write_text("\n".join(lines))
+        sentencepiece.SentencePieceTrainer.train(
+            input=f"{place}/lines", model_prefix=f"{place}/spiece", vocab_size=model.config.text_config.vocab_size, model_type="unigram",
+            hard_vocab_limit=False, unk_id=2, eos_id=1, pad_id=0, bos_id=-1, normalization_rule_name="identity", minloglevel=2, num_threads=1)
+        tokenizer = t.SiglipTokenizer(f"{place}/spiece.model", model_max_length=model.config.text_config.max_position_embeddings)
+    tokenizer.save_pretrained(folder)
+    asked = [text for text in TEXTS if 2 <= len(tokenizer(text)["input_ids"]) <= tokenizer.model_max_length]
+    ids = tokenizer(asked, padding="max_length", return_tensors="pt")["input_ids"]
+    pixels = torch.ones(1, 3, *[model.config.vision_config.image_size] * 2, dtype=torch.float64)
+    chances = model(input_ids=ids, pixel_values=pixels).logits_per_image[0].sigmoid()
+    made = dict(texts=[[text, tokenizer(text)["input_ids"]] for text in TEXTS], matches=list(zip(asked, chances.tolist())))
+    (folder / "texts.json").write_text(json.dumps(made, indent=1) + "\n")
+
+
 def make(folder, kind, config, fields, seed, any_sizes=True):
     generator = torch.Generator().manual_seed(seed)
     with double():
         model = make_model(kind, config, fields, generator)
         images = make_images(model, generator, any_sizes)
         made = forward_images(model, images)
-        if kind == "CLIPModel":
+        if kind in ("CLIPModel", "SiglipModel"):
             made |= forward_texts(model, made["joint"], generator)
         if "logits" in made:
             made["effects"] = effects(model, images[0][0])
@@ -288,6 +331,8 @@ def make(folder, kind, config, fields, seed, any_sizes=True):
         made |= {f"grad.{n}": x for n, x in as_stored(holder)[0].items()}
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(text)
+    if kind == "SiglipModel":
+        make_pieces(folder, model)
     if kind == "CLIPModel":
         (folder / "vocab.txt").write_text("\n".join(vocabulary(model.config.text_config.vocab_size)) + "\n")
     made |= {f"image.{i}": pixels for i, (pixels, _) in enumerate(images)}

@@ -73,6 +73,7 @@ static qkv_status text_vectors(struct embed *e, int n_words, char **words, float
         qkv_status status = qkv_tokenizer_encode(session->tokenizer, words[t], strlen(words[t]),
                                                  NULL, 0, &tokens, error);
         if (status == QKV_OK) status = text_fit(session, "", tokens, error);
+        if (status == QKV_OK) status = qkv_model_pad(session->model, tokens, error);
         if (status == QKV_OK)
             status =
                 vector_of(e, session->model, tokens, vectors + t * session->info->joint_dim, error);

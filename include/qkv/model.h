@@ -284,7 +284,7 @@ typedef struct qkv_model_info {
     int64_t image_height, image_width, patch_height, patch_width;
     /** Tokens before those of patches, and how many of them, the last, are registers. */
     int64_t n_prefix, n_registers;
-    /** Numbers of a vector in the space that texts and images share (CLIP); 0: there is none. */
+    /** Numbers of a vector in the space that texts and images share (CLIP, SigLIP); 0: none is. */
     int64_t joint_dim;
     /** An image and a text match by match_scale cos(image, text) + match_bias. */
     double match_scale, match_bias;
@@ -307,6 +307,10 @@ typedef struct qkv_model_info {
     int adds_to_norm;
     /** What the classifier tells the label of. */
     qkv_label_task label_task;
+    /** 1: how well a text matches an image is told of each text alone, by a sigmoid (SigLIP). */
+    int match_each;
+    /** Tokens to which qkv_model_pad fills up texts, as those were that the model learned from. */
+    int64_t padded_len;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */

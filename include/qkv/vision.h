@@ -99,7 +99,7 @@ QKV_API void qkv_image_token(const qkv_encoding *encoding, int64_t index, char n
  *     CLIP          norm(x_0); of a text x_e, e the first token that ends it (eos_id), or 0 if none
  *                   does. In files that say eos_token_id 2, e is the token with the largest id
  *     SigLIP        z + W2 act(W1 norm(z) + b1) + b2, with z what a learned row gets that attends
- *                   to all x
+ *                   to all x; of a text the last row, of padding unless the text is that long
  *
  * @return QKV_OK; QKV_ERR_UNSUPPORTED for a model without such a vector; QKV_ERR_ARGUMENT;
  *         QKV_ERR_MEMORY; QKV_ERR_BUSY.
@@ -109,9 +109,20 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_pool(qkv_ctx *ctx, const qkv_model *m
                                                 qkv_error *error);
 
 /**
- * Computes the vector [joint_dim] of an image or of a text in the space that both share (CLIP): W
- * pooled, not normalized. An image and a text match by match_scale cos + match_bias
- * (qkv_model_info), of which softmax over texts is their probability (Radford et al. 2021).
+ * Fills up the tokens of a text with the token of padding, to padded_len of qkv_model_info: those
+ * that SigLIP learned from were, and nothing masks them. A longer text, and one for a model whose
+ * padded_len is 0, stay as they are. Vectors of qkv_model_joint are of texts that are filled up.
+ *
+ * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, or tokens of an image; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_pad(const qkv_model *model, qkv_encoding *encoding,
+                                               qkv_error *error);
+
+/**
+ * Computes the vector [joint_dim] of an image or of a text in the space that both share: W pooled
+ * of CLIP, of SigLIP W pooled + b of a text and pooled of an image, not normalized. They match by
+ * match_scale cos + match_bias (qkv_model_info). Of CLIP the softmax of that over texts is their
+ * probability (Radford et al. 2021), of SigLIP the sigmoid of each (Zhai et al. 2023).
  *
  * @return as qkv_model_pool; QKV_ERR_UNSUPPORTED if joint_dim is 0.
  */
@@ -123,7 +134,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *
  * Computes how well an image matches texts, from their vectors in the space that both share:
  *
  *     logits[t] = match_scale cos(image, text t) + match_bias
- *     shares[t] = exp(logits[t]) / sum exp(logits)
+ *     shares[t] = exp(logits[t]) / sum exp(logits), or with match_each 1 / (1 + exp(-logits[t]))
  *
  * A vector of length 0 has the cosine 0. Sums are in double.
  *

@@ -144,6 +144,20 @@ static qkv_status name_source(const char *source, qkv_model *model, qkv_error *e
     return QKV_OK;
 }
 
+/* Of SigLIP, whose images have no layer to the space of both: it is that of their vectors. */
+static qkv_status join_towers(const char *config_name, qkv_model *model, qkv_error *error) {
+    qkv_model_info *const images = &model->tower->info;
+    const qkv_model_info *const texts = &model->info;
+    if (!texts->match_each) return QKV_OK;
+    images->joint_dim = images->hidden;
+    images->match_each = 1;
+    if (images->joint_dim == texts->joint_dim) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_SHAPE,
+                          "%s: hidden_size = %lld of vision_config is not the %lld channels of "
+                          "text_config's projection_size",
+                          config_name, (long long)images->joint_dim, (long long)texts->joint_dim);
+}
+
 /* The tower that reads images beside the one that reads texts, if there is one. */
 static qkv_status start_tower(const char *config_name, const void *config, size_t config_bytes,
                               qkv_model *model, qkv_error *error) {
@@ -154,6 +168,7 @@ static qkv_status start_tower(const char *config_name, const void *config, size_
     model->tower = tower;
     QKV_TRY(qkvi_config_read_images(config_name, config, config_bytes, &has, &tower->info, error));
     tower->info.n_labels = 0; /* a classifier has no tower of texts beside it */
+    QKV_TRY(join_towers(config_name, model, error));
     tower->source = strdup(model->source);
     if (!tower->source) return qkvi_no_memory(error, "a name");
     tower->info.source = tower->source;

@@ -92,6 +92,7 @@ static void find_image_heads(const qkvi_resolver *resolver, const qkvi_model_fam
     char probe[96];
     snprintf(probe, sizeof probe, "%sattention.out_proj", f->probe ? f->probe : "");
     info->has_pooler = has(resolver, f->probe ? probe : family->pooler);
+    if (!info->has_pooler && !family->joint) info->joint_dim = 0; /* it would be what is pooled */
     info->distilled = has(resolver, f->distilled[0]);
     if (!info->distilled && !has(resolver, family->classifier)) info->n_labels = 0;
     info->untied = 0;
@@ -101,7 +102,7 @@ qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
                            qkvi_resolver *resolver, qkv_error *error) {
     qkv_model_info *const info = &model->info;
     char name[128];
-    if (info->joint_dim > 0 && !has(resolver, family->joint)) info->joint_dim = 0;
+    if (info->joint_dim > 0 && family->joint && !has(resolver, family->joint)) info->joint_dim = 0;
     if (qkvi_family_sees(family)) {
         find_image_heads(resolver, family, info);
         return QKV_OK;
@@ -144,7 +145,7 @@ static qkv_status load_number(qkvi_resolver *resolver, const char *name, double 
 qkv_status qkvi_model_match(qkv_model *model, const qkvi_model_family *family,
                             qkvi_resolver *resolver, qkv_error *error) {
     double scale = 0;
-    if (!family->joint) return QKV_OK;
+    if (!family->joint && model->info.joint_dim == 0) return QKV_OK;
     QKV_TRY(load_number(resolver, "logit_scale", &scale, error));
     if (!(scale > -80 && scale < 80))
         return qkvi_error_set(error, QKV_ERR_FORMAT,

@@ -9,6 +9,7 @@
 #include "layer/angles.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
+#include "text/tokenizer.h"
 
 enum { MAX_TOKENS = 1 << 20 };
 
@@ -211,6 +212,7 @@ static int64_t end_of_text(const qkv_model *model, const qkv_run *run, int64_t b
     const int32_t *const ids = rows->ids + rows->first_row[b];
     const int64_t n = run->lengths[b];
     int64_t at = 0;
+    if (model->info.padded_len > 0) return n - 1;
     if (model->info.eos_id == 2) {
         for (int64_t i = 1; i < n; i++)
             if (ids[i] > ids[at]) at = i;
@@ -241,6 +243,16 @@ qkv_status qkv_model_pool(qkv_ctx *ctx, const qkv_model *model, const qkv_run *r
     return pool(ctx, model, run, b, pooled, error);
 }
 
+qkv_status qkv_model_pad(const qkv_model *model, qkv_encoding *encoding, qkv_error *error) {
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(encoding, "encoding", error));
+    if (encoding->image)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "encoding: images are not filled up");
+    const int32_t own = model->tokenizer ? model->tokenizer->special[QKV_TOKEN_PAD] : -1;
+    return qkvi_encoding_pad(encoding, model->info.padded_len,
+                             own >= 0 ? own : (int32_t)model->info.pad_id, error);
+}
+
 qkv_status qkv_model_joint(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                            float *vector, qkv_error *error) {
     QKV_TRY(qkvi_run_check(ctx, model, run, b, vector, "vector", error));
@@ -264,6 +276,10 @@ static double share_of(double x, double most) {
     return x - most > -700 ? qkvi_angle_exp(x - most) : 0;
 }
 
+static double sigmoid(double x) {
+    return x >= 0 ? 1 / (1 + share_of(-x, 0)) : share_of(x, 0) / (1 + share_of(x, 0));
+}
+
 static void match(const qkv_model_info *info, const float *image, int64_t n_texts,
                   const float *texts, double *logits, double *shares) {
     const int64_t n = info->joint_dim;
@@ -276,8 +292,11 @@ static void match(const qkv_model_info *info, const float *image, int64_t n_text
         logits[t] = info->match_scale * cosine + info->match_bias;
         if (logits[t] > most) most = logits[t];
     }
-    for (int64_t t = 0; shares && t < n_texts; t++) sum += shares[t] = share_of(logits[t], most);
-    for (int64_t t = 0; shares && t < n_texts; t++) shares[t] /= sum;
+    for (int64_t t = 0; shares && info->match_each && t < n_texts; t++)
+        shares[t] = sigmoid(logits[t]);
+    if (!shares || info->match_each) return;
+    for (int64_t t = 0; t < n_texts; t++) sum += shares[t] = share_of(logits[t], most);
+    for (int64_t t = 0; t < n_texts; t++) shares[t] /= sum;
 }
 
 qkv_status qkv_image_match(const qkv_model *model, const float *image, int64_t n_texts,

@@ -217,7 +217,8 @@ static qkv_status added_list_names(qkvi_added_list *list) {
     }
     if (s->class->maker & (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP))
         QKV_TRY(check_around(list, "bos_token", QKVI_BOS));
-    if (s->class->maker & (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP | QKVI_MADE_BY_T5))
+    if (s->class->maker &
+        (QKVI_MADE_BY_XLM_ROBERTA | QKVI_MADE_BY_CLIP | QKVI_MADE_BY_T5 | QKVI_MADE_BY_SIGLIP))
         QKV_TRY(check_around(list, "eos_token", QKVI_EOS));
     const char *const file =
         s->tokenizer_config ? s->files->tokenizer_config.name : list->file->name;

@@ -66,6 +66,40 @@ void qkv_encoding_free(qkv_encoding *encoding) {
     free(encoding);
 }
 
+/* to [n] of `bytes` each: from [n_from], then `value` in each further element. */
+static void *padded(const void *from, int64_t n_from, int64_t n, size_t bytes, const void *value) {
+    char *const to = qkvi_malloc_array((size_t)n, bytes);
+    if (!to) return NULL;
+    if (n_from > 0) memcpy(to, from, (size_t)n_from * bytes);
+    for (int64_t i = n_from; i < n; i++) memcpy(to + (size_t)i * bytes, value, bytes);
+    return to;
+}
+
+qkv_status qkvi_encoding_pad(qkv_encoding *e, int64_t n, int32_t pad, qkv_error *error) {
+    static const uint8_t none = 0, is_special = 1;
+    const int64_t end = e->n > 0 && e->end ? e->end[e->n - 1] : 0;
+    if (e->n >= n) return QKV_OK;
+    qkv_encoding made = {
+        .ids = padded(e->ids, e->n, n, sizeof pad, &pad),
+        .types = e->types ? padded(e->types, e->n, n, 1, &none) : NULL,
+        .special = e->special ? padded(e->special, e->n, n, 1, &is_special) : NULL,
+        .begin = e->begin ? padded(e->begin, e->n, n, sizeof end, &end) : NULL,
+        .end = e->end ? padded(e->end, e->n, n, sizeof end, &end) : NULL,
+    };
+    const int is_made = made.ids && !made.types == !e->types && !made.special == !e->special &&
+                        !made.begin == !e->begin && !made.end == !e->end;
+    qkv_encoding *const left = is_made ? e : &made; /* whose arrays are freed */
+    free(left->ids);
+    free(left->types);
+    free(left->special);
+    free(left->begin);
+    free(left->end);
+    if (!is_made) return qkvi_no_memory(error, "padding");
+    e->ids = made.ids, e->types = made.types, e->special = made.special;
+    e->begin = made.begin, e->end = made.end, e->n = n;
+    return QKV_OK;
+}
+
 /* An encoding being made. */
 struct encoder {
     const qkv_tokenizer *tokenizer;
@@ -153,14 +187,19 @@ static qkv_status push_text(struct encoder *e, int pass, const char *text, uint3
 
 static qkv_status push_template(struct encoder *e, const qkvi_template *template,
                                 const char *const texts[2], const size_t bytes[2]) {
-    uint32_t at = 0; /* where an inserted token stands */
+    uint32_t at = 0;   /* where an inserted token stands */
+    int64_t first = 0; /* token of the text before it */
     for (int i = 0; i < template->n; i++) {
         const qkvi_template_item item = template->items[i];
+        const bool is_there = e->tokenizer->ends_once && e->list.n > first &&
+                              e->list.tokens[e->list.n - 1].id == item.id;
         e->list.type = e->tokenizer->has_types ? item.type : 0;
+        if (item.id >= 0 && is_there) continue;
         if (item.id >= 0) {
             QKV_TRY(qkvi_tokens_push_special(&e->list, item.id, at, at));
         } else {
             const int which = item.id == QKVI_TEMPLATE_PAIR;
+            first = e->list.n;
             at = (uint32_t)bytes[which];
             QKV_TRY(push_text(e, 0, texts[which], 0, at));
         }

@@ -116,6 +116,7 @@ static void set_defaults(qkvi_settings *s) {
         { QKVI_MADE_BY_XLM_ROBERTA, { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>" } },
         { QKVI_MADE_BY_MPNET, { "<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>" } },
         { QKVI_MADE_BY_T5, { NULL, "</s>", "<unk>", NULL, "<pad>" } },
+        { QKVI_MADE_BY_SIGLIP, { NULL, "</s>", "<unk>", NULL, "</s>" } },
     };
     for (size_t d = 0; d < sizeof defaults / sizeof *defaults; d++) {
         if (defaults[d].maker != s->class->maker) continue;
@@ -123,6 +124,8 @@ static void set_defaults(qkvi_settings *s) {
             s->named[i] = (qkvi_named_token){ defaults[d].tokens[i], QKVI_ADDED_SPECIAL, 0 };
     }
     if (s->class->maker == QKVI_MADE_BY_MPNET) s->named[QKVI_MASK].flags |= QKVI_ADDED_LSTRIP;
+    for (int i = 0; i < QKVI_N_NAMED && s->class->maker == QKVI_MADE_BY_SIGLIP; i++)
+        s->named[i].flags |= QKVI_ADDED_LSTRIP | QKVI_ADDED_RSTRIP;
 }
 
 static qkv_status take_named(qkvi_settings *s, const qkvi_text_file *file, const json_t *root) {
@@ -149,6 +152,7 @@ static qkv_status check_named(const qkvi_settings *s) {
         { QKVI_MADE_BY_MPNET, QKVI_CLS },       { QKVI_MADE_BY_MPNET, QKVI_SEP },
         { QKVI_MADE_BY_CLIP, QKVI_BOS },        { QKVI_MADE_BY_CLIP, QKVI_EOS },
         { QKVI_MADE_BY_CLIP, QKVI_UNK },        { QKVI_MADE_BY_T5, QKVI_EOS },
+        { QKVI_MADE_BY_SIGLIP, QKVI_EOS },      { QKVI_MADE_BY_SIGLIP, QKVI_UNK },
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i].maker == s->class->maker && !s->named[needed[i].which].content)

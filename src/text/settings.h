@@ -58,7 +58,8 @@ typedef enum qkvi_maker {
     QKVI_MADE_BY_GPT_NEOX = 1024,
     QKVI_MADE_BY_CLIP = 2048,
     QKVI_MADE_BY_T5 = 4096,
-    QKVI_MADE_BY_ANY = 2 * QKVI_MADE_BY_T5 - 1
+    QKVI_MADE_BY_SIGLIP = 8192,
+    QKVI_MADE_BY_ANY = 2 * QKVI_MADE_BY_SIGLIP - 1
 } qkvi_maker;
 
 typedef struct qkvi_tokenizer_class {

@@ -35,6 +35,7 @@ static const qkvi_tokenizer_class classes[] = {
     { "XLMRobertaTokenizer", QKVI_MADE_BY_XLM_ROBERTA, 0 },
     { "MPNetTokenizer", QKVI_MADE_BY_MPNET, 0 },
     { "T5Tokenizer", QKVI_MADE_BY_T5, 0 },
+    { "SiglipTokenizer", QKVI_MADE_BY_SIGLIP, 0 },
 };
 
 /* What a model's type says about the class beside a class that is named. */
@@ -64,6 +65,8 @@ static const struct model_type {
     { "gpt_neox", "GPTNeoXTokenizer", BEHIND_CLASS },
     { "clip", "CLIPTokenizer", BEHIND_CLASS },
     { "clip_text_model", "CLIPTokenizer", BEHIND_CLASS },
+    { "siglip", "SiglipTokenizer", BEHIND_CLASS },
+    { "siglip_text_model", "SiglipTokenizer", BEHIND_CLASS },
     { "marian", "MarianTokenizer", BEHIND_CLASS },
     { "t5", "T5Tokenizer", BEHIND_CLASS },
     { "mt5", "T5Tokenizer", BEHIND_CLASS },

@@ -108,6 +108,7 @@ struct qkv_tokenizer {
     qkvi_decoding decoder;
     int normalizes;           /* the kind's normaliser changes text */
     int has_types;            /* 0: all types are 0, whatever the templates say */
+    int ends_once;            /* what ends a text is not inserted behind one that ends so */
     int cuts_left;            /* truncation removes the first tokens of a text, not the last */
     int other_words;          /* tokenizer.json splits words in a way that the class ignores */
     int lacks_bos, lacks_eos; /* tokenizer_config.json asks for it, but templates do not have it */
@@ -120,6 +121,9 @@ struct qkv_tokenizer {
 };
 
 extern const char *const qkvi_role_names[QKVI_N_ROLES]; /* "[UNK]", …, by qkv_token_role */
+
+/** Fills up an encoding to n tokens with the token `pad`; a longer one stays as it is. MEMORY. */
+qkv_status qkvi_encoding_pad(qkv_encoding *encoding, int64_t n, int32_t pad, qkv_error *error);
 
 /** Templates without special tokens: A, and A B with types 0 and 1. */
 extern const qkvi_template qkvi_bare_single, qkvi_bare_pair;

@@ -94,7 +94,8 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
     static const qkvi_settings_wanted wanted = { "tokenizer.json",
-                                                 QKVI_MADE_BY_ANY & ~QKVI_MADE_BY_MARIAN,
+                                                 QKVI_MADE_BY_ANY & ~QKVI_MADE_BY_MARIAN &
+                                                     ~QKVI_MADE_BY_SIGLIP,
                                                  QKVI_MADE_BY_FILE, 0 };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;

@@ -2,12 +2,15 @@
 
 #include "files/file.h"
 #include "text/marian.h"
+#include "text/siglip.h"
 #include "text/tokenizer_json.h"
 
 enum { FILE_LIMIT = 64 << 20, MAX_FILES = 8 };
 
 /* A folder with this file is Marian's, whatever else is in it. */
 #define MARIAN_FILE "source.spm"
+/* SigLIP's pieces; other classes are read from tokenizer.json. */
+#define PIECES_FILE "spiece.model"
 
 /* What is read of a folder, and what that is kept in. */
 struct folder {
@@ -83,6 +86,14 @@ static qkv_status open_bpe(const char *path, int lower_first, qkv_tokenizer **to
     return status;
 }
 
+static qkv_status is_there(const char *folder, const char *name, int *there, qkv_error *error) {
+    char *path = qkvi_path_join(folder, name);
+    if (path == NULL) return qkvi_no_memory(error, "a path");
+    *there = qkvi_file_exists(path);
+    free(path);
+    return QKV_OK;
+}
+
 /* A file that must be there. */
 static qkv_status need(struct folder *folder, const char *path, const char *name,
                        qkvi_text_file *file, qkv_error *error) {
@@ -115,6 +126,27 @@ static qkv_status open_source(const char *path, int lower_first, qkv_tokenizer *
     return open_marian(path, 0, tokenizer, error);
 }
 
+static qkv_status open_siglip(const char *path, int lower_first, qkv_tokenizer **tokenizer,
+                              qkv_error *error) {
+    struct folder folder = { .files.lower_first = lower_first };
+    qkv_status status = load_small(&folder, path, error);
+    if (status == QKV_OK) status = load(&folder, path, PIECES_FILE, &folder.files.spm, error);
+    if (status == QKV_OK) status = qkvi_siglip_read(&folder.files, tokenizer, error);
+    unload(&folder);
+    return status;
+}
+
+/* Whether pieces go before a tokenizer.json: the class reads nothing else. */
+static qkv_status is_siglip(const char *path, int *is, qkv_error *error) {
+    struct folder folder = { 0 };
+    QKV_TRY(is_there(path, PIECES_FILE, is, error));
+    if (!*is) return QKV_OK;
+    const qkv_status status = load_small(&folder, path, error);
+    *is = status == QKV_OK && qkvi_siglip_is_named(&folder.files);
+    unload(&folder);
+    return status;
+}
+
 /* Ways to open a folder, in the order in which they are tried: the first whose files are there. */
 static const struct way {
     const char *files[2]; /* the second is nullable */
@@ -126,14 +158,6 @@ static const struct way {
     { { "vocab.txt", NULL }, open_vocab },
     { { "vocab.json", "merges.txt" }, open_bpe },
 };
-
-static qkv_status is_there(const char *folder, const char *name, int *there, qkv_error *error) {
-    char *path = qkvi_path_join(folder, name);
-    if (path == NULL) return qkvi_no_memory(error, "a path");
-    *there = qkvi_file_exists(path);
-    free(path);
-    return QKV_OK;
-}
 
 /* How many of the files of a way are there; *missing is one that is not. */
 static qkv_status count_files(const char *folder, const struct way *way, int *n,
@@ -155,7 +179,10 @@ static qkv_status open_any(const char *directory, int lower_first, qkv_tokenizer
                               tokenizer ? "directory" : "tokenizer");
     *tokenizer = NULL;
     char name[QKVI_NAME_BYTES];
+    int of_siglip = 0;
     qkvi_escape(name, sizeof name, directory, strlen(directory));
+    QKV_TRY(is_siglip(directory, &of_siglip, error));
+    if (of_siglip) return open_siglip(directory, lower_first, tokenizer, error);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         const char *missing = NULL;
         int n = 0;

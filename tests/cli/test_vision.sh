@@ -57,6 +57,37 @@ run embed "a dog" --model "$vision/vit_1"
 code 1
 err_like 'a vit reads images, not texts: --image F'
 
+# ---- SigLIP: ids of texts, and the probability of each, are those of transformers --------------------
+siglip=$vision/siglip_2
+python3 - "$siglip/texts.json" "$folder" <<'END'
+import json, struct, sys, zlib
+told = json.load(open(sys.argv[1]))
+open(sys.argv[2] + "/texts.jsonl", "w").writelines(json.dumps(text) + "\n" for text, _ in told["texts"])
+chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+rows = b"".join(b"\0" + b"\xff" * 36 for _ in range(12))
+header = struct.pack(">IIBBBBB", 12, 12, 8, 2, 0, 0, 0)
+with open(sys.argv[2] + "/white.png", "wb") as png:
+    png.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+END
+"$qkv" tokenize --jsonl --model "$siglip" <"$folder/texts.jsonl" >"$folder/ids.jsonl" 2>"$folder/err"
+python3 - "$siglip/texts.json" "$folder" "$qkv" <<'END'
+import json, subprocess, sys
+told = json.load(open(sys.argv[1]))
+found = [json.loads(line)["ids"] for line in open(sys.argv[2] + "/ids.jsonl")]
+assert found == [ids for _, ids in told["texts"]], found
+said = subprocess.run([sys.argv[3], "embed", "--image", sys.argv[2] + "/white.png", "--model", sys.argv[1][:-len("/texts.json")], "--json", "--",
+                       *[text for text, _ in told["matches"]]], capture_output=True, check=True)
+shares = [row["share"] for row in json.loads(said.stdout)["matches"]]
+wanted = [chance for _, chance in told["matches"]]
+assert all(abs(x - y) < 1e-5 for x, y in zip(shares, wanted)) and len(shares) == len(wanted), list(zip(shares, wanted))
+END
+check "ids and matches are those of transformers" test $? -eq 0
+run embed --image "$folder/white.png" "two red boats" --model "$siglip"
+code 0
+out_like '^ *[0-9.]* %  .*  two red boats$'
+run info "$siglip"
+out_like '^joint space   24 channels; match 12.1825 cos - 3$'
+
 # ---- Commands about texts ----------------------------------------------------------------------------
 for command in fill tokenize generate; do
     run $command --model "$vision/vit_1" "the dog"

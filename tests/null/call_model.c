@@ -277,6 +277,10 @@ static qkv_status pool(void) {
     return qkv_model_pool(P(0, null_ctx), P(1, qkv_model_images(clip)), P(2, clip_run), 0,
                           P(3, logits), P(4, &null_error));
 }
+static qkv_status pad(void) {
+    qkv_encoding own = numbers;
+    return qkv_model_pad(P(0, clip), P(1, &own), P(2, &null_error));
+}
 static qkv_status joint(void) {
     return qkv_model_joint(P(0, null_ctx), P(1, qkv_model_images(clip)), P(2, clip_run), 0,
                            P(3, logits), P(4, &null_error));
@@ -474,6 +478,7 @@ const null_call null_model[] = {
     { "qkv_image_see", image_see, "rrnrn" },
     { "qkv_image_token", image_token, "--" },
     { "qkv_model_pool", pool, "rrrrn" },
+    { "qkv_model_pad", pad, "rrn" },
     { "qkv_model_joint", joint, "rrrrn" },
     { "qkv_image_match", image_match, "rrrrnn" },
     { "qkv_model_embed", embed, "rrrnrn" },

@@ -8,7 +8,7 @@
 enum { SIDE = 12, MOST = 64 };
 
 static qkv_ctx *ctx;
-static qkv_model *opened, *clip, *siglip, *registers;
+static qkv_model *opened, *clip, *siglip, *pair, *registers;
 static qkv_encoding *made, *image, *small;
 static qkv_run *run, *image_run, *clip_run, *classes;
 static float pixels[3 * SIDE * SIDE], vector[MOST];
@@ -109,6 +109,20 @@ static void drop_run(void) {
 static qkv_status pool(qkv_error *error) {
     return qkv_model_pool(ctx, siglip, image_run, 0, vector, error);
 }
+static void new_text(void) {
+    qkv_error error;
+    const qkv_tokenizer *const tokenizer = qkv_model_tokenizer(pair, QKV_SOURCE);
+    oom_must(qkv_tokenizer_encode(tokenizer, "a boat", 6, NULL, 0, &made, &error), &error);
+}
+static qkv_status fill(qkv_error *error) {
+    const int64_t n = made->n;
+    const qkv_status status = qkv_model_pad(pair, made, error);
+    oom_claim(status == QKV_OK || made->n == n, "tokens are as they were after a failure");
+    return status;
+}
+static uint64_t take_filled(void) {
+    return oom_hash(0, made->ids, (size_t)made->n * sizeof *made->ids);
+}
 static qkv_status join(qkv_error *error) {
     return qkv_model_joint(ctx, qkv_model_images(clip), clip_run, 0, vector, error);
 }
@@ -127,6 +141,7 @@ static void set_up(void) {
         pixels[i] = (float)(i * 7 % 23) / 11 - 1;
     oom_must(qkv_model_open(FOLDER("clip_1"), NULL, &clip, &error), &error);
     oom_must(qkv_model_open(FOLDER("siglip_1"), NULL, &siglip, &error), &error);
+    oom_must(qkv_model_open(FOLDER("siglip_2"), NULL, &pair, &error), &error);
     oom_must(qkv_model_open(FOLDER("registers_1"), NULL, &registers, &error), &error);
     for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * 37 % 251);
     oom_must(qkv_image_from_rgb(rgb, 20, 17, &picture, &error), &error);
@@ -158,6 +173,7 @@ static void tear_down(void) {
     qkv_image_free(picture);
     qkv_model_free(clip);
     qkv_model_free(siglip);
+    qkv_model_free(pair);
     qkv_model_free(registers);
 }
 
@@ -169,6 +185,7 @@ static const oom_call calls[] = {
     { "qkv_image_see", "an image", NULL, see, take_encoding, drop_encoding, 0, 0 },
     { "qkv_model_run", "an image of another size", new_ctx, run_small, take_run, drop_run, 0, 0 },
     { "qkv_model_pool", "by attention", new_ctx, pool, take_vector, drop_ctx, 0, 0 },
+    { "qkv_model_pad", "a text", new_text, fill, take_filled, drop_encoding, 0, 0 },
     { "qkv_model_joint", "an image", new_ctx, join, take_vector, drop_ctx, 0, 0 },
     { "qkv_image_match", "two texts", NULL, match, take_vector, NULL, 0, 0 },
     { "qkv_model_classify", "an image", new_ctx, classify, take_vector, drop_ctx, 0, 0 },

@@ -215,7 +215,8 @@ static void test_unknown_types(void **state) {
     "\"mt5\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", "               \
     "\"gemma3_text\", \"smollm3\", "                                                               \
     "\"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", \"deit\", \"dinov2\", "           \
-    "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", \"siglip_vision_model\", \"clip\", "   \
+    "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", "                                      \
+    "\"siglip_text_model\", \"siglip_vision_model\", \"clip\", "                                   \
     "\"clip_text_model\" and \"clip_vision_model\""
     expect_refusal("{\"model_type\":\"mbart\"}", QKV_ERR_UNSUPPORTED,
                    "c: model_type 'mbart' " LOADS "; the nearest is \"bart\"");

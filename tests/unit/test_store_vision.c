@@ -35,7 +35,6 @@ static void test_defaults(void **state) {
         { "dinov2_with_registers", 768, 12, 12, 3072, 224, 16, 5, 4, 1e-6, "gelu" },
         { "dinov3_vit", 384, 12, 6, 1536, 224, 16, 1, 0, 1e-5, "gelu" },
         { "siglip_vision_model", 768, 12, 12, 3072, 224, 16, 0, 0, 1e-6, "gelu_tanh" },
-        { "siglip", 768, 12, 12, 3072, 224, 16, 0, 0, 1e-6, "gelu_tanh" },
         { "clip_vision_model", 768, 12, 12, 3072, 224, 32, 1, 0, 1e-5, "quick_gelu" },
     };
     (void)state;
@@ -90,6 +89,31 @@ static void test_towers(void **state) {
     assert_int_equal(images.patch_height, 2);
     assert_int_equal(images.max_len, 17);
     assert_int_equal(images.joint_dim, 9);
+}
+
+/* SigLIP's texts are padded; what is pooled of an image is in the space of both as it is. */
+static void test_siglip(void **state) {
+    static const char text[] =
+        "{\"model_type\": \"siglip\", \"text_config\": {\"hidden_size\": 16, \"num_attention_heads\": 2,"
+        "\"projection_size\": 24, \"eos_token_id\": 49407}, \"vision_config\": {\"hidden_size\": 24,"
+        "\"num_attention_heads\": 2}}";
+    static const char classes[] =
+        "{\"model_type\": \"siglip\", \"architectures\": [\"SiglipForImageClassification\"]}";
+    (void)state;
+    qkv_model_info info = read_config(text);
+    assert_string_equal(info.architecture, "siglip");
+    assert_int_equal(info.kind, QKV_MODEL_ENCODER);
+    assert_int_equal(info.vocab_size, 32000);
+    assert_int_equal(info.max_len, 64);
+    assert_int_equal(info.padded_len, 64);
+    assert_int_equal(info.joint_dim, 24);
+    assert_int_equal(info.match_each, 1);
+    assert_int_equal(info.pad_id, 1);
+    info = read_config("{\"model_type\": \"siglip_text_model\"}");
+    assert_int_equal(info.joint_dim, 768);
+    info = read_config(classes);
+    assert_string_equal(info.architecture, "siglip_vision_model");
+    assert_int_equal(info.joint_dim, 0);
 }
 
 static void test_lone_towers(void **state) {
@@ -209,9 +233,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_towers),
-        cmocka_unit_test(test_lone_towers), cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_towers),
+        cmocka_unit_test(test_siglip),   cmocka_unit_test(test_lone_towers),
+        cmocka_unit_test(test_fields),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,7 +318,8 @@ const qkvi_model_family qkvi_families[] = {
                     .size = 224,
                     .side = 16,
                     .interpolates = true }),
-    SIGLIP("siglip", .part = "vision_config"),
+    SIGLIP_TEXT("siglip", .part = "text_config", .images = "siglip_vision_model"),
+    SIGLIP_TEXT("siglip_text_model"),
     SIGLIP("siglip_vision_model"),
     CLIP_TEXT("clip", .part = "text_config", .images = "clip_vision_model"),
     CLIP_TEXT("clip_text_model"),
@@ -347,7 +348,8 @@ const char qkvi_family_types[] =
     "\"opt\", \"bart\", \"marian\", "
     "\"t5\", \"mt5\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
     "\"olmo2\", \"phi3\", \"gpt_neox\", \"modernbert\", \"vit\", \"deit\", \"dinov2\", "
-    "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", \"siglip_vision_model\", \"clip\", "
+    "\"dinov2_with_registers\", \"dinov3_vit\", \"siglip\", "
+    "\"siglip_text_model\", \"siglip_vision_model\", \"clip\", "
     "\"clip_text_model\" and \"clip_vision_model\"";
 
 const qkvi_model_family *qkvi_family_of(const char *type) {

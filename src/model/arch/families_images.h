@@ -1,5 +1,6 @@
 /*
- * What the rows of models that read images have in common, and CLIP's texts: see families.c. From
+ * What the rows of models that read images have in common, and texts of CLIP and SigLIP: see
+ * families.c. From
  * transformers 5, models/<type>/{configuration,modeling}_<type>.py; names are those on disk.
  */
 #ifndef QKVI_ARCH_FAMILIES_IMAGES_H
@@ -104,6 +105,33 @@ static const qkvi_stack_names dino3_gated = { DINO3_NAMES, .gate = "mlp.gate_pro
                       CLIP_BLOCK,                                                                  \
                       .last_norm = "text_model.final_layer_norm" } },                              \
         .joint = "text_projection", __VA_ARGS__                                                    \
+    }
+
+/* Texts are padded to as many tokens as there are positions, which nothing masks. */
+#define SIGLIP_TEXT(name, ...)                                                                     \
+    {                                                                                              \
+        .type = name, .place = QKVI_NORM_INPUT, .padding_learns = true,                            \
+        .config = { .hidden = { "hidden_size", 768 },                                              \
+                    .max_len = { "max_position_embeddings", 64 },                                  \
+                    .vocab_size = { "vocab_size", 32000 },                                         \
+                    .stacks = { { { "num_hidden_layers", 12 },                                     \
+                                  { "num_attention_heads", 12 },                                   \
+                                  { "intermediate_size", 3072 } } },                               \
+                    .activation = "hidden_act",                                                    \
+                    .activation_absent = "gelu_pytorch_tanh",                                      \
+                    .eps = "layer_norm_eps",                                                       \
+                    .eps_absent = 1e-6,                                                            \
+                    .bos = -1,                                                                     \
+                    .eos = -1,                                                                     \
+                    .pad = 1,                                                                      \
+                    .start = -1 },                                                                 \
+        CLIP_SPELLING("text_model."),                                                              \
+        .stacks = { { .word = "text_model.embeddings.token_embedding",                             \
+                      .position = "text_model.embeddings.position_embedding",                      \
+                      .layer = "text_model.encoder.layers.",                                       \
+                      CLIP_BLOCK,                                                                  \
+                      .last_norm = "text_model.final_layer_norm" } },                              \
+        .joint = "text_model.head", .joint_biased = true, __VA_ARGS__                              \
     }
 
 #define SIGLIP(name, ...)                                                                          \

@@ -176,6 +176,7 @@ typedef struct qkvi_model_family {
     const char *part;   /* of config.json that has its sizes; NULL: the whole */
     const char *images; /* the type that reads the images of a model with two towers */
     const char *joint;  /* the layer to the space that texts and images share */
+    bool joint_biased;  /* it has a bias, and config.json has projection_size (SigLIP's texts) */
 
     qkv_model_kind kind;
     qkvi_norm_kind norm;

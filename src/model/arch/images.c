@@ -6,7 +6,7 @@
  *                  (W0 x0 + b0 + W1 x1 + b1) / 2    of [CLS] and [DIST] (DeiT's teacher)
  *     pooled       x0, tanh(Wp x0 + bp), or norm(x0)
  *                  z + down(act(up(norm(z)))), z what a learned row gets that attends to all rows
- *     joint        W pooled
+ *     joint        W pooled, W pooled + b, or pooled itself
  *
  * A mean is a sum in double, in the order of patches, rounded once.
  */
@@ -115,6 +115,10 @@ qkv_status qkvi_net_pool_image(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows
 
 qkv_status qkvi_net_join(qkv_ctx *ctx, const qkvi_net *net, const float *pooled, float *joint,
                          qkv_error *error) {
+    if (net->joins_pooled) {
+        memcpy(joint, pooled, (size_t)net->stacks[0].hidden * sizeof *joint);
+        return QKV_OK;
+    }
     if (net->joint.n_out == 0)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "no projection to a space of texts and images");

@@ -66,6 +66,7 @@ typedef struct qkvi_net {
     qkvi_linear
         project_out; /* what lm, and pooling, read of the last hidden states; n_out 0: them */
     qkvi_linear lm;  /* over the last stack; weight mostly its words', bias NULL or no parameter */
+    bool joins_pooled;          /* what is pooled is in the space of texts and images as it is */
     qkvi_linear second;         /* the classifier of the distillation row; n_out 0: none */
     qkvi_layernorm pooled_norm; /* of the row of an image that is pooled; gamma NULL: none */
     qkvi_probe probe;

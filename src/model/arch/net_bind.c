@@ -240,7 +240,10 @@ static qkv_status bind_all(const qkvi_binder *b, unsigned packed, qkvi_net *net,
     net->has_discriminator = info->has_discriminator;
     net->has_lm = info->has_lm;
     net->n_labels = info->n_labels;
-    net->joint = qkvi_bind_weight(b, b->family->joint, info->joint_dim, info->hidden);
+    net->joint = b->family->joint_biased
+                     ? qkvi_bind_linear(b, b->family->joint, info->joint_dim, info->hidden)
+                     : qkvi_bind_weight(b, b->family->joint, info->joint_dim, info->hidden);
+    net->joins_pooled = info->joint_dim > 0 && !b->family->joint;
     net->head_act = b->family->head_is_gelu ? QKVI_GELU : b->act;
     for (int stack = 0; stack < net->n_stacks; stack++)
         QKV_TRY(bind_stack(b, stack, packed, &net->stacks[stack], error));

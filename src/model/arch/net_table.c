@@ -256,8 +256,10 @@ static qkv_status add_classifier(qkvi_param_table *table, const qkv_model_info *
 
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
                             const qkvi_model_family *f, qkv_error *e) {
-    if (info->joint_dim > 0)
-        QKV_TRY(qkvi_add_weight(table, f->joint, info->joint_dim, info->hidden, e));
+    if (info->joint_dim > 0 && f->joint)
+        QKV_TRY(f->joint_biased
+                    ? qkvi_add_linear(table, f->joint, info->joint_dim, info->hidden, e)
+                    : qkvi_add_weight(table, f->joint, info->joint_dim, info->hidden, e));
     if (qkvi_family_sees(f)) return qkvi_images_heads_table(info, f, table, e);
     const int64_t h = info->hidden, size = info->embedding_size;
     const int64_t n_words = qkvi_stack_sizes(info, qkvi_family_stacks(f) - 1).vocab_size;

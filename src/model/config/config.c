@@ -295,6 +295,7 @@ static qkv_status read_row(const qkvi_json_reader *reader, json_t *object,
     QKV_TRY(read_sizes(reader, family, info));
     if (qkvi_family_sees(family)) QKV_TRY(qkvi_config_images(reader, family, info));
     info->sentence_len = info->max_len;
+    if (family->joint_biased) QKV_TRY(qkvi_config_joint(reader, family, info));
     return read_ids(reader, family, info);
 }
 
@@ -319,7 +320,7 @@ static qkv_status read_any(const qkvi_json_reader *reader, json_t *root, bool im
     const char *const part = family != type ? "vision_config" : family->part;
     if (part) QKV_TRY(qkvi_config_refuse_others(reader, 0, 0));
     QKV_TRY(part ? read_tower(reader, part, family, info) : read_row(reader, root, family, info));
-    if (family->joint) QKV_TRY(qkvi_config_joint(reader, info));
+    if (family->joint && !family->joint_biased) QKV_TRY(qkvi_config_joint(reader, family, info));
     return family->classifier ? qkvi_config_classes(reader, info) : QKV_OK;
 }
 

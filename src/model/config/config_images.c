@@ -43,9 +43,16 @@ qkv_status qkvi_config_part(const qkvi_json_reader *reader, const char *part, js
     return status;
 }
 
-qkv_status qkvi_config_joint(const qkvi_json_reader *reader, qkv_model_info *info) {
-    info->joint_dim = 512;
-    return qkvi_config_take_size(reader, "projection_dim", QKVI_MAX_HIDDEN, &info->joint_dim);
+qkv_status qkvi_config_joint(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                             qkv_model_info *info) {
+    if (!family->joint_biased) {
+        info->joint_dim = 512;
+        return qkvi_config_take_size(reader, "projection_dim", QKVI_MAX_HIDDEN, &info->joint_dim);
+    }
+    info->joint_dim = info->hidden;
+    info->padded_len = info->max_len;
+    info->match_each = 1;
+    return qkvi_config_take_size(reader, "projection_size", QKVI_MAX_HIDDEN, &info->joint_dim);
 }
 
 /* ---- Images ---------------------------------------------------------------------------------- */

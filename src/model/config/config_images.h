@@ -22,7 +22,11 @@ qkv_status qkvi_config_part(const qkvi_json_reader *reader, const char *part, js
 qkv_status qkvi_config_images(const qkvi_json_reader *reader, const qkvi_model_family *family,
                               qkv_model_info *info);
 
-/** What both towers are projected to: root has it where the file has two. */
-qkv_status qkvi_config_joint(const qkvi_json_reader *reader, qkv_model_info *info);
+/**
+ * What both towers are projected to: root has it where the file has two, of SigLIP the part of its
+ * texts.
+ */
+qkv_status qkvi_config_joint(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                             qkv_model_info *info);
 
 #endif
