@@ -4,6 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct what_if_edges attended_edges(const struct attended *of) {
+    const struct attention_view *const view = &of->view;
+    return (struct what_if_edges){
+        .which = view->which,
+        .n_layers = view->n_layers,
+        .n_heads = view->n_heads,
+        .n_queries = view->queries.tokens->n,
+        .n_keys = view->keys.tokens->n,
+        .queries = view->which == QKV_SELF ? of->labels : of->pair.input_names,
+        .keys = attended_keys(of),
+        .causal = view->causal,
+    };
+}
+
 qkv_status attended_open(struct attended *of, qkv_attention_kind which, const char *target,
                          const struct what_if *parsed, qkv_error *error) {
     const struct text given = { (char *)(uintptr_t)target, target ? strlen(target) : 0 };
@@ -13,7 +27,8 @@ qkv_status attended_open(struct attended *of, qkv_attention_kind which, const ch
     of->view = pair_view(of->session, of->input, &of->pair, which);
     of->what_if.asked = qkv_run_options_init();
     if (status != QKV_OK || !parsed) return status;
-    status = what_if_of_text(parsed, of->labels, of->input->n, &of->what_if, error);
+    const struct what_if_edges edges = attended_edges(of);
+    status = what_if_of_text(parsed, of->labels, of->input->n, &edges, &of->what_if, error);
     if (of->what_if.dropped) of->what_if.asked.dropped = of->what_if.inputs;
     return status == QKV_OK ? pair_check_causal(&of->what_if, &of->view, error) : status;
 }

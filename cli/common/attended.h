@@ -30,6 +30,8 @@ qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error);
 /* Chooses a query of the named head, or both head and query if none is named: qkv_heads_choose. */
 qkv_status attended_choose(const struct attended *of, bool named, int64_t layer, int64_t head,
                            qkv_heads_choice *choice, qkv_error *error);
+/* The edges that may be cut: those of the attention that is looked at. */
+struct what_if_edges attended_edges(const struct attended *of);
 /*
  * Labels of queries and of keys. A query of a decoder over an encoder is labelled by the token it
  * reads and the token it predicts, "a -> b"; a key of the decoder's own by the token it reads.

@@ -1,4 +1,4 @@
-/* The values of --what-if: causal, no-scale, temperature=T, drop=TOKEN. */
+/* The values of --what-if: causal, no-scale, temperature=T, drop=TOKEN, cut=QUERY>KEY. */
 #include "common/what_if.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static void add_words(struct what_if *what_if, const char *before, const char *w
 static int parse_one(const struct cli_command *command, const char *question,
                      struct what_if *what_if) {
     const char *temperature = value_of(question, "temperature"),
-               *token = value_of(question, "drop");
+               *token = value_of(question, "drop"), *edge = value_of(question, "cut");
     if (strcmp(question, "causal") == 0) {
         if (!what_if->asked.causal) add_words(what_if, "causal", "");
         what_if->asked.causal = 1;
@@ -38,9 +38,10 @@ static int parse_one(const struct cli_command *command, const char *question,
                              "--what-if temperature: '%s' is not a number from 0.001 to 1000",
                              temperature);
         add_words(what_if, "temperature ", temperature);
-    } else if (!token || !*token) {
+    } else if (edge ? !strchr(edge, '>') : !token || !*token) {
         return cli_usage(command,
-                         "--what-if: '%s' is none of causal, no-scale, temperature=T, drop=TOKEN",
+                         "--what-if: '%s' is none of causal, no-scale, temperature=T, drop=TOKEN, "
+                         "cut=QUERY>KEY",
                          question);
     }
     return EXIT_OK;
@@ -58,7 +59,7 @@ int what_if_parse(const struct cli_command *command, const struct arg_texts *giv
 int what_if_check_drop(const struct cli_command *command, const struct arg_texts *given,
                        const char *with) {
     for (int i = 0; i < given->n; i++)
-        if (value_of(given->list[i], "drop"))
+        if (value_of(given->list[i], "drop") || value_of(given->list[i], "cut"))
             return cli_usage(command, "--what-if %s together with %s have other tokens",
                              given->list[i], with);
     return EXIT_OK;
@@ -100,22 +101,156 @@ static int64_t drop(struct what_if *what_if, const char *token, char *const *lab
     return n_found;
 }
 
-qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, int64_t n,
-                           struct what_if *what_if, qkv_error *error) {
-    *what_if = *parsed;
-    for (int i = 0; i < parsed->given->n; i++) {
-        const char *token = value_of(parsed->given->list[i], "drop");
-        if (!token) continue;
-        if (!what_if->dropped) what_if->dropped = calloc((size_t)n + 1, 1);
-        if (!what_if->dropped) return text_no_memory(error);
-        what_if->inputs[0] = what_if->dropped;
-        const int64_t n_found = drop(what_if, token, labels, n);
-        if (n_found < 0) return text_no_memory(error);
-        if (n_found == 0)
-            return text_error(error, QKV_ERR_ARGUMENT,
-                              "--what-if drop: '%s' is none of the %" PRId64 " tokens", token, n);
+/* ---- Edges ----------------------------------------------------------------------------------- */
+
+/* A number, or every place of a token; how many. */
+static int64_t mark(const char *word, size_t n_bytes, char *const *labels, int64_t n,
+                    uint8_t *marks) {
+    char copy[256];
+    int64_t place, n_found = 0;
+    if (n_bytes == 0 || n_bytes >= sizeof copy) return 0;
+    snprintf(copy, sizeof copy, "%.*s", (int)n_bytes, word);
+    const bool number = number_int(copy, 0, INT64_MAX, &place);
+    for (int64_t i = 0; i < n; i++) {
+        marks[i] = number ? i == place : label_is(labels[i], copy);
+        n_found += marks[i];
     }
-    return QKV_OK;
+    return n_found;
 }
 
-void what_if_free(struct what_if *what_if) { free(what_if->dropped); }
+/* "…@L.H", "…@L" or "…@L.*" without its end; *n: what is left of the bytes. */
+static void read_place(const char *value, size_t *n, struct what_if_cut *cut) {
+    const char *const at = strrchr(value, '@');
+    char digits[24];
+    cut->layer = cut->head = -1;
+    *n = strlen(value);
+    if (!at) return;
+    const size_t bytes = strlen(at + 1);
+    const bool all = bytes > 2 && strcmp(at + bytes - 1, ".*") == 0;
+    snprintf(digits, sizeof digits, "%.*s", (int)(all ? bytes - 2 : bytes), at + 1);
+    if (session_place(digits, &cut->layer, &cut->head) && !all)
+        snprintf(cut->place, sizeof cut->place, " in head %" PRId64 ".%" PRId64, cut->layer,
+                 cut->head);
+    else if (number_int(digits, 0, INT32_MAX, &cut->layer))
+        snprintf(cut->place, sizeof cut->place, " in layer %" PRId64, cut->layer);
+    else
+        cut->layer = cut->head = -1;
+    if (cut->layer >= 0) *n = (size_t)(at - value);
+}
+
+/* At the first '>' with tokens on both sides, since tokens may have one, as <mask> has. */
+static bool split(const char *value, size_t n, const struct what_if_edges *edges,
+                  struct what_if_cut *cut) {
+    for (size_t at = 1; at + 1 < n; at++) {
+        if (value[at] != '>') continue;
+        const int64_t n_queries = mark(value, at, edges->queries, edges->n_queries, cut->queries);
+        const int64_t n_keys =
+            mark(value + at + 1, n - at - 1, edges->keys, edges->n_keys, cut->keys);
+        cut->n = n_queries * n_keys;
+        if (cut->n > 0) return true;
+    }
+    return false;
+}
+
+/* Whether some query sees some of the keys at all. */
+static bool is_seen(const struct what_if_edges *edges, const struct what_if_cut *cut) {
+    int64_t first_key = 0, last_query = edges->n_queries - 1;
+    while (!cut->keys[first_key]) first_key++;
+    while (!cut->queries[last_query]) last_query--;
+    return !edges->causal || first_key <= last_query;
+}
+
+qkv_status what_if_cut_read(const char *option, const char *value,
+                            const struct what_if_edges *edges, struct what_if_cut *cut,
+                            qkv_error *error) {
+    size_t n;
+    *cut = (struct what_if_cut){ .queries = calloc((size_t)edges->n_queries + 1, 1),
+                                 .keys = calloc((size_t)edges->n_keys + 1, 1) };
+    if (!cut->queries || !cut->keys) return text_no_memory(error);
+    read_place(value, &n, cut);
+    if (cut->layer >= edges->n_layers || cut->head >= edges->n_heads)
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "%s: '%s': the attention has layers 0 to %" PRId64
+                          " of heads 0 to %" PRId64,
+                          option, value, edges->n_layers - 1, edges->n_heads - 1);
+    if (!split(value, n, edges, cut))
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "%s: '%s' names no query and key of the %" PRId64 " tokens", option,
+                          value, edges->n_keys);
+    if (is_seen(edges, cut)) return QKV_OK;
+    return text_error(error, QKV_ERR_ARGUMENT,
+                      "%s: '%s' is no edge: each token sees itself and those before it", option,
+                      value);
+}
+
+void what_if_cut_list(const struct what_if_edges *edges, const struct what_if_cut *cut,
+                      int64_t *list) {
+    for (int64_t i = 0; i < edges->n_queries; i++)
+        for (int64_t j = 0; cut->queries[i] && j < edges->n_keys; j++) {
+            if (!cut->keys[j]) continue;
+            const int64_t edge[] = { cut->layer, cut->head, i, j };
+            memcpy(list, edge, sizeof edge);
+            list += 4;
+        }
+}
+
+void what_if_cut_free(struct what_if_cut *cut) {
+    free(cut->queries);
+    free(cut->keys);
+}
+
+static qkv_status add_cut(const char *value, const struct what_if_edges *edges,
+                          struct what_if *what_if, qkv_error *error) {
+    struct what_if_cut cut;
+    qkv_status status = what_if_cut_read("--what-if cut", value, edges, &cut, error);
+    int64_t *list = NULL;
+    if (status == QKV_OK) {
+        list = realloc(what_if->cuts, (size_t)(what_if->n_cuts + cut.n) * 4 * sizeof *list);
+        if (!list) status = text_no_memory(error);
+    }
+    if (list) {
+        what_if->cuts = list;
+        what_if_cut_list(edges, &cut, list + 4 * what_if->n_cuts);
+        what_if->n_cuts += cut.n;
+        add_words(what_if, "without the edge ", value);
+        if (cut.n > 1) text_append(what_if->words, WHAT_IF_WORDS, " (%" PRId64 " edges)", cut.n);
+    }
+    what_if_cut_free(&cut);
+    return status;
+}
+
+/* ---- Of a text ------------------------------------------------------------------------------- */
+
+static qkv_status add_dropped(const char *token, char *const *labels, int64_t n,
+                              struct what_if *what_if, qkv_error *error) {
+    if (!what_if->dropped) what_if->dropped = calloc((size_t)n + 1, 1);
+    if (!what_if->dropped) return text_no_memory(error);
+    what_if->inputs[0] = what_if->dropped;
+    const int64_t n_found = drop(what_if, token, labels, n);
+    if (n_found < 0) return text_no_memory(error);
+    if (n_found > 0) return QKV_OK;
+    return text_error(error, QKV_ERR_ARGUMENT,
+                      "--what-if drop: '%s' is none of the %" PRId64 " tokens", token, n);
+}
+
+qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, int64_t n,
+                           const struct what_if_edges *edges, struct what_if *what_if,
+                           qkv_error *error) {
+    qkv_status status = QKV_OK;
+    *what_if = *parsed;
+    for (int i = 0; i < parsed->given->n && status == QKV_OK; i++) {
+        const char *const token = value_of(parsed->given->list[i], "drop"),
+                          *const edge = value_of(parsed->given->list[i], "cut");
+        if (token) status = add_dropped(token, labels, n, what_if, error);
+        if (edge) status = add_cut(edge, edges, what_if, error);
+    }
+    what_if->asked.cuts = what_if->cuts;
+    what_if->asked.n_cuts = what_if->n_cuts;
+    what_if->asked.cut_which = edges->which;
+    return status;
+}
+
+void what_if_free(struct what_if *what_if) {
+    free(what_if->dropped);
+    free(what_if->cuts);
+}

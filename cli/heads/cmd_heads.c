@@ -28,7 +28,7 @@ static const struct option_conflict rules[] = {
 
 /* Effects are of a text, and what a head fires on is of a file. */
 static const struct option_conflict effects[] = {
-    { .these = "--ablate|--reference|--patch|--group|--word|--loss",
+    { .these = "--ablate|--reference|--patch|--group|--edge|--word|--loss",
       .without = "--effect",
       .message = "%s goes with --effect" },
     { .these = "--effect|--fires",
@@ -138,6 +138,7 @@ static const struct cli_option heads_table_of_options[] = {
     OPTION_FILE("--reference", "F", reference, "*"),
     OPTION_TEXT("--patch", "SOURCE", patch),
     OPTION_TEXTS("--group", "L.H,L.*...", groups),
+    OPTION_TEXTS("--edge", "QUERY>KEY[@L.H]", edges),
     OPTION_TEXT("--word", "WORD", word),
     OPTION_FLAG("--loss", loss),
     OPTION_FILE("--fires", "L.H", fires, "@heads"),

@@ -71,7 +71,7 @@ static qkv_status compute(struct effect *effect, struct text_job *job, qkv_error
                                  effect->log_p, &call, error);
     progress_end(&progress);
     if (status == QKV_OK) finish(effect);
-    return status;
+    return status == QKV_OK ? effect_edges(effect, error) : status;
 }
 
 static void effect_free(struct effect *effect) {
@@ -83,6 +83,7 @@ static void effect_free(struct effect *effect) {
     free(effect->log_p);
     free(effect->sets);
     free(effect->order);
+    free(effect->edges);
     pair_free(&effect->pair);
     pair_free(&effect->source_pair);
     qkv_encoding_free(effect->source);

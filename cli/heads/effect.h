@@ -14,6 +14,13 @@ struct effect_set {
     double sum;               /* of nats of the sets of its single heads */
 };
 
+/* Edges of --edge that are cut together. */
+struct effect_edge {
+    const char *name;         /* as the user wrote them */
+    int64_t n;                /* how many */
+    double nats, probability; /* as of a set */
+};
+
 struct effect {
     const struct heads_options *options;
     const struct session *session;
@@ -36,10 +43,12 @@ struct effect {
     struct pair source_pair;
     qkv_run *source_run;
 
-    double *log_p;           /* [n_sets + 1][n_places] */
-    double value;            /* mean ln p of the words without ablation */
-    struct effect_set *sets; /* [n_all] of single heads in order, then those of --group */
-    struct sort_key *order;  /* [n_all], first the head that helps most */
+    double *log_p;             /* [n_sets + 1][n_places] */
+    double value;              /* mean ln p of the words without ablation */
+    struct effect_set *sets;   /* [n_all] of single heads in order, then those of --group */
+    struct effect_edge *edges; /* [n_edges] of --edge, in their order */
+    int64_t n_edges;
+    struct sort_key *order; /* [n_all], first the head that helps most */
     int64_t n_shown;
 };
 
@@ -53,6 +62,8 @@ qkv_status effect_answer(struct text_job *job, const qkv_encoding *input, json_t
 qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *error);
 qkv_status effect_sets(struct effect *effect, qkv_error *error);
 qkv_status effect_given(struct effect *effect, qkv_error *error);
+/* Measures what each --edge is worth, when the rest is known (effect_edges.c). */
+qkv_status effect_edges(struct effect *effect, qkv_error *error);
 
 /* Writes the name of a set, "1.2" or "1.2+1.3"; long ones end in an ellipsis. */
 enum { EFFECT_NAME = 96 };

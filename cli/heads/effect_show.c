@@ -99,6 +99,9 @@ void effect_caption(const struct effect *effect, bool table, struct caption *cap
         caption_add(caption,
                     " A group is ablated together; sum = the effects of its heads alone, added. "
                     "Where they differ, heads can replace each other, or need each other.");
+    if (table && effect->n_edges > 0)
+        caption_add(caption, " An edge is cut: the query does not see the key there, and its other "
+                             "weights grow.");
     caption_add(caption, " An effect is of this %s only.",
                 effect->is_label ? "image and label" : "text and word");
 }
@@ -122,6 +125,8 @@ static double largest_of(const struct effect *effect) {
     double largest = 0;
     for (int64_t s = 0; s < effect->asked.n_sets; s++)
         if (fabs(effect->sets[s].nats) > largest) largest = fabs(effect->sets[s].nats);
+    for (int64_t e = 0; e < effect->n_edges; e++)
+        if (fabs(effect->edges[e].nats) > largest) largest = fabs(effect->edges[e].nats);
     return largest;
 }
 
@@ -147,12 +152,30 @@ static int name_width(const struct effect *effect, int64_t first, int64_t end, i
     return width;
 }
 
+static void print_edges(struct term *term, const struct effect *effect, double largest) {
+    int width = 6;
+    for (int64_t e = 0; e < effect->n_edges; e++) {
+        const int columns = term_columns(effect->edges[e].name) + 1;
+        if (columns > width) width = columns < 44 ? columns : 44;
+    }
+    fprintf(term->out, "\n%-*s%9s %9s\n", width, "edge", "nats", "prob");
+    for (int64_t e = 0; e < effect->n_edges; e++) {
+        char *const name = term_escape(effect->edges[e].name, strlen(effect->edges[e].name));
+        term_put(term, name ? name : "", width, false);
+        print_number(term, effect->edges[e].nats, largest, 4);
+        print_number(term, effect->edges[e].probability, 0, 4);
+        term_newline(term);
+        free(name);
+    }
+}
+
 static void print_table(struct term *term, const struct effect *effect) {
     const int64_t n_all = effect->n_all, n_sets = effect->asked.n_sets;
     const double largest = largest_of(effect);
     fprintf(term->out, "%-6s%9s %9s\n", "head", "nats", "prob");
     for (int64_t i = 0; i < effect->n_shown; i++)
         print_set(term, effect, &effect->sets[effect->order[i].index], 6, largest, false);
+    if (effect->n_edges > 0) print_edges(term, effect, largest);
     if (n_sets == n_all) return;
     const int width = name_width(effect, n_all, n_sets, 6);
     fprintf(term->out, "\n%-*s%9s %9s %9s\n", width, "group", "nats", "prob", "sum");

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/conflicts.h"
 #include "common/csv.h"
@@ -38,6 +39,16 @@ static json_t *group_json(const struct effect *effect, const struct effect_set *
                     set->probability, set->sum);
 }
 
+static json_t *edges_json(const struct effect *effect) {
+    json_t *const list = json_array();
+    for (int64_t e = 0; e < effect->n_edges; e++) {
+        const struct effect_edge *const edge = &effect->edges[e];
+        json_array_append_new(list, json_set(NULL, "edge:t n_edges:i nats:n probability:n",
+                                             edge->name, edge->n, edge->nats, edge->probability));
+    }
+    return list;
+}
+
 static json_t *json_or_none(const char *text) { return text ? json_text(text) : NULL; }
 
 json_t *effect_json(const struct effect *effect) {
@@ -58,6 +69,7 @@ json_t *effect_json(const struct effect *effect) {
     }
     for (int64_t s = effect->n_all; s < effect->asked.n_sets; s++)
         json_array_append_new(groups, group_json(effect, &effect->sets[s]));
+    if (effect->n_edges > 0) json_set(object, "edges:o", edges_json(effect));
     return json_set(object,
                     "ablation:s reference:o patch:o looked_at:o log_p:n heads:o groups:o note:t",
                     options->patch          ? "patch"
@@ -91,6 +103,12 @@ static qkv_status write_table(const struct effect *effect, const char *path, cha
         put_set(&csv, &effect->sets[effect->order[i].index], effect->n_heads, separator);
     for (int64_t s = effect->n_all; s < effect->asked.n_sets; s++)
         put_set(&csv, &effect->sets[s], effect->n_heads, separator);
+    for (int64_t e = 0; e < effect->n_edges; e++) {
+        const struct effect_edge *const edge = &effect->edges[e];
+        csv_field(&csv, edge->name, strlen(edge->name));
+        csv_put(&csv, "%c%.9g%c%.9g%c\n", separator, edge->nats, separator, edge->probability,
+                separator);
+    }
     return csv_write(&csv, path, error);
 }
 

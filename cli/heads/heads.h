@@ -49,7 +49,7 @@ struct heads_options {
     bool effect, loss;
     struct arg_int ablate;
     const char *reference, *patch, *word, *fires;
-    struct arg_texts groups;
+    struct arg_texts groups, edges;
     struct pair_options which;
     struct picture_options picture;
 };

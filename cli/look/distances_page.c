@@ -94,7 +94,7 @@ static qkv_status add_heads(const struct distances *d, const struct seen *const 
     page->desc.scale = first.desc->scale;
     for (int64_t i = 0; i < 2 * d->n_all && status == QKV_OK; i++) {
         qkv_page_head *const head = &heads[i]; /* as place_of has it */
-        status = page_head(both[i % 2], d->order[i / 2].index, page->desc.scale, head, error);
+        status = page_head(page, both[i % 2], d->order[i / 2].index, head, error);
         head->text = i % 2;
     }
     return status;

@@ -82,8 +82,28 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_page_head *head,
+/* Whether queries see different keys, besides the rules. */
+static bool has_mask(const qkv_attention_desc *desc) {
+    return desc->flags & QKV_SET_MASK && desc->mask_type == QKV_MASK_BOOL &&
+           desc->mask_stride[2] != 0;
+}
+
+/* The mask of such a head, as bits; NULL: it has none, or no memory. */
+static const uint8_t *bits_of(struct page *page, const qkv_attention_desc *desc) {
+    const int64_t stride = (desc->len_k + 7) / 8;
+    const uint8_t *const sees = desc->mask;
+    if (!has_mask(desc)) return NULL;
+    uint8_t *const bits = page_room(page, desc->len_q * stride, 1);
+    for (int64_t i = 0; bits && i < desc->len_q; i++)
+        for (int64_t j = 0; j < desc->len_k; j++)
+            if (sees[i * desc->mask_stride[2] + j])
+                bits[i * stride + j / 8] |= (uint8_t)(1 << j % 8);
+    return bits;
+}
+
+qkv_status page_head(struct page *page, const struct seen *seen, int64_t index, qkv_page_head *head,
                      qkv_error *error) {
+    const float scale = page->desc.scale;
     const struct head_name *const name = &seen->names[index];
     qkv_head_view view = qkv_head_view_init();
     const qkv_status status = qkv_heads_view(seen->heads, index, &view, error);
@@ -99,12 +119,14 @@ qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_pa
                          .label = seen->labels[index],
                          .alibi = view.desc->alibi_slopes ? (double)*view.desc->alibi_slopes : 0,
                          .sink = view.desc->sinks,
+                         .mask = bits_of(page, view.desc),
                          .distance_bias = view.desc->distance_bias,
                          .distance_before = view.desc->distance_before,
                          .distance_after = view.desc->distance_after,
                          .has_window = seen->own_windows && view.desc->flags & QKV_SET_WINDOW,
                          .window_left = view.desc->window_left,
                          .window_right = view.desc->window_right };
+    if (has_mask(view.desc) && !head->mask) return text_no_memory(error);
     return QKV_OK;
 }
 
@@ -141,8 +163,7 @@ qkv_status page_heads(struct page *page, const struct seen *seen, int64_t first,
     qkv_page_head *const heads = page_heads_room(page, n, error);
     if (!heads) return QKV_ERR_MEMORY;
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
-        status =
-            page_head(seen, seen->order ? seen->order[i] : i, page->desc.scale, &heads[i], error);
+        status = page_head(page, seen, seen->order ? seen->order[i] : i, &heads[i], error);
         heads[i].text = run;
     }
     if (status == QKV_OK && !seen->order) sort_heads(seen, first, heads);

@@ -54,8 +54,8 @@ struct page_tokens {
 qkv_status page_tokens(struct page *page, const qkv_token_list *list, struct page_tokens *tokens,
                        qkv_error *error);
 
-/* Fills in one head; scale: of the colours of the whole page. */
-qkv_status page_head(const struct seen *seen, int64_t index, float scale, qkv_page_head *head,
+/* Fills in one head, whose scale is told where it is not that of the page. */
+qkv_status page_head(struct page *page, const struct seen *seen, int64_t index, qkv_page_head *head,
                      qkv_error *error);
 /*
  * Adds heads, and sets the scale of their colours: those of seen->order; if that is NULL, the head

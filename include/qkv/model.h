@@ -455,6 +455,16 @@ enum {
     QKV_RUN_OUTPUTS = 1u << 2
 };
 
+/** Which attention of a model. */
+typedef enum qkv_attention_kind {
+    /** Of the only stack, or of the encoder, to itself. */
+    QKV_SELF,
+    /** Of a decoder over an encoder, to itself: causal. */
+    QKV_DECODER,
+    /** Of the decoder to the encoder: queries are target tokens, keys are source tokens. */
+    QKV_CROSS
+} qkv_attention_kind;
+
 /**
  * What a run does otherwise. Zeros are the model as it is. Made by qkv_run_options_init().
  *
@@ -482,6 +492,15 @@ typedef struct qkv_run_options {
      * begins with the token that the model starts from (start_id). Its row i predicts token i + 1.
      */
     const qkv_encoding *const *targets;
+    /**
+     * NULL, or [n_cuts][4]: edges of the attention cut_which that are cut, in a run of one input:
+     * layer, head, query and key. The query does not see the key there, and what it gives others
+     * grows. -1: all layers; all heads. Then masks of n_queries * n_keys bytes are kept, for each
+     * layer or head, at most 2^31 bytes.
+     */
+    const int64_t *cuts;
+    int64_t n_cuts;
+    qkv_attention_kind cut_which;
 } qkv_run_options;
 QKV_DEFINE_INIT(qkv_run_options)
 
@@ -501,16 +520,6 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *mo
                                                uint32_t flags, const qkv_run_options *options,
                                                qkv_run **run, qkv_error *error);
 QKV_API void qkv_run_free(qkv_run *run);
-
-/** Which attention of a model. */
-typedef enum qkv_attention_kind {
-    /** Of the only stack, or of the encoder, to itself. */
-    QKV_SELF,
-    /** Of a decoder over an encoder, to itself: causal. */
-    QKV_DECODER,
-    /** Of the decoder to the encoder: queries are target tokens, keys are source tokens. */
-    QKV_CROSS
-} qkv_attention_kind;
 
 /**
  * Returns hidden states [n][hidden] after a layer, of the stack whose attention is QKV_SELF or
@@ -562,6 +571,12 @@ typedef struct qkv_capture {
     int64_t distance_bias_stride, distance_before, distance_after;
     /** NULL, or [n_heads]: slope[h] (j - i) is added to the score (ALiBi). */
     const float *alibi_slopes;
+    /**
+     * NULL, or what qkv_run_options.cuts left of the layer: head h, query i sees key j only if
+     * element h * uncut_stride + i * n_keys + j is 1. It has 0 for keys that `seen` hides, too.
+     */
+    const uint8_t *uncut;
+    int64_t uncut_stride;
 } qkv_capture;
 QKV_DEFINE_INIT(qkv_capture)
 

@@ -47,6 +47,7 @@ void qkv_heads_free(qkv_heads *heads) {
     free(heads->sources);
     free(heads->descs);
     free(heads->layer_rules);
+    free(heads->uncut);
     free(heads->ids);
     free(heads->query_kinds);
     free(heads->key_kinds);
@@ -128,10 +129,12 @@ void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
     }
     describe_scores(heads, first, desc);
     describe_distances(heads, first, desc);
-    if (!heads->seen) return;
-    desc->flags |= QKV_SET_MASK; /* the same keys for every query */
-    desc->mask = heads->seen;
+    const uint8_t *const uncut = qkvi_heads_uncut(heads, first, 0);
+    if (!heads->seen && !uncut) return;
+    desc->flags |= QKV_SET_MASK; /* the same keys for every query, unless edges are cut */
+    desc->mask = uncut ? uncut : heads->seen;
     desc->mask_type = QKV_MASK_BOOL;
+    desc->mask_stride[2] = uncut ? info->n_keys : 0;
     desc->mask_stride[3] = 1;
 }
 
@@ -158,7 +161,7 @@ int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, int64_t 
     if (!heads || query < 0 || query >= heads->info.n_queries || index < 0 || index >= heads->n_all)
         return 0;
     const qkvi_range keys = qkvi_keys_of(qkvi_heads_rules(heads, index), query);
-    return key >= keys.begin && key < keys.end && (!heads->seen || heads->seen[key]);
+    return key >= keys.begin && key < keys.end && !qkvi_heads_hide(heads, index, query, key);
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
@@ -185,8 +188,10 @@ static void tell(void *user, int64_t done, int64_t total) {
     work->given->progress(work->given->progress_user, (int64_t)(all * STEPS), STEPS);
 }
 
-static qkv_status count_keys(const qkv_heads *heads, const qkvi_rules *rules, double *log_keys,
+/* Of all heads, or where edges are cut of the one with that index. */
+static qkv_status count_keys(const qkv_heads *heads, int64_t index, double *log_keys,
                              qkv_error *error) {
+    const qkvi_rules *const rules = qkvi_heads_rules(heads, index);
     const qkv_heads_info *const info = &heads->info;
     int64_t *const before = qkvi_malloc_array((size_t)info->n_keys + 1, sizeof *before);
     if (!before) return qkvi_no_memory(error, "heads");
@@ -195,7 +200,10 @@ static qkv_status count_keys(const qkv_heads *heads, const qkvi_rules *rules, do
         before[j + 1] = before[j] + (!heads->seen || heads->seen[j]);
     for (int64_t i = 0; i < info->n_queries; i++) {
         const qkvi_range keys = qkvi_keys_of(rules, i);
-        const int64_t n = keys.end > keys.begin ? before[keys.end] - before[keys.begin] : 0;
+        const uint8_t *const uncut = qkvi_heads_uncut(heads, index, i);
+        int64_t n = keys.end > keys.begin ? before[keys.end] - before[keys.begin] : 0;
+        for (int64_t j = keys.begin; uncut && j < keys.end; j++)
+            n -= !uncut[j] && (!heads->seen || heads->seen[j]);
         log_keys[i] = n > 0 ? log((double)n) : 0;
     }
     free(before);
@@ -237,13 +245,14 @@ static qkv_status take_given(struct work *work, qkv_error *error) {
     return qkvi_matches_find(&heads->rules, NULL, heads->ids, work->matches, error);
 }
 
-/* What queries see, of all heads or of a layer's. */
-static qkv_status see(struct work *work, const qkvi_rules *rules, qkv_error *error) {
+/* What queries see, of all heads, of a layer's, or of the one with that index. */
+static qkv_status see(struct work *work, int64_t index, qkv_error *error) {
     qkv_heads *const heads = work->heads;
-    QKV_TRY(count_keys(heads, rules, work->log_keys, error));
+    QKV_TRY(count_keys(heads, index, work->log_keys, error));
     if (!heads->ids) return QKV_OK;
     memset(work->matches, 0, (size_t)heads->info.n_queries);
-    return qkvi_matches_find(rules, heads->seen, heads->ids, work->matches, error);
+    return qkvi_matches_find(qkvi_heads_rules(heads, index), heads->seen, heads->ids, work->matches,
+                             error);
 }
 
 static qkv_status begin(struct work *work, qkv_error *error) {
@@ -264,10 +273,10 @@ static qkv_status begin(struct work *work, qkv_error *error) {
         return qkvi_no_memory(error, "heads");
     heads->nan = heads->empty + n_all;
     if (heads->given) {
-        QKV_TRY(count_keys(heads, &heads->rules, work->log_keys, error));
+        QKV_TRY(count_keys(heads, 0, work->log_keys, error));
         return take_given(work, error);
     }
-    if (!heads->layer_rules) QKV_TRY(see(work, &heads->rules, error));
+    if (!heads->layer_rules && !heads->uncut) QKV_TRY(see(work, 0, error));
     return qkvi_head_rows_make(heads->dense ? heads->info.n_heads : 1, heads->info.n_queries,
                                heads->info.n_keys, &work->rows, error);
 }
@@ -330,7 +339,7 @@ static qkv_status run_pass(struct work *work, int64_t first, const qkv_call_opti
         take(work, 0);
         return QKV_OK;
     }
-    if (heads->layer_rules) QKV_TRY(see(work, qkvi_heads_rules(heads, first), error));
+    if (heads->layer_rules || heads->uncut) QKV_TRY(see(work, first, error));
     qkvi_heads_describe(heads, first, work->rows.n_heads, &desc);
     const qkvi_head_pass pass = { .ctx = heads->ctx,
                                   .desc = &desc,

@@ -17,6 +17,12 @@ typedef struct qkvi_head_source {
     const float *slope;        /* [1] of ALiBi; NULL: none */
 } qkvi_head_source;
 
+/** What is left of a layer's edges: [n_heads or 1][n_queries][n_keys]; NULL: all of them. */
+typedef struct qkvi_layer_uncut {
+    const uint8_t *sees;
+    int64_t stride; /* of heads */
+} qkvi_layer_uncut;
+
 /** Where the largest weight of a head is; query -1: no query sees a key. */
 typedef struct qkvi_head_peak {
     int64_t query, key;
@@ -34,6 +40,7 @@ struct qkv_heads {
     qkvi_rules rules;
     qkvi_rules *layer_rules;          /* [n_layers] where layers differ; NULL: rules, for all */
     int64_t n_kv_heads;               /* of a layer whose heads are dense; 0: n_heads */
+    qkvi_layer_uncut *uncut;          /* [n_layers], where edges are cut; NULL: nowhere */
     const uint8_t *seen;              /* [n_keys] 0: no query sees the key; NULL: all may be seen */
     int32_t *ids;                     /* [n] tokens of both sides; NULL: they do not compare */
     uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
@@ -66,6 +73,20 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
 /** The rules by which queries of the index-th head see keys. */
 static inline const qkvi_rules *qkvi_heads_rules(const qkv_heads *heads, int64_t index) {
     return heads->layer_rules ? &heads->layer_rules[index / heads->info.n_heads] : &heads->rules;
+}
+
+/** Rows of the mask of a head, of queries from i on; NULL: no edge of it is cut. */
+static inline const uint8_t *qkvi_heads_uncut(const qkv_heads *heads, int64_t index, int64_t i) {
+    if (!heads->uncut) return NULL;
+    const int64_t n_heads = heads->info.n_heads;
+    const qkvi_layer_uncut *const of = &heads->uncut[index / n_heads];
+    return of->sees ? of->sees + index % n_heads * of->stride + i * heads->info.n_keys : NULL;
+}
+
+/** Is key j hidden from query i of a head, though the rules let it see the key? */
+static inline bool qkvi_heads_hide(const qkv_heads *heads, int64_t index, int64_t i, int64_t j) {
+    const uint8_t *const uncut = qkvi_heads_uncut(heads, index, i);
+    return uncut ? !uncut[j] : heads->seen && !heads->seen[j];
 }
 
 /** The descriptor of n_heads heads of one array, from the first-th on. */

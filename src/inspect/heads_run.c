@@ -53,23 +53,28 @@ static qkv_status take_layers(const qkv_run *run, int64_t b, qkv_heads *heads, q
                                     .k = c.k + h / group * c.n_keys * c.head_dim,
                                     .lse = (float *)(uintptr_t)(c.lse + h * c.n),
                                     .scale = c.scale };
+        if (heads->uncut) heads->uncut[layer] = (qkvi_layer_uncut){ c.uncut, c.uncut_stride };
         if (heads->layer_rules)
             heads->layer_rules[layer] =
                 qkvi_rules_of_window(c.n, c.n_keys, 0, c.causal, c.window_left, c.window_right);
     }
     heads->n_lse = heads->n_all;
-    heads->dense = 1;
+    heads->dense = !heads->uncut; /* else heads see different keys */
     return QKV_OK;
 }
 
-/* Whether a layer has a window. */
-static bool has_windows(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t n_layers) {
+/* Whether a layer has a window, and whether edges of one are cut. */
+static bool has_windows(const qkv_run *run, qkv_attention_kind which, int64_t b, int64_t n_layers,
+                        bool *cut) {
     qkv_capture c = qkv_capture_init();
-    for (int64_t layer = 0; layer < n_layers; layer++)
-        if (qkv_run_capture(run, which, b, layer, &c, NULL) == QKV_OK &&
-            (c.window_left >= 0 || c.window_right >= 0))
-            return true;
-    return false;
+    bool windows = false;
+    *cut = false;
+    for (int64_t layer = 0; layer < n_layers; layer++) {
+        if (qkv_run_capture(run, which, b, layer, &c, NULL) != QKV_OK) continue;
+        windows |= c.window_left >= 0 || c.window_right >= 0;
+        *cut |= c.uncut != NULL;
+    }
+    return windows;
 }
 
 /* As many as the run captured. */
@@ -83,7 +88,8 @@ static int64_t count_layers(const qkv_run *run, qkv_attention_kind which, int64_
 static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_capture *c,
                        qkv_heads *given, qkv_heads **heads, qkv_error *error) {
     const int64_t n_layers = count_layers(run, given->which, b);
-    const bool windows = has_windows(run, given->which, b, n_layers);
+    bool cut;
+    const bool windows = has_windows(run, given->which, b, n_layers, &cut);
     const qkv_heads_info info = { .n_layers = n_layers,
                                   .n_heads = c->n_heads,
                                   .n_queries = c->n,
@@ -91,7 +97,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
                                   .head_dim = c->head_dim,
                                   .one_text = given->which != QKV_CROSS,
                                   .causal = c->causal,
-                                  .sees_all = !c->causal && !c->seen && !windows,
+                                  .sees_all = !c->causal && !c->seen && !windows && !cut,
                                   .windows = windows,
                                   .softcap = c->softcap };
     QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
@@ -111,7 +117,8 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     h->desc.distance_after = c->distance_after;
     h->n_kv_heads = c->n_kv_heads;
     if (windows) h->layer_rules = qkvi_calloc_array((size_t)n_layers, sizeof *h->layer_rules);
-    if (windows && !h->layer_rules) return qkvi_no_memory(error, "heads");
+    if (cut) h->uncut = qkvi_calloc_array((size_t)n_layers, sizeof *h->uncut);
+    if ((windows && !h->layer_rules) || (cut && !h->uncut)) return qkvi_no_memory(error, "heads");
     h->rules = qkvi_rules_of_window(c->n, c->n_keys, 0, c->causal, -1, -1);
     QKV_TRY(take_layers(run, b, h, error));
     return take_tokens(h, error);

@@ -61,7 +61,7 @@ static void search_row(const struct search *s, const float *weights, int64_t ind
     if (!may_be_larger(weights, keys, best)) return;
     for (int64_t j = keys.begin; j < keys.end; j++) {
         const float weight = weights[j];
-        if (j == itself || (heads->seen && !heads->seen[j]) || !is_marked(s->to, j) ||
+        if (j == itself || qkvi_heads_hide(heads, index, i, j) || !is_marked(s->to, j) ||
             (best->key >= 0 && !(weight > best->weight)) || !(weight >= 0))
             continue;
         *best = place(heads, index, i, j, weight);

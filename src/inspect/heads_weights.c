@@ -174,6 +174,19 @@ static qkv_status padded_added(const qkv_heads *heads, const float *added, struc
     return QKV_OK;
 }
 
+/* Which edges are cut, with keys that no query sees behind the others. */
+static qkv_status padded_uncut(const qkv_heads *heads, const uint8_t *uncut, struct padded *p,
+                               qkv_error *error) {
+    const int64_t n = heads->info.n_queries, m = heads->info.n_keys;
+    free(p->seen);
+    p->seen = qkvi_calloc_array((size_t)p->n_queries, (size_t)p->n_keys);
+    if (!p->seen) return qkvi_no_memory(error, "weights");
+    for (int64_t i = 0; i < n; i++) memcpy(p->seen + i * p->n_keys, uncut + i * m, (size_t)m);
+    p->desc.mask = p->seen;
+    p->desc.mask_stride[2] = p->n_keys;
+    return QKV_OK;
+}
+
 static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, struct padded *p,
                               qkv_error *error) {
     const qkv_heads_info *const info = &heads->info;
@@ -202,8 +215,9 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     p->desc.mask = p->seen;
     p->desc.mask_type = QKV_MASK_BOOL;
     p->desc.mask_stride[3] = 1;
-    if (v->desc->mask_type != QKV_MASK_F32 || !(v->desc->flags & QKV_SET_MASK)) return QKV_OK;
-    return padded_added(heads, v->desc->mask, p, error);
+    if (!(v->desc->flags & QKV_SET_MASK)) return QKV_OK;
+    if (v->desc->mask_type == QKV_MASK_F32) return padded_added(heads, v->desc->mask, p, error);
+    return v->desc->mask_stride[2] > 0 ? padded_uncut(heads, v->desc->mask, p, error) : QKV_OK;
 }
 
 static qkv_status pool_head(qkv_heads *heads, int64_t index, int64_t tile, int64_t rows,
@@ -226,12 +240,16 @@ static qkv_status pool_head(qkv_heads *heads, int64_t index, int64_t tile, int64
 }
 
 /* Is there a pair that may be seen among some queries and some keys? */
-static int is_hidden(const qkv_heads *heads, const qkvi_rules *rules, int64_t i0, int64_t i1,
-                     int64_t j0, int64_t j1) {
+static int is_hidden(const qkv_heads *heads, int64_t index, int64_t i0, int64_t i1, int64_t j0,
+                     int64_t j1) {
+    const qkvi_rules *const rules = qkvi_heads_rules(heads, index);
     const qkvi_range keys = qkvi_keys_of_block(rules, i0, i1);
     const int64_t begin = qkvi_max_i64(keys.begin, j0), end = qkvi_min_i64(keys.end, j1);
-    for (int64_t j = begin; j < end; j++)
+    for (int64_t j = begin; j < end && !heads->uncut; j++)
         if (!heads->seen || heads->seen[j]) return 0;
+    for (int64_t i = i0; i < i1 && heads->uncut; i++)
+        for (int64_t j = begin; j < end; j++)
+            if (qkv_head_sees(heads, index, i, j)) return 0;
     return 1;
 }
 
@@ -242,8 +260,7 @@ static void hide(const qkv_heads *heads, int64_t index, int64_t tile, int64_t ro
         const int64_t i0 = a * tile, i1 = qkvi_min_i64(i0 + tile, heads->info.n_queries);
         for (int64_t b = 0; b < cols; b++) {
             const int64_t j0 = b * tile, j1 = qkvi_min_i64(j0 + tile, heads->info.n_keys);
-            if (is_hidden(heads, qkvi_heads_rules(heads, index), i0, i1, j0, j1))
-                cells[a * cols + b] = QKV_CELL_HIDDEN;
+            if (is_hidden(heads, index, i0, i1, j0, j1)) cells[a * cols + b] = QKV_CELL_HIDDEN;
         }
     }
 }

@@ -250,10 +250,12 @@ static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
     desc->distance_bias_stride = capture->distance_bias_stride;
     desc->distance_before = capture->distance_before;
     desc->distance_after = capture->distance_after;
-    if (!capture->seen) return;
-    desc->flags |= QKV_SET_MASK; /* the same keys for every query */
-    desc->mask = capture->seen;
+    if (!capture->seen && !capture->uncut) return;
+    desc->flags |= QKV_SET_MASK; /* the same keys for every query, unless edges are cut */
+    desc->mask = capture->uncut ? capture->uncut : capture->seen;
     desc->mask_type = QKV_MASK_BOOL;
+    desc->mask_stride[1] = capture->uncut ? capture->uncut_stride : 0;
+    desc->mask_stride[2] = capture->uncut ? capture->n_keys : 0;
     desc->mask_stride[3] = 1;
 }
 

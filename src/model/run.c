@@ -126,6 +126,32 @@ typedef struct request {
     qkv_run_options options;
 } request;
 
+/* What if: edges that are cut. */
+static qkv_status cut_edges(const qkv_model *model, const qkv_run_options *asked,
+                            const joined *source, const joined *target, qkvi_cuts *cuts,
+                            qkv_error *error) {
+    const qkv_attention_kind which = asked->cut_which;
+    if (asked->n_cuts == 0) return QKV_OK;
+    if (!asked->cuts || asked->n_cuts < 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "cuts is NULL, or n_cuts = %lld below 0",
+                              (long long)asked->n_cuts);
+    if ((int)which < QKV_SELF || which > QKV_CROSS || (which != QKV_SELF && !target->lengths))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "cut_which = %d is no attention of this run",
+                              (int)which);
+    if (source->n != 1)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "cuts in a run of %lld inputs, not of 1",
+                              (long long)source->n);
+    const qkvi_stack *const stack = &model->net->stacks[which != QKV_SELF];
+    const joined *const queries = which == QKV_SELF ? source : target;
+    const joined *const keys = which == QKV_DECODER ? target : source;
+    const qkvi_cut_sizes sizes = { .n_layers = stack->n_layers,
+                                   .n_heads = stack->n_heads,
+                                   .n_queries = queries->lengths[0],
+                                   .n_keys = keys->lengths[0],
+                                   .seen = keys->seen };
+    return qkvi_cuts_make(asked, &sizes, cuts, error);
+}
+
 static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const request *asked,
                           const joined *source, const joined *target, qkv_run *run,
                           qkv_error *error) {
@@ -138,6 +164,8 @@ static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const request *a
                              .decoder_ids = target->ids };
     QKV_TRY(ask(model, &asked->options, &batch.change, error));
     batch.change.seen = source->seen;
+    QKV_TRY(cut_edges(model, &asked->options, source, target, &run->cuts, error));
+    if (run->cuts.layers) batch.change.cuts[asked->options.cut_which] = run->cuts.layers;
     QKV_TRY(qkvi_net_pass_create(&run->pass, error));
     QKV_TRY(qkvi_net_forward(ctx, model->net, &batch, asked->flags, run->pass, error));
     return asked->flags & QKV_RUN_CAPTURE ? qkvi_run_capture(model->net, ctx->pool, run, error)
@@ -206,6 +234,7 @@ qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
 void qkv_run_free(qkv_run *run) {
     if (!run) return;
     qkvi_net_pass_free(run->pass);
+    qkvi_cuts_free(&run->cuts);
     free(run->lengths);
     free(run->decoder_lengths);
     for (int p = 0; p <= QKV_CROSS; p++) {

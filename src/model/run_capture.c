@@ -182,6 +182,11 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t
                           .window_right = scores->window_right,
                           .softcap = scores->softcap,
                           .alibi_slopes = scores->alibi };
+    const qkvi_uncut *const cut = qkvi_stack_cut(queries, which, layer);
+    if (cut) {
+        made.uncut = cut->sees;
+        made.uncut_stride = cut->head_stride;
+    }
     if (scores->distances) {
         qkv_attention_desc of = { .flags = 0 };
         qkvi_distance_bias_describe(scores->distances, &of);
@@ -194,8 +199,10 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_attention_kind which, int64_t
     return QKV_OK;
 }
 
-/* Keys that a query does not see, of a row of weights. */
-static void hide(const qkv_capture *c, int64_t i, float *weights) {
+/* Keys that a query of a head does not see, of a row of weights. */
+static void hide(const qkv_capture *c, int64_t head, int64_t i, float *weights) {
+    const uint8_t *const uncut =
+        c->uncut ? c->uncut + head * c->uncut_stride + i * c->n_keys : NULL;
     const qkvi_rules rules =
         qkvi_rules_of_window(c->n, c->n_keys, 0, c->causal, c->window_left, c->window_right);
     const qkvi_range keys = qkvi_keys_of(&rules, i);
@@ -203,6 +210,8 @@ static void hide(const qkv_capture *c, int64_t i, float *weights) {
     for (int64_t j = keys.end; j < c->n_keys; j++) weights[j] = 0;
     for (int64_t j = 0; c->seen && j < c->n_keys; j++)
         if (!c->seen[j]) weights[j] = 0;
+    for (int64_t j = 0; uncut && j < c->n_keys; j++)
+        if (!uncut[j]) weights[j] = 0;
 }
 
 /* The bias of query i's scores, where there is one. */
@@ -247,7 +256,7 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, in
     for (int64_t i = 0; i < n_rows; i++) {
         float *const row = weights + i * c.n_keys;
         weigh(run->kernels, &c, head, first + i, row);
-        hide(&c, first + i, row);
+        hide(&c, head, first + i, row);
     }
     qkvi_fpstate_leave(saved);
     qkvi_aligned_free(packed);

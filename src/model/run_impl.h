@@ -3,6 +3,7 @@
 #define QKVI_MODEL_RUN_IMPL_H
 
 #include "model/arch/net.h"
+#include "model/cuts.h"
 
 /* How a layer makes scores, and which keys its queries see. */
 typedef struct qkvi_run_layer {
@@ -33,6 +34,7 @@ struct qkv_run {
     bool is_pair;
     int64_t *lengths, *decoder_lengths; /* [n_batch]; the latter of pairs */
     qkvi_run_part parts[QKV_CROSS + 1]; /* by qkv_attention_kind */
+    qkvi_cuts cuts;                     /* that the pass points to */
 };
 
 /* index in [0, n), or an error that names it */

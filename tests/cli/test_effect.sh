@@ -99,6 +99,31 @@ refused() {
     err_like "$words"
 }
 refused 'there is no \[MASK\] in the text' "the man" --effect
+# An edge: what look says of the word before and after.
+for edge in "2>0@1.1" "2>1@0" "2>1"; do
+    effect --edge "$edge" --json
+    code 0
+    out_like '"edges":\[{"edge":"[^"]*","n_edges":1,"nats":[-0-9.e]*,"probability":[-0-9.e]*}\]'
+    sed 's/.*"edges":\[{\([^}]*\)}.*/\1/; s/.*"nats":\([^,]*\),"probability":\(.*\)/\1 \2/' "$folder/out" >"$d/edge"
+    id=$(sed 's/.*"looked_at":\[{[^}]*"id":\([0-9]*\).*/\1/' "$folder/out")
+    run look "$sentence" $m --quiet --json --top 1000 --what-if "cut=$edge"
+    code 0
+    for part in predictions_before predictions; do
+        sed "s/.*\"$part\":\[{\"position\":[0-9]*,\"candidates\":\[//; s/}\].*/}/" "$folder/out" | tr '{' '\n' |
+            sed -n "s/.*\"id\":$id,\"probability\":\([^}]*\)}.*/\1/p" >>"$d/edge"
+    done
+    check "$edge: before and after" test "$(paste -sd' ' "$d/edge" | awk '{ a = $4 - $3 - $2; b = log($4 / $3) - $1
+        print NF, (a < 1e-6 && a > -1e-6 && b < 2e-5 && b > -2e-5) }')" = "4 1"
+done
+effect --edge "2>0@1.1" --edge "2>1" -o "$d/a.csv"
+check "two rows of edges" test "$(grep -c '^2>' "$d/a.csv")" -eq 2
+effect --edge "2>1"
+out_like '^edge  *nats  *prob$'
+out_like '^2>1  *[-+]'
+run heads "$sentence" $m --effect --edge "2>99"
+code 1
+err_like "^qkv: --edge: '2>99' names no query and key"
+refused '\-\-edge goes with --effect' "$sentence" --edge "2>1"
 refused "'x' is no list of heads" "$sentence" --effect --group x
 refused "'1.2' is no list of heads" "$sentence" --effect --group 1.2
 refused "'2\.\*' is no list of heads" "$sentence" --effect --group '2.*'

@@ -114,6 +114,23 @@ out_says 'An encoder predicts nothing: --cross shows what its decoder looks at.'
 out_like '^All heads of the encoder'
 out_like '^Encoder, layer '
 
+# ---- Edges of decoders and of cross-attention --------------------------------------------------------
+
+run look "$sentence" $gpt2 --what-if "cut=2>0" --head 0.0 -o "$d/a.csv" --quiet
+code 0
+check "no cell" test "$(tail -n +2 "$d/a.csv" | sed -n 3p | cut -d, -f2)" = ""
+run look "$sentence" $gpt2 --what-if "cut=0>2"
+code 1
+err_like "cut: '0>2' is no edge: each token sees itself and those before it$"
+for option in --cross --decoder; do
+    crosses $option --what-if "cut=2>1@0.1" --head 0.1 -o "$d/a.csv" --quiet
+    code 0
+    check "no cell with $option" test "$(tail -n +2 "$d/a.csv" | sed -n 3p | cut -d, -f3)" = ""
+    crosses $option --head 0.0 -o "$d/b.csv" --quiet
+    crosses $option --what-if "cut=2>1@0.1" --head 0.0 -o "$d/a.csv" --quiet
+    check "another head with $option" cmp -s "$d/a.csv" "$d/b.csv"
+done
+
 # ---- What does not go ---------------------------------------------------------------------------------
 
 run look "$sentence" $pair --cross --quiet # what the model itself writes

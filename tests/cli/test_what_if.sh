@@ -73,12 +73,61 @@ out_like "\"error\":\"line 1: --what-if drop: 'the' is none of the 4 tokens\""
 look --what-if drop=99
 code 1
 err "qkv: --what-if drop: '99' is none of the 8 tokens"
-usage look "--what-if: 'causality' is none of causal, no-scale, temperature=T, drop=TOKEN" look "$sentence" $m --what-if causality
-usage look "--what-if: 'drop=' is none of causal, no-scale, temperature=T, drop=TOKEN" look "$sentence" $m --what-if drop=
+usage look "--what-if: 'causality' is none of causal, no-scale, temperature=T, drop=TOKEN, cut=QUERY>KEY" look "$sentence" $m --what-if causality
+usage look "--what-if: 'drop=' is none of causal, no-scale, temperature=T, drop=TOKEN, cut=QUERY>KEY" look "$sentence" $m --what-if drop=
 usage look "--what-if temperature: '0' is not a number from 0.001 to 1000" look "$sentence" $m --what-if temperature=0
 usage look "--what-if temperature: 'nan' is not a number from 0.001 to 1000" look "$sentence" $m --what-if temperature=nan
 usage look "--what-if temperature is given twice" look "$sentence" $m --what-if temperature=2 --what-if temperature=3
 usage look "--q and --k together with --what-if" look --q x --k y --what-if causal
+# Edges: in one head, whose row is the plain one over what is left; in a layer; everywhere.
+look --what-if "cut=2>5@1.1" --head 1.1 -o "$d/cut.csv"
+code 0
+look --head 1.1 -o "$d/plain.csv"
+rows() { tail -n +2 "$1" | cut -d, -f2-; }
+rows "$d/plain.csv" | awk -F, 'NR == 3 { for (j = 1; j <= NF; j++) $j = j == 6 ? "" : $j / (1 - keep($6)) } { print }
+    function keep(x) { return cut == "" ? cut = x : cut }' OFS=, >"$d/expected"
+check "the row without that key" test "$(rows "$d/cut.csv" | paste -d, - "$d/expected" | awk -F, '{
+    n = NF / 2
+    for (j = 1; j <= n; j++) { e = $j - $(j + n); if (!(e < 2e-6 && e > -2e-6) || ($j == "") != ($(j + n) == "")) bad++ }
+    if (n != 8) bad++ } END { print NR, bad + 0 }')" = "8 0"
+look --head 1.0 -o "$d/plain.csv"
+look --what-if "cut=2>5@1.1" --head 1.0 -o "$d/cut.csv"
+check "another head of the layer has its bits" cmp -s "$d/cut.csv" "$d/plain.csv"
+look --what-if "cut=2>5@1" --head 1.0 -o "$d/cut.csv"
+check "in a layer it is another one" test "$(rows "$d/cut.csv" | awk -F, '{ for (j = 1; j <= NF; j++) if ($j == "") print NR, j }')" = "3 6"
+look --what-if "cut=2>5@1.*" --head 1.0 -o "$d/b.csv"
+check "the layer, written as a group" cmp -s "$d/cut.csv" "$d/b.csv"
+look --what-if "cut=the>[MASK]" --what-if drop=man --head 0.1 -o "$d/cut.csv"
+check "everywhere, beside a dropped key" test "$(rows "$d/cut.csv" | awk -F, '{ for (j = 1; j <= NF; j++) if ($j == "") printf "%d.%d ", NR, j }')" = \
+    "1.6 2.3 2.6 3.6 4.6 5.6 6.6 7.6 8.6 "
+look --what-if "cut=2>5@1.1"
+code 0
+out_like '^\[modified: not what the model computed: without the edge 2>5@1\.1\]$'
+run look "the man opened the door" $m --quiet --what-if "cut=the>door" --json
+out_like '"what_if":"without the edge the>door (2 edges)"'
+look --what-if "cut=2>5@1.1" -o "$d/a.html"
+code 0
+check "heads of the layer have masks" test "$(grep -o '"mask":"' "$d/a.html" | wc -l)" -eq 2
+for form in svg png json npy; do
+    look --what-if "cut=2>5" -o "$d/a.$form"
+    code 0
+done
+# Of two heads of a layer only one is another; both are other ones than with the key dropped.
+numbers() { run heads "$sentence" $m --json --quiet "$@"; tr '{' '\n' <"$folder/out" | grep '^"layer":'; }
+numbers >"$d/plain"
+numbers --what-if "cut=2>5@1.1" >"$d/cut"
+check "numbers of one head differ" test "$(diff "$d/plain" "$d/cut" | grep -c '^>')" -eq 1
+check "which is 1.1" test "$(diff "$d/plain" "$d/cut" | sed -n 's/^> "layer":\([0-9]*\),"head":\([0-9]*\),.*/\1.\2/p')" = 1.1
+look --what-if "cut=2>5@9.9"
+code 1
+err_like "^qkv: --what-if cut: '2>5@9\.9': the attention has layers 0 to [0-9]* of heads 0 to [0-9]*$"
+for edge in "2>99" "x>2" "2>" ">2" "99>2@1.1"; do
+    look --what-if "cut=$edge"
+    code 1
+    err_like "names no query and key of the 8 tokens$"
+done
+usage look "--what-if: 'cut=2' is none of causal, no-scale, temperature=T, drop=TOKEN, cut=QUERY>KEY" look "$sentence" $m --what-if cut=2
+usage look "--what-if cut=2>3 together with --slide: windows have other tokens" look "$sentence" $m --slide 4 --what-if "cut=2>3"
 many=
 for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do many="$many --what-if causal"; done
 usage look "--what-if is given more than 16 times" look "$sentence" $m $many

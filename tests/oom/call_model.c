@@ -221,10 +221,22 @@ static qkv_status run_all(qkv_error *error) {
 static qkv_status run_changed(qkv_error *error) {
     static const uint8_t marks[64] = { 0, 1 };
     static const uint8_t *const dropped[] = { marks, NULL };
-    const qkv_run_options what_if = { sizeof what_if, 1, 1, 2, dropped, NULL };
+    const qkv_run_options what_if = { sizeof what_if, .causal = 1, .no_scale = 1, .temperature = 2,
+                                      .dropped = dropped };
     run = captured; /* must become NULL or a run */
     const qkv_status status =
         qkv_model_run(ctx, model, 2, (const qkv_encoding *const *)inputs,
+                      QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &what_if, &run, error);
+    oom_claim(status == QKV_OK || !run, "run is NULL after a failure");
+    return status;
+}
+
+static qkv_status run_cut(qkv_error *error) {
+    static const int64_t cuts[][4] = { { -1, -1, 1, 0 }, { 0, 1, 2, 1 } };
+    const qkv_run_options what_if = { sizeof what_if, .cuts = *cuts, .n_cuts = 2 };
+    run = captured; /* must become NULL or a run */
+    const qkv_status status =
+        qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)inputs,
                       QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &what_if, &run, error);
     oom_claim(status == QKV_OK || !run, "run is NULL after a failure");
     return status;
@@ -486,6 +498,7 @@ static const oom_call calls[] = {
     { "qkv_sinusoids", "a table", NULL, sinusoids, take_sinusoids, NULL, 0, 0 },
     { "qkv_model_word_vector", "a tied word", NULL, word_vector, take_word, NULL, 0, 0 },
     { "qkv_model_run", "changed", new_ctx, run_changed, take_run, drop_run, 0, 0 },
+    { "qkv_model_run", "edges", new_ctx, run_cut, take_run, drop_run, 0, 0 },
     { "qkv_run_capture", "a layer", NULL, capture, take_capture, NULL, 0, 0 },
     { "qkv_run_weights", "a head", NULL, find_weights, take_weights, NULL, 0, 0 },
     { "qkv_model_logits", "a position", new_ctx, mlm, take_mlm, drop_ctx, 0, 0 },

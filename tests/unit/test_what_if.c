@@ -1,7 +1,7 @@
 /*
  * What if: attention that is changed in every layer. Weights are the softmax, in double, of the
- * captured q and k with the change; tokens that it hides change no bit of the results; and a run
- * without a change has the bits of the model.
+ * captured q and k with the change; tokens that it hides change no bit of the results, and neither
+ * do edges that say as much; and a run without a change has the bits of the model.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -104,19 +104,77 @@ static void test_weights_are_those_of_the_question(void **state) {
     fixture *f = *state;
     const uint8_t first[N] = { 1, 0, 0, 1 }, second[SHORT] = { 0, 0, 1 };
     const uint8_t *const both[] = { first, second }, *const one[] = { NULL, second };
-    const qkv_run_options questions[] = { { sizeof(qkv_run_options), 0, 0, 0, NULL, NULL },
-                                          { sizeof(qkv_run_options), 1, 0, 0, NULL, NULL },
-                                          { sizeof(qkv_run_options), 0, 1, 0, NULL, NULL },
-                                          { sizeof(qkv_run_options), 0, 0, 2.5, NULL, NULL },
-                                          { sizeof(qkv_run_options), 0, 0, 0, both, NULL },
-                                          { sizeof(qkv_run_options), 1, 1, 0.5, one, NULL },
-                                          { sizeof(qkv_run_options), 1, 0, 3, both, NULL } };
+    const qkv_run_options questions[] = {
+        { sizeof(qkv_run_options), .causal = 0, .no_scale = 0, .temperature = 0, .dropped = NULL },
+        { sizeof(qkv_run_options), .causal = 1, .no_scale = 0, .temperature = 0, .dropped = NULL },
+        { sizeof(qkv_run_options), .causal = 0, .no_scale = 1, .temperature = 0, .dropped = NULL },
+        { sizeof(qkv_run_options), .causal = 0, .no_scale = 0, .temperature = 2.5,
+          .dropped = NULL },
+        { sizeof(qkv_run_options), .causal = 0, .no_scale = 0, .temperature = 0, .dropped = both },
+        { sizeof(qkv_run_options), .causal = 1, .no_scale = 1, .temperature = 0.5, .dropped = one },
+        { sizeof(qkv_run_options), .causal = 1, .no_scale = 0, .temperature = 3, .dropped = both }
+    };
     for (size_t n = 0; n < sizeof questions / sizeof *questions; n++) {
         qkv_run *run = ask(f, 2, &questions[n]);
         check_weights(f, run, 0, &questions[n]);
         check_weights(f, run, 1, &questions[n]);
         qkv_run_free(run);
     }
+}
+
+/* ---- Edges ----------------------------------------------------------------------------------- */
+
+/* Layer, head, query, key; -1: all. */
+static const int64_t edges[][4] = { { -1, -1, 2, 5 }, { 0, 1, 7, 0 }, { 0, 1, 7, 1 },
+                                    { 1, -1, 4, 4 },  { 1, 0, 2, 5 }, { 1, 0, 0, 8 } };
+enum { N_EDGES = sizeof edges / sizeof *edges };
+
+static int is_cut(int64_t n_edges, int64_t layer, int64_t head, int64_t i, int64_t j) {
+    for (int64_t e = 0; e < n_edges; e++)
+        if ((edges[e][0] < 0 || edges[e][0] == layer) && (edges[e][1] < 0 || edges[e][1] == head) &&
+            edges[e][2] == i && edges[e][3] == j)
+            return 1;
+    return 0;
+}
+
+/* The weights of a layer are the softmax over what is left of its edges, in double. */
+static void check_edges(const qkv_run *run, int64_t n_edges, int64_t layer,
+                        const uint8_t *dropped) {
+    const qkv_run_options nothing = qkv_run_options_init();
+    qkv_capture c = qkv_capture_init();
+    float weights[N * N];
+    double p[N];
+    assert_int_equal(qkv_run_capture(run, QKV_SELF, 0, layer, &c, NULL), QKV_OK);
+    for (int64_t h = 0; h < c.n_heads; h++) {
+        assert_int_equal(qkv_run_weights(run, QKV_SELF, 0, layer, h, weights, NULL), QKV_OK);
+        for (int64_t i = 0; i < N; i++) {
+            uint8_t hidden[N];
+            for (int64_t j = 0; j < N; j++) {
+                hidden[j] = (uint8_t)(is_cut(n_edges, layer, h, i, j) || (dropped && dropped[j]));
+                if (c.uncut) assert_int_equal(!c.uncut[h * c.uncut_stride + i * N + j], hidden[j]);
+            }
+            textbook(&c, &nothing, hidden, h, i, p);
+            for (int64_t j = 0; j < N; j++)
+                assert_true(fabs((double)weights[i * N + j] - p[j]) <= 1e-5);
+        }
+    }
+}
+
+static void test_edges(void **state) {
+    fixture *f = *state;
+    const uint8_t marks[N] = { 0, 0, 0, 0, 0, 0, 1 };
+    const uint8_t *const dropped[] = { marks };
+    for (int64_t n = 0; n <= N_EDGES; n++)
+        for (int with = 0; with < 2; with++) {
+            qkv_run_options what_if = qkv_run_options_init();
+            what_if.cuts = *edges;
+            what_if.n_cuts = n;
+            what_if.dropped = with ? dropped : NULL;
+            qkv_run *run = ask(f, 1, &what_if);
+            for (int64_t layer = 0; layer < f->info->n_layers; layer++)
+                check_edges(run, n, layer, with ? marks : NULL);
+            qkv_run_free(run);
+        }
 }
 
 static int same_hidden(const fixture *f, const qkv_run *a, const qkv_run *b, int64_t i) {
@@ -151,7 +209,8 @@ static void test_a_dropped_token_has_no_influence(void **state) {
     uint8_t marks[N] = { 0 };
     marks[3] = marks[8] = 1;
     const uint8_t *const dropped[] = { marks };
-    const qkv_run_options what_if = { sizeof what_if, 0, 0, 0, dropped, NULL };
+    const qkv_run_options what_if = { sizeof what_if, .causal = 0, .no_scale = 0, .temperature = 0,
+                                      .dropped = dropped };
     qkv_run *before = ask(f, 1, &what_if), *plain = ask(f, 1, NULL);
     f->ids[0][3] = 50;
     f->ids[0][8] = 51;
@@ -166,10 +225,40 @@ static void test_a_dropped_token_has_no_influence(void **state) {
     qkv_run_free(other);
 }
 
+/* Edges of all queries to a key are that key, dropped: the same bits, however they are told. */
+static void test_all_edges_to_a_key(void **state) {
+    fixture *f = *state;
+    int64_t cuts[4 * 3 * N][4];
+    uint8_t marks[N] = { 0 };
+    const uint8_t *const dropped[] = { marks };
+    qkv_run_options drops = qkv_run_options_init(), what_if = drops;
+    marks[3] = 1;
+    drops.dropped = dropped;
+    qkv_run *const expected = ask(f, 1, &drops);
+    what_if.cuts = *cuts;
+    for (int way = 0; way < 3; way++) { /* everywhere, in each layer, in each head */
+        const int64_t n_layers = way > 0 ? f->info->n_layers : 1;
+        const int64_t n_heads = way > 1 ? f->info->n_heads : 1;
+        what_if.n_cuts = 0;
+        for (int64_t l = 0; l < n_layers; l++)
+            for (int64_t h = 0; h < n_heads; h++)
+                for (int64_t i = 0; i < N; i++) {
+                    int64_t *const edge = cuts[what_if.n_cuts++];
+                    edge[0] = way > 0 ? l : -1, edge[1] = way > 1 ? h : -1;
+                    edge[2] = i, edge[3] = 3;
+                }
+        qkv_run *const run = ask(f, 1, &what_if);
+        for (int64_t i = 0; i < N; i++) assert_true(same_hidden(f, expected, run, i));
+        qkv_run_free(run);
+    }
+    qkv_run_free(expected);
+}
+
 /* Causal: a token has the bits of a text that ends with it. */
 static void test_causal_has_no_future(void **state) {
     fixture *f = *state;
-    const qkv_run_options what_if = { sizeof what_if, 1, 0, 0, NULL, NULL };
+    const qkv_run_options what_if = { sizeof what_if, .causal = 1, .no_scale = 0, .temperature = 0,
+                                      .dropped = NULL };
     qkv_run *whole = ask(f, 1, &what_if);
     f->encodings[0].n = 4;
     qkv_run *cut = ask(f, 1, &what_if);
@@ -184,7 +273,8 @@ static void test_no_key_is_left(void **state) {
     uint8_t all[N];
     memset(all, 1, sizeof all);
     const uint8_t *const dropped[] = { all };
-    const qkv_run_options what_if = { sizeof what_if, 0, 0, 0, dropped, NULL };
+    const qkv_run_options what_if = { sizeof what_if, .causal = 0, .no_scale = 0, .temperature = 0,
+                                      .dropped = dropped };
     qkv_run *run = ask(f, 1, &what_if);
     qkv_capture c = qkv_capture_init();
     check_weights(f, run, 0, &what_if);
@@ -233,6 +323,16 @@ static void test_refusals(void **state) {
     what_if.temperature = 1e300;
     expect(f, &what_if, QKV_ERR_ARGUMENT, "temperature = 1e+300 makes the scale ");
     what_if.temperature = 0;
+    const int64_t edge[4] = { 0, 2, 0, 0 };
+    what_if.n_cuts = 1;
+    expect(f, &what_if, QKV_ERR_ARGUMENT, "cuts is NULL, or n_cuts = 1 below 0");
+    what_if.cuts = edge;
+    expect(f, &what_if, QKV_ERR_ARGUMENT, "cuts[0]: head 2 is not between -1 and 1");
+    what_if.cut_which = QKV_CROSS;
+    expect(f, &what_if, QKV_ERR_ARGUMENT, "cut_which = 2 is no attention of this run");
+    what_if.n_cuts = -1;
+    expect(f, &what_if, QKV_ERR_ARGUMENT, "cuts is NULL, or n_cuts = -1 below 0");
+    what_if.n_cuts = 0;
     what_if.struct_size = 3;
     expect(f, &what_if, QKV_ERR_ARGUMENT, "qkv_run_options.struct_size = 3 is less than ");
 }
@@ -240,6 +340,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_weights_are_those_of_the_question, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_edges, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_all_edges_to_a_key, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_question_is_the_model, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_dropped_token_has_no_influence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_causal_has_no_future, setup, teardown),

@@ -10,6 +10,13 @@ static qkvi_row_dropout dropout_of(const qkvi_stack_pass *pass, int64_t layer) {
     return dropout;
 }
 
+/* What is cut in a layer; a stack with keys of another one is a decoder over an encoder. */
+const qkvi_uncut *qkvi_stack_cut(const qkvi_stack_pass *pass, qkv_attention_kind which,
+                                 int64_t layer) {
+    const qkvi_uncut *const cuts = pass->change.cuts[which];
+    return cuts ? &cuts[layer] : NULL;
+}
+
 const float *qkvi_stack_turns(const qkvi_stack_pass *pass, int64_t layer) {
     const int rope = pass->stack->blocks[layer].mha.rope;
     return rope > 0 ? pass->turns[rope - 1] : NULL;
@@ -30,6 +37,7 @@ static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
                                .change = pass->change };
     rows.self.change.causal |= pass->stack->causal;
     rows.self.change.seen = r->seen;
+    rows.self.change.cut = qkvi_stack_cut(pass, pass->keys ? QKV_DECODER : QKV_SELF, layer);
     if (!pass->keys) return rows;
     rows.cross = (qkvi_groups){ .n_rows = r->n_rows,
                                 .n_keys = pass->keys->n_rows,
@@ -38,6 +46,7 @@ static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
                                 .change = pass->change };
     rows.cross.change.causal = false;
     rows.cross.change.seen = pass->keys->seen;
+    rows.cross.change.cut = qkvi_stack_cut(pass, QKV_CROSS, layer);
     return rows;
 }
 

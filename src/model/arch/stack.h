@@ -76,6 +76,10 @@ typedef struct qkvi_stack_pass qkvi_stack_pass;
 /* The turns of a layer's queries and keys, while it runs; NULL: none. */
 const float *qkvi_stack_turns(const qkvi_stack_pass *pass, int64_t layer);
 
+/* Edges of a layer that are cut; NULL: none. */
+const qkvi_uncut *qkvi_stack_cut(const qkvi_stack_pass *pass, qkv_attention_kind which,
+                                 int64_t layer);
+
 /* y = norm(x), the norm that ends the stack, of n_rows rows; stats [n_rows][2]. x is only read. */
 void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,
                      float *y, float *stats);

@@ -58,11 +58,19 @@ typedef struct qkvi_sequence_group {
     int64_t first_key, len_keys; /* rows of the memory; those above again where there is none */
 } qkvi_sequence_group;
 
+/* Which keys queries of a layer see besides its rules; sees NULL: all. */
+typedef struct qkvi_uncut {
+    const uint8_t *sees; /* [n_heads or 1][n_queries][n_keys], of a batch of one sequence */
+    int64_t head_stride; /* 0: the same for all heads */
+} qkvi_uncut;
+
 /* What attention does otherwise than a model says. Zeros: nothing. */
 typedef struct qkvi_mha_change {
     bool causal, no_scale;
-    double temperature;  /* scores are divided by it; 0: they are not */
-    const uint8_t *seen; /* [n_keys]: 0 hides a key from every query; NULL: none is hidden */
+    double temperature;        /* scores are divided by it; 0: they are not */
+    const uint8_t *seen;       /* [n_keys]: 0 hides a key from every query; NULL: none is hidden */
+    const qkvi_uncut *cuts[3]; /* by qkv_attention_kind, [n_layers] each; NULL: none … */
+    const qkvi_uncut *cut;     /* … and that of the layer, which has what seen has */
 } qkvi_mha_change;
 
 /* The rows of a batch: groups of sequences, one after another. */

@@ -54,7 +54,14 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *gro
         desc.k_stride[d] = desc.v_stride[d] = keys[d];
     }
     qkvi_mha_describe_scores(layer, change, &desc);
-    if (change->seen) { /* the same keys for every query */
+    if (change->cut && change->cut->sees) {
+        desc.flags |= QKV_SET_MASK;
+        desc.mask = change->cut->sees;
+        desc.mask_type = QKV_MASK_BOOL;
+        desc.mask_stride[1] = change->cut->head_stride;
+        desc.mask_stride[2] = len_keys;
+        desc.mask_stride[3] = 1;
+    } else if (change->seen) { /* the same keys for every query */
         desc.flags |= QKV_SET_MASK;
         desc.mask = change->seen + group->first_key;
         desc.mask_type = QKV_MASK_BOOL;
