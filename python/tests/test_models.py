@@ -86,6 +86,27 @@ class Images(unittest.TestCase):
         self.assertEqual([page["image"][name] for name in ("width", "rows", "columns", "first")], [48, 6, 6, 1])
         self.assertEqual(page["effects"]["what"], "ln P(two red boats)")
 
+    def test_over_image(self):
+        heads = self.model.look(image=BOATS)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                heads.over_image(f"{folder}/all.png")
+            except qkv.UnsupportedError as reason:
+                self.skipTest(str(reason))
+            heads.over_image(f"{folder}/one.svg", (2, 3), query=4, smooth=True)
+            heads.over_image(f"{folder}/rollout.png", heads.rollout(), opacity=0.7, title="Rollout")
+            self.assertIn("what 0,3 looks at", pathlib.Path(folder, "one.svg").read_text())
+            for made in pathlib.Path(folder).iterdir():
+                self.assertGreater(made.stat().st_size, 5000)
+            with self.assertRaisesRegex(qkv.ArgumentError, "for each of 37 tokens, or of 36 patches"):
+                heads.over_image(f"{folder}/x.png", np.zeros(35, np.float32))
+            with self.assertRaisesRegex(qkv.ArgumentError, "query is 37"):
+                heads.over_image(f"{folder}/x.png", query=37)
+            with self.assertRaisesRegex(qkv.ArgumentError, "opacity = 2"):
+                heads.over_image(f"{folder}/x.png", opacity=2.0)
+            with self.assertRaisesRegex(qkv.UnsupportedError, "needs an image"):
+                qkv.load().look("a text").over_image(f"{folder}/x.png")
+
     def test_an_array_is_the_file(self):
         tokens = self.model.see(BOATS)
         self.assertEqual((tokens.grid, tokens.n_prefix, len(tokens)), ((6, 6), 1, 37))

@@ -6,7 +6,8 @@ import re
 import unittest
 
 FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
-NEEDS = {"attention_step_by_step": (), "heads_of_a_long_text": ("torch", "transformers"), "replacing_torch": ("torch",)}
+NEEDS = {"attention_step_by_step": (), "heads_of_a_long_text": ("torch", "transformers"), "replacing_torch": ("torch",),
+         "what_an_image_shows": ()}
 
 
 def missing(*names):
@@ -68,6 +69,9 @@ class Notebooks(unittest.TestCase):
 
     def test_heads_of_a_long_text(self):
         self.run_one("heads_of_a_long_text")
+
+    def test_what_an_image_shows(self):
+        self.run_one("what_an_image_shows")
 
     def test_replacing_torch(self):
         self.run_one("replacing_torch")

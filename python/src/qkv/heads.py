@@ -22,7 +22,7 @@ from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, 
 from .keywords import OTHERS, keywords
 from .maps import Map, map_of
 from .page import PAGES, Page, Worth, ending_of, write_page
-from .picture import Drawn, plot_weights, write_heatmap, write_picture
+from .picture import Drawn, plot_weights, write_heatmap, write_over_image, write_picture
 from .tables import as_table
 from .weights import Weights
 
@@ -249,6 +249,17 @@ class Heads(NoCopies):
         """
         write_heatmap(self, self._index(layer, head), path, f"Layer {layer}, head {head}",
                       Drawn(palette, values, size, min, max, title))
+
+    def over_image(self, path: str, shown: Head | NDArray[Any] | None = None, *, query: int | None = None,
+                   opacity: float = 0.5, smooth: bool = False, palette: str = "qkv", size: int = 0, min: float = 0.0,
+                   max: float = 0.0, title: str | None = None) -> None:
+        """Draws over the image what a query looks at: in all heads, or in the head `shown`, (layer, head) or "L.H".
+
+        shown may also be numbers of its own, one for each token or each patch, such as rollout(). query: a token; by
+        default [CLS] where there is one, else the mean of all patches. opacity: of the map, above 0 and at most 1.
+        smooth: values between the middles of patches. The rest is as in picture().
+        """
+        write_over_image(self, path, shown, query, opacity, smooth, Drawn(palette, None, size, min, max, title))
 
     def plot(self, layer: int, head: int, *, ax: Axes | None = None, **options: Any) -> Axes:
         """The weights of a head on axes of matplotlib: `ax`, or new ones, which it returns. options: of imshow."""

@@ -109,6 +109,46 @@ def write_heatmap(heads: Heads, index: int, path: str | os.PathLike[str], title:
     error.check(write(ctypes.byref(made), path_of(path, "path"), error.pointer))
 
 
+def _maps_over(heads: Heads, image: Any, shown: Any, query: int | None) -> tuple[np.ndarray[Any, Any], str]:
+    """[layers, heads, patches] of what is shown, and what that is."""
+    first = int(image.n_prefix)
+    if isinstance(shown, np.ndarray):
+        if shown.shape not in ((heads.n_keys,), (heads.n_keys - first,)):
+            raise ArgumentError(f"shown has shape {list(shown.shape)}, and must have a number for each of "
+                                f"{heads.n_keys} tokens, or of {heads.n_keys - first} patches")
+        return np.asarray(shown[-(heads.n_keys - first):], np.float32)[None, None], ""
+    rows = slice(first, None) if query is None and first == 0 else slice(query or 0, (query or 0) + 1)
+    if query is not None and not 0 <= integer(query, "query") < heads.n_queries:
+        raise ArgumentError(f"query is {query}, and there are {heads.n_queries}")
+    chosen = list(np.ndindex(heads.n_layers, heads.n_heads)) if shown is None else places_of([shown], "shown")
+    bounds = (rows.start, heads.n_queries if rows.stop is None else rows.stop)
+    maps = [heads.weights(*divmod(heads._index(*place), heads.n_heads), queries=bounds).mean(axis=0)[first:]
+            for place in chosen]
+    shape = (heads.n_layers, heads.n_heads, -1) if shown is None else (1, 1, -1)
+    looks = "all patches, on average," if rows.stop is None else heads.queries[rows.start]
+    what = "What" if shown is None else f"Layer {chosen[0][0]}, head {chosen[0][1]}: what"
+    return np.stack(maps).reshape(shape), f"{what} {looks} looks at"
+
+
+def write_over_image(heads: Heads, path: str | os.PathLike[str], shown: Any, query: int | None, opacity: float,
+                     smooth: bool, drawn: Drawn) -> None:
+    """Draws maps over the image that the heads are of."""
+    image = _c.qkv_image_tokens.from_address(heads._image) if heads._image is not None else None
+    if image is None or not image.rgb:
+        raise UnsupportedError("over_image() needs an image: model.look(image=IMAGE) makes such heads")
+    fields = drawn.fields()
+    del fields["figures"]
+    maps, what = _maps_over(heads, image, shown, query)
+    title = (what or heads._title) if drawn.title is None else drawn.title
+    weights, write, error = np.ascontiguousarray(maps, np.float32), _view("qkv_picture_image_write"), ErrorText()
+    made = init(_c.qkv_image_maps, rgb=image.rgb, height=image.height, width=image.width, rows=image.rows,
+                columns=image.columns, cell_height=image.patch_height, cell_width=image.patch_width,
+                n_layers=maps.shape[0], n_heads=maps.shape[1], weights=weights.ctypes.data, opacity=opacity,
+                smooth=bool(smooth), title=text_of(title, "title"), caption=text_of(heads._caption, "caption"),
+                **fields)
+    error.check(write(ctypes.byref(made), path_of(path, "path"), error.pointer))
+
+
 PLAIN = Drawn("qkv", None, 0, 0.0, 0.0, None)
 # Weights of a grid are stored, all of them: 1 GiB.
 _MOST_CELLS = 1 << 28
