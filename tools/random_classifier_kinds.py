@@ -46,7 +46,7 @@ def compare(name, ours, theirs, logits):
 
 
 def classes(tool, reference, text, pair):
-    model, config = reference.model, reference.model.config
+    config = reference.model.config
     both = json.loads(tool.run("tokenize", text, *(["--pair", pair] if pair else []), "--json"))["ids"]
     first = both.index(3) + 1
     more = {"token_type_ids": torch.tensor([[0] * first + [1] * (len(both) - first)])} if config.model_type in ("bert", "electra") else {}

@@ -12,7 +12,7 @@ from .. import tensors
 from ..checked import integer, real
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..keywords import keywords
-from . import bridge, formula, operators
+from . import bridge, distances, formula, operators
 
 _C, small, is_grad_enabled, is_compiling = torch._C, bridge.small, torch.is_grad_enabled, torch.compiler.is_compiling
 Window = tuple[int | None, int | None]
@@ -29,6 +29,8 @@ OF_TORCH = {
     "softmax_scale": "use scale={value!r}",
     "s_aux": "use sinks=",
     "alibi_slopes": "use alibi=",
+    "position_bias": "use distance_bias=(numbers [heads or 1, n], before), or attn_mask=",
+    "relative_attention_bias": "use distance_bias=(numbers [heads or 1, n], before)",
     "window_size": "use window={value!r}",
     "sliding_window": "use window=(left, right): so many tokens before a query and after it, without its own",
     "lse": "leave it out, lse is always returned",
@@ -187,6 +189,7 @@ def attention(
     is_causal: Causal = False, scale: float | None = None, window: Window | None = None, q_offset: int = 0,
     softcap: float | None = None, sinks: Tensor | None = None, alibi: Tensor | None = None,
     kv_len: Tensor | None = None, segments: Tensor | tuple[Tensor, Tensor] | None = None, seed: Tensor | None = None,
+    distance_bias: tuple[Tensor, int] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(o, lse) of query [..., heads, len_q, dim], key and value [..., kv_heads, len_k, dim].
 
@@ -197,6 +200,9 @@ def attention(
     [heads], kv_len [batch], segments [batch, len] of int32 (or a pair, of queries and of keys), gradients of the mask,
     of the sinks and by lse, and fewer key/value heads without a copy. Rules are those of qkv.Problem. A seed is a
     tensor of one integer; without one dropout draws it from torch's generator.
+
+    distance_bias is (numbers [heads or 1, before + 1 + after], before), as of qkv.Problem: T5's relative bias. The
+    numbers have a gradient, and nothing of len_q x len_k is stored, but in forward mode, torch.func and torch.compile.
     """
     query, key, value = _broadcast(query, key, value)
     attn_mask, is_causal = _of_bias(query, key, attn_mask, is_causal)
@@ -212,8 +218,26 @@ def attention(
         query, key, value = (x.flatten(0, -4) for x in (query, key, value))
         if attn_mask is not None and attn_mask.dim() > 4:
             attn_mask = attn_mask.expand(*lead, *attn_mask.shape[-3:]).flatten(0, -4)
-    o, lse = _call(query, key, value, attn_mask, sinks, alibi, seed, kv_len, of_queries, of_keys, None, None, *numbers)
+    if distance_bias is None:
+        o, lse = _call(query, key, value, attn_mask, sinks, alibi, seed, kv_len, of_queries, of_keys, None, None,
+                       *numbers)
+    else:
+        o, lse = _with_distances(query, key, value, distance_bias, attn_mask, sinks, alibi,
+                                 (seed, kv_len, of_queries, of_keys), numbers)
     return (o.unflatten(0, lead), lse.unflatten(0, lead)) if len(lead) > 1 else (o, lse)
+
+
+def _with_distances(q: Tensor, k: Tensor, v: Tensor, bias: Any, mask: Tensor | None, sinks: Tensor | None,
+                    alibi: Tensor | None, others: tuple[Any, ...], numbers: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """With a bias by distance, which is a mask of cells where torch has to see the call."""
+    given, before = distances.checked(bias, q)
+    if alibi is not None:
+        raise UnsupportedError("distance_bias together with alibi: put the slopes into its numbers")
+    tensors_of = q, k, v, given, mask, sinks, *others
+    if not is_compiling() and _are_plain(*tensors_of) and all(x is None or x.device.type == "cpu" for x in tensors_of):
+        return distances.attention(q, k, v, given, before, mask, sinks, others, numbers)
+    cells = distances.as_mask(given, before, q, k, mask, others[1], numbers[0], numbers[1])
+    return _call(q, k, v, cells, sinks, None, *others, None, None, *numbers)
 
 
 @keywords("varlen_attention", OF_TORCH)
