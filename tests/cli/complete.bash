@@ -49,7 +49,7 @@ suggests 'models,q of mine.npy,weights.safetensors' attend --q ''
 suggests 'q of mine.npy' attend --q q
 suggests 'q of mine.npy' attend --q = q
 suggests 'models,q of mine.npy' attend -o ''
-suggests 'models,q of mine.npy' look text -o ''
+suggests 'models,notes.txt,q of mine.npy' look text -o ''
 suggests models,weights.safetensors look --model ''
 suggests models/small look --model models/
 suggests 'models,notes.txt,q of mine.npy,weights.safetensors' train --text ''
