@@ -1,6 +1,6 @@
 /*
  * The templates on avx512 with VDPBF16PS, which class dp is made of, and VNNI. Parts without
- * products of them are those of avx512.
+ * products of them, and products of floats, are those of avx512.
  */
 #include "kernels/vec/vec_avx512.h"
 

@@ -76,6 +76,13 @@ typedef struct qkvi_attend_kernels {
      */
     uint32_t (*mask_any)(const qkvi_mask *mask, int64_t n_rows, int n_keys, int64_t begin,
                          int64_t end);
+
+    /*
+     * For the parts columns and decode, instead of copies of the same code: sums of 16 rows (tmpl/
+     * attend_stats.h), and [QKVI_N_CLASSES] of tmpl/attend_class.h.
+     */
+    void (*stats_rows)(const qkvi_attend *a, int from, int end, float factor);
+    const struct qkvi_attend_class *classes;
 } qkvi_attend_kernels;
 
 /* What each key receives. */

@@ -198,7 +198,12 @@ static void bwd_queries_in_pairs(const bwd_block *a) { bwd_queries_by(true, a); 
 
 /* table.h */
 static void bwd_block_queries(const bwd_block *a) {
-    (a->dp ? bwd_queries_in_pairs : bwd_queries_in_floats)(a);
+    if (a->dp)
+        bwd_queries_in_pairs(a);
+    else if (ISA_SHARES)
+        SHARED(bwd).queries(a);
+    else
+        bwd_queries_in_floats(a);
 }
 
 #define BWD_KERNELS                                                                                \

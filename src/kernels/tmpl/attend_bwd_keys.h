@@ -133,7 +133,12 @@ static void bwd_keys_in_pairs(const bwd_block *a) { bwd_keys_by(true, a); }
 
 /* table.h */
 static void bwd_block_keys(const bwd_block *a) {
-    (a->dp ? bwd_keys_in_pairs : bwd_keys_in_floats)(a);
+    if (a->dp)
+        bwd_keys_in_pairs(a);
+    else if (ISA_SHARES)
+        SHARED(bwd).keys(a);
+    else
+        bwd_keys_in_floats(a);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef QKVI_TMPL_ATTEND_CLASS_H
 #define QKVI_TMPL_ATTEND_CLASS_H
 
-#include "kernels/attend.h"
+#include "kernels/table.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/mask_bits.h"
 
@@ -37,7 +37,7 @@ typedef void attend_whole_function(const attend *a, attend_run rows, const uint3
 /* Weights of the rows [from, to) from their scores: attend_exp.h. */
 typedef void attend_exp_function(const attend *a, int from, int to, float factor);
 
-typedef struct attend_class {
+typedef struct qkvi_attend_class {
     void (*begin)(void), (*end)(void); /* around a block; NULL: nothing */
     /* Before a panel of keys, from key j of the block from key0 on; NULL: nothing. */
     void (*sweep)(const attend *a, int64_t key0, int64_t j);
@@ -53,9 +53,11 @@ typedef struct attend_class {
     bool (*small)(const qkvi_attend_small *a); /* NULL: as kernels/class.h says */
 } attend_class;
 
-/* A part that uses it includes attend_classes.h, or all of it is zero. */
-static const attend_class attend_classes[QKVI_N_CLASSES];
+/* The rows are in the object of attention alone, its table has them for the other parts. */
+extern const qkvi_attend_kernels ISA(attend);
 
-V_INLINE const attend_class *attend_class_of(const attend *a) { return &attend_classes[a->class]; }
+V_INLINE const attend_class *attend_class_of(const attend *a) {
+    return &ISA(attend).classes[a->class];
+}
 
 #endif

@@ -113,7 +113,7 @@ static void decode_stats_half(const qkvi_decode *a, const attend *x, int head, b
             attend_stats_raise(x, g, top, decode_stats_lanes(a, x, head, g, a->stats->before));
         else
             vf_store(x->stats->own.scratch->block_top + g, top);
-        attend_stats_rows(x, g, end, attend_factor(x));
+        ISA(attend).stats_rows(x, g, end, attend_factor(x));
     }
 }
 

@@ -2,7 +2,8 @@
  * The last include of an isa_<name>.c, which defines ISA(x), ISA_NAME and ISA_NEED: puts what the
  * templates made into tables. With ISA_PART defined as one of the parts below, only that part's
  * table is made, the one symbol that its object exports; as ISA_TABLE, only the table of all. A set
- * that takes parts of another one defines SHARED(x) as the symbols of that one.
+ * that takes parts of another one, and products of floats, defines SHARED(x) as the symbols of that
+ * one.
  */
 #include "core/cpu.h"
 #include "kernels/table.h"
@@ -27,8 +28,11 @@
 #ifndef ISA_FAST_DP
 #define ISA_FAST_DP 0
 #endif
-#ifndef SHARED
-#define SHARED ISA
+#ifdef SHARED
+#define ISA_SHARES true
+#else
+#define ISA_SHARES false
+#define SHARED     ISA
 #endif
 
 /* A part includes templates of which it takes some functions. */
@@ -36,11 +40,11 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
 
-extern const qkvi_gemm_kernels ISA(gemm);
+extern const qkvi_gemm_kernels ISA(gemm), SHARED(gemm);
 extern const qkvi_attend_kernels ISA(attend);
 extern const qkvi_columns_kernels ISA(columns);
 extern const qkvi_rows_kernels SHARED(rows);
-extern const qkvi_bwd_kernels ISA(bwd);
+extern const qkvi_bwd_kernels ISA(bwd), SHARED(bwd);
 extern const qkvi_decode_kernels SHARED(decode);
 extern const qkvi_layer_kernels SHARED(layer);
 extern const qkvi_tsne_kernels SHARED(tsne);
@@ -51,8 +55,16 @@ extern const qkvi_tsne_kernels SHARED(tsne);
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/int8.h"
 
+/* A jump. */
+static void shared_tile(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
+                        int64_t a_col, const float *b, float *c, int64_t c_row, int add,
+                        const float *bias, const float *ahead, int64_t ahead_rows) {
+    SHARED(gemm).tile(n_rows, n_cols, k, a, a_row, a_col, b, c, c_row, add, bias, ahead,
+                      ahead_rows);
+}
+
 const qkvi_gemm_kernels ISA(gemm) = {
-    .tile = gemm_tile,
+    .tile = ISA_SHARES ? shared_tile : gemm_tile,
     .half_tile = { [QKVI_CLASS_DP] = dp_tile,
                    [QKVI_CLASS_AMX] = amx_tile,
                    [QKVI_CLASS_AMX_TILES] = amx_tile },
@@ -68,11 +80,12 @@ const qkvi_attend_kernels ISA(attend) = {
     .block = attend_block,
     .small = attend_small,
     .mask_any = mask_any,
+    .stats_rows = attend_stats_rows,
+    .classes = attend_classes,
 };
 #endif
 
 #if ISA_MAKES(ISA_COLUMNS)
-#include "kernels/tmpl/attend_classes.h"
 #include "kernels/tmpl/columns_weights.h"
 
 const qkvi_columns_kernels ISA(columns) = {
