@@ -133,6 +133,10 @@ endif()
 foreach(isa IN LISTS isas)
     qkv_kernel_options(${isa} -falign-functions=64)
 endforeach()
+# A build for size is as fast.
+foreach(isa IN LISTS isas)
+    qkv_kernel_options(${isa} $<$<CONFIG:MinSizeRel>:-O3>)
+endforeach()
 # Of the kernels, fuzzers count no edges: what leads to them is above. Clang checks what they do in the scalar ones, which are the
 # same templates (fuzzers but for pointers that are computed and not used); in those of vectors only what they read and write:
 # more takes it 20 minutes a set. QKV_SANITIZE_VECTORS asks for it.
