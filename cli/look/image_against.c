@@ -37,7 +37,7 @@ static void add_both(const struct image_against *a, struct caption *caption) {
     } else {
         caption_add(caption, ", by %.200s", t->session->info->source);
     }
-    caption_add(caption, ", %" PRId64 " tokens each. ", t->input->n);
+    caption_add(caption, ", %" PRId64 " tokens each", t->input->n);
 }
 
 static const char *kind_of(const struct image_against *a) {
@@ -114,7 +114,7 @@ static qkv_status draw_all(const struct image_against *a, const char *path, qkv_
     struct caption title = { "" }, caption = { "" };
     caption_add(&title, "Which heads differ between %s", kind_of(a));
     add_both(a, &caption);
-    caption_add(&caption, "A cell is the JS of one head. %s", distances_what);
+    caption_add(&caption, ". A cell is the JS of one head. %s", distances_what);
     return distances_picture(&a->d, a->of[0].options, title.text, caption.text, path, error);
 }
 
@@ -135,7 +135,7 @@ static qkv_status draw_one(const struct image_against *a, const char *path, qkv_
     const char *const labels[2] = { names[0].text, names[1].text };
     caption_add(&title, "%s: what %s looks at", t->seen.name, image_query(t, name));
     add_both(a, &caption);
-    caption_add(&caption, "The heads have a divergence of %.4f. %s", a->d.list[t->seen.head].mean,
+    caption_add(&caption, ". The heads have a divergence of %.4f. %s", a->d.list[t->seen.head].mean,
                 distances_what);
     const qkv_image_maps picture = { .struct_size = sizeof picture,
                                      .rgb = tokens->rgb,
@@ -198,7 +198,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
                           " channels, and those of a page as many: a picture has both",
                           x->head_dim, y->head_dim);
     add_both(a, &sources);
-    caption_add(&page->caption, "%s. %s", a->models ? "Two models on one image" : "Two images",
+    caption_add(&page->caption, "%s. %s. ", a->models ? "Two models on one image" : "Two images",
                 sources.text);
     caption_add_path(&page->title, a->of[0].path);
     if (!a->models) caption_add(&page->title, " and ");

@@ -29,6 +29,8 @@ def image(t, browser):
     rows = [weights[i * TOKENS:(i + 1) * TOKENS] for i in range(TOKENS)]
     with t.Tab(browser, t.page_file("image"), start=True) as tab:
         t.check("image: it is the first view", tab.state("tab") == "image" and tab.run("tabOrder[1]") == "image")
+        drawn = "document.querySelectorAll(\"[aria-label='The query in every head'] svg\").length"
+        t.check("image: all heads, as the page opens", tab.until(f"{drawn} === 12"), tab.run(drawn))
         pixels = tab.run("[...bytesOf(manifest.image.pixels)].slice(0, %d)" % (3 * WIDTH * WIDTH))
         t.check("image: pixels", pixels == [c for y in range(WIDTH) for x in range(WIDTH) for c in pixel(x, y)])
         tab.run("change({ head: 0 })")
@@ -73,7 +75,7 @@ def image(t, browser):
         tab.tab("image")
         tab.settle()
         tiles = tab.page.locator("[aria-label='The query in every head'] button")
-        t.check("image: all heads", tiles.count() == 12 and tab.run("document.querySelectorAll(\"[aria-label='The query in every head'] svg\").length") == 12)
+        t.check("image: all heads", tiles.count() == 12 and tab.run(drawn) == 12)
         tiles.nth(7).click()
         tab.wait()
         t.check("image: a head", tab.state("head") == 7)

@@ -175,7 +175,8 @@ function drawTile({head, made, width, height}) {
 
 function showTiles() {
     const key = [
-        manifest.at, queries(), state.to, state.scale, version, photoView.opacity, photoView.smooth
+        manifest.at, document.readyState, queries(), state.to, state.scale, version,
+        photoView.opacity, photoView.smooth
     ].join();
     for (const {head, made} of photoView.tiles)
         made.setAttribute("aria-pressed", head === state.head);
