@@ -16,6 +16,15 @@ _\name:
     .globl \name
 \name:
     .endm
+#elif defined(__wasm__)
+#define EMBED_SECTION .section .rodata.embedded, "", @
+    .macro mark name
+    .globl \name
+    .hidden \name
+    .type \name, @object
+    .size \name, 1 /* not known here, and not 0 */
+\name:
+    .endm
 #else
 #define EMBED_SECTION .section .rodata
     .macro mark name

@@ -1,5 +1,8 @@
 # What makes an error of memory harder to use, in the builds that users get: SECURITY.md has the list, tools/check_hardening.sh
 # reads the binaries. Debug builds and sanitizers go without it; of build types that are not CMake's, flags are the packager's.
+if(QKV_FOR_WASM) # whose engine keeps a program in its memory, and its calls to functions
+    return()
+endif()
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
 include(CheckPIESupported)

@@ -7,12 +7,15 @@ option(QKV_SANITIZE_VECTORS "By clang, check undefined behaviour in kernels of v
 include(CheckSymbolExists)
 check_symbol_exists(__x86_64__ stdint.h QKV_FOR_X86_64)
 check_symbol_exists(__aarch64__ stdint.h QKV_FOR_AARCH64)
-set(known_isas avx2 avx512 avx512bf16 neon) # beside scalar, which is always there
+check_symbol_exists(__wasm__ stdint.h QKV_FOR_WASM)
+set(known_isas avx2 avx512 avx512bf16 neon wasm) # beside scalar, which is always there
 set(possible_isas "")
 if(QKV_FOR_X86_64)
     set(possible_isas avx2 avx512 avx512bf16)
 elseif(QKV_FOR_AARCH64)
     set(possible_isas neon)
+elseif(QKV_FOR_WASM)
+    set(possible_isas wasm)
 endif()
 
 # qkv_native_isas(RESULT): what the first processor of /proc/cpuinfo has. Each set includes those before it.
@@ -36,7 +39,7 @@ function(qkv_native_isas result)
     set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-if(QKV_ISAS STREQUAL "all")
+if(QKV_ISAS STREQUAL "all" OR QKV_FOR_WASM)
     set(isas ${possible_isas})
 elseif(QKV_ISAS STREQUAL "native")
     qkv_native_isas(isas)
@@ -92,6 +95,7 @@ foreach(isa IN LISTS isas)
     endforeach()
     list(APPEND kernel_sources ${kernels_${isa}})
 endforeach()
+list(REMOVE_ITEM kernel_sources ${kernels_wasm}) # cmake/wasm.cmake compiles them, twice
 
 # qkv_kernel_options(ISA OPTIONS…): for all objects of one instruction set.
 function(qkv_kernel_options isa)
@@ -133,9 +137,11 @@ endif()
 foreach(isa IN LISTS isas)
     qkv_kernel_options(${isa} -falign-functions=64)
 endforeach()
-# A build for size is as fast.
+# A build for size is as fast. In WebAssembly scalar kernels are there to compare with.
 foreach(isa IN LISTS isas)
-    qkv_kernel_options(${isa} $<$<CONFIG:MinSizeRel>:-O3>)
+    if(NOT isa STREQUAL scalar OR NOT QKV_FOR_WASM)
+        qkv_kernel_options(${isa} $<$<CONFIG:MinSizeRel>:-O3>)
+    endif()
 endforeach()
 # Of the kernels, fuzzers count no edges: what leads to them is above. Clang checks what they do in the scalar ones, which are the
 # same templates (fuzzers but for pointers that are computed and not used); in those of vectors only what they read and write:

@@ -8,6 +8,8 @@ if(CMAKE_MATCH_2 STREQUAL macos)
     set(CMAKE_SYSTEM_NAME Darwin)
 elseif(CMAKE_MATCH_2 STREQUAL windows)
     set(CMAKE_SYSTEM_NAME Windows)
+elseif(CMAKE_MATCH_2 STREQUAL wasi)
+    set(CMAKE_SYSTEM_NAME Generic) # CMake knows no WASI
 else()
     set(CMAKE_SYSTEM_NAME Linux)
 endif()

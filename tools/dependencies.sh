@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 preset=$1
 target=$(sed -n "/\"name\": \"$preset\"/,/}/s/.*\"QKV_ZIG_TARGET\": \"\([^\"]*\)\".*/\1/p" CMakePresets.json)
+images=$(sed -n "/\"name\": \"$preset\"/,/}/s/.*\"QKV_IMAGES\": \"\([^\"]*\)\".*/\1/p" CMakePresets.json)
 [ -n "$target" ] || { echo "dependencies.sh: CMakePresets.json has no target for '$preset'" >&2; exit 1; }
 zig=$PWD/build/zig
 programs=$zig/targets/$target
@@ -148,6 +149,7 @@ grep -v '^#' cmake/dependencies.txt | while read -r kind name arguments; do
         get_zig "$name" $arguments
         write_programs
     else
+        case $name$images in libpng*OFF | libjpeg*OFF) continue ;; esac
         get_source "$name" $arguments
         build_source "$name" $arguments
     fi

@@ -1,7 +1,8 @@
 /*
  * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), on
- * AArch64 what the kernel says in AT_HWCAP; the affinity mask, and cpu.max (control groups 2) or
- * cpu.cfs_quota_us (version 1) from here up to the root.
+ * AArch64 what the kernel says in AT_HWCAP, in WebAssembly a product that tells how it was rounded;
+ * the affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to
+ * the root.
  */
 #include "core/cpu.h"
 
@@ -67,6 +68,26 @@ uint32_t qkvi_cpu_features(void) {
     if (!qkvi_os_has_neon()) return 0;
     return QKVI_CPU_NEON | (qkvi_os_has_dotprod() ? QKVI_CPU_DOTPROD : 0);
 }
+#elif defined(__wasm_relaxed_simd__)
+#include <wasm_simd128.h>
+
+/*
+ * Engines may round the product first: then nothing is left of (1 + 2^-12)^2 - (1 + 2^-11). They
+ * choose once for all instructions, but for each of the two.
+ */
+uint32_t qkvi_cpu_features(void) {
+    volatile float factor = 0x1.001p0f, addend = 0x1.002p0f; /* not computed by the compiler */
+    const v128_t x = wasm_f32x4_splat(factor), y = wasm_f32x4_splat(addend);
+    const v128_t sum = wasm_f32x4_relaxed_madd(x, x, wasm_f32x4_neg(y)),
+                 difference = wasm_f32x4_relaxed_nmadd(x, x, y);
+    const v128_t left = wasm_f32x4_splat(0x1p-24f);
+    return wasm_i32x4_all_true(wasm_f32x4_eq(sum, left)) &&
+                   wasm_i32x4_all_true(wasm_f32x4_eq(difference, wasm_f32x4_neg(left)))
+               ? QKVI_CPU_WASM
+               : 0;
+}
+#elif defined(__wasm_simd128__)
+uint32_t qkvi_cpu_features(void) { return QKVI_CPU_WASM; } /* no engine without it loads us */
 #else
 uint32_t qkvi_cpu_features(void) { return 0; }
 #endif

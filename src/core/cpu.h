@@ -21,7 +21,8 @@ enum {
     QKVI_CPU_AVX512VNNI = 1u << 4, /* VPDPBUSD of 512 bits, and all of QKVI_CPU_AVX512 */
     QKVI_CPU_AVXVNNI = 1u << 5,    /* VPDPBUSD of 256 bits by VEX, and all of QKVI_CPU_AVX2 */
     QKVI_CPU_NEON = 1u << 8,       /* AArch64: Advanced SIMD */
-    QKVI_CPU_DOTPROD = 1u << 9     /* SDOT, and all of QKVI_CPU_NEON */
+    QKVI_CPU_DOTPROD = 1u << 9,    /* SDOT, and all of QKVI_CPU_NEON */
+    QKVI_CPU_WASM = 1u << 12 /* WebAssembly: simd128; of relaxed SIMD, that its madd is an FMA */
 };
 
 /*

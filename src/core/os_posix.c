@@ -1,6 +1,7 @@
 /*
  * os.h by POSIX. What Linux has beside it, others do without: files without a name, the affinity
- * mask, advice about pages.
+ * mask, advice about pages. WASI, the system of WebAssembly, has of POSIX the files only: no
+ * processes, signals, users, or permissions.
  */
 #include "core/os.h"
 
@@ -8,16 +9,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#if !defined(__wasi__)
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#endif
 #if defined(__linux__)
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -50,6 +53,8 @@ int qkvi_os_processors(void) {
         CPU_FREE(set);
         if (!too_small) return count > 0 ? count : 1;
     }
+    return 1;
+#elif defined(__wasi__)
     return 1;
 #else
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -88,6 +93,13 @@ bool qkvi_os_has_dotprod(void) {
 }
 
 void qkvi_os_yield(void) { sched_yield(); }
+
+#if defined(__wasi__)
+void qkvi_os_watch_forks(void (*in_child)(void)) { (void)in_child; }
+void qkvi_os_hold_signals(qkvi_os_signals *signals) { *signals = (qkvi_os_signals){ { 0 } }; }
+void qkvi_os_let_signals(const qkvi_os_signals *signals) { (void)signals; }
+long qkvi_os_process_id(void) { return 1; }
+#else
 void qkvi_os_watch_forks(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
 
 _Static_assert(sizeof(sigset_t) <= sizeof(qkvi_os_signals), "room for a set of signals");
@@ -105,13 +117,14 @@ void qkvi_os_let_signals(const qkvi_os_signals *signals) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+long qkvi_os_process_id(void) { return (long)getpid(); }
+#endif
+
 double qkvi_os_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-long qkvi_os_process_id(void) { return (long)getpid(); }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
@@ -198,7 +211,11 @@ int qkvi_os_name(int fd, const char *path) {
 #endif
 
 int qkvi_os_set_permissions(int fd, unsigned permissions) {
+#if defined(__wasi__)
+    return (void)fd, (void)permissions, 0;
+#else
     return fchmod(fd, (mode_t)permissions);
+#endif
 }
 
 int qkvi_os_flush(int fd) { return fsync(fd) == 0 ? 0 : errno; }
@@ -249,6 +266,8 @@ const char *qkvi_os_home(void) { return getenv("HOME"); }
 const char *qkvi_os_trusted_variable(const char *name) {
 #if defined(__linux__)
     return secure_getenv(name);
+#elif defined(__wasi__)
+    return getenv(name);
 #else
     return issetugid() ? NULL : getenv(name);
 #endif

@@ -22,6 +22,9 @@ static const qkvi_kernels *const tables[] = {
 #if !defined(QKV_WITHOUT_NEON)
     &qkvi_neon_kernels,
 #endif
+#if !defined(QKV_WITHOUT_WASM)
+    &qkvi_wasm_kernels,
+#endif
 };
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 

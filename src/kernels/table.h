@@ -177,7 +177,7 @@ typedef struct qkvi_kernels {
 } qkvi_kernels;
 
 extern const qkvi_kernels qkvi_scalar_kernels, qkvi_avx2_kernels, qkvi_avx512_kernels,
-    qkvi_avx512bf16_kernels, qkvi_neon_kernels;
+    qkvi_avx512bf16_kernels, qkvi_neon_kernels, qkvi_wasm_kernels;
 
 /* The tables that this processor can run, best last; NULL past the end. */
 const qkvi_kernels *qkvi_kernels_at(int index);

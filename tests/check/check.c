@@ -8,16 +8,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-/*
- * Limits of a case, which takes milliseconds, and on a slow emulator some seconds: of CPU for what
- * does not end, and by the clock for what waits for ever.
- */
-enum { CASE_CPU_SECONDS = 600, CASE_WAIT_SECONDS = 3600 };
+#include "check/system.h"
 
 const char *const check_bound_names[BOUNDS] = { "o",   "lse",     "d_q",    "d_k",
                                                 "d_v", "d_sinks", "d_mask", "d_distance_bias" };
@@ -43,38 +35,29 @@ int check_isas(const check_options *options, const char *isas[CHECK_MAX_ISAS]) {
     return n;
 }
 
-/* Of this process, which then ends by SIGXCPU or SIGALRM. Lower limits of the host stay. */
-static void set_limits(void) {
-    struct rlimit cpu;
-    if (getrlimit(RLIMIT_CPU, &cpu) == 0 && cpu.rlim_cur > CASE_CPU_SECONDS) {
-        cpu.rlim_cur = CASE_CPU_SECONDS;
-        setrlimit(RLIMIT_CPU, &cpu);
-    }
-    alarm(CASE_WAIT_SECONDS);
+struct call {
+    check_function *function;
+    const check_options *options;
+    uint64_t seed;
+    check_report *report;
+};
+
+static void call(void *argument) {
+    const struct call *const c = argument;
+    c->function(c->options, c->seed, c->report);
 }
 
 /* Runs in a child. A crash, or no end, is a failure of that child. */
 static void guarded_call(check_function *function, const check_options *options, uint64_t seed,
                          check_report *report) {
+    struct call one = { function, options, seed, report };
     memset(report, 0, sizeof *report);
     if (options->one) { /* in this process, where a debugger can see it */
-        function(options, seed, report);
+        call(&one);
         return;
     }
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child < 0) {
-        check_failed(report, "fork failed");
-        return;
-    }
-    if (child == 0) {
-        set_limits();
-        function(options, seed, report);
-        _exit(0);
-    }
-    int status = 0;
-    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        check_failed(report, "%s", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it exited");
+    const char *const reason = system_in_child(call, &one);
+    if (reason) check_failed(report, "%s", reason);
 }
 
 int check_failures(const check_summary *summary) {
@@ -128,11 +111,10 @@ static void run_cases(const check_options *options, int kind, int64_t before,
                       check_summary *summary) {
     static check_function *const functions[CHECK_KINDS] = { check_parts, check_whole, check_decode,
                                                             check_pair };
-    check_report *const report =
-        mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    check_report *const report = system_shared(sizeof *report);
     const int n_cases = options->one ? 1 : count_of(options, kind);
     int64_t total = 0;
-    if (report == MAP_FAILED) {
+    if (!report) {
         const check_report none = { .failures = 1, .message = "no memory for a report" };
         tell_failure(options, kind, options->seed, &none, summary);
         return;
@@ -149,7 +131,7 @@ static void run_cases(const check_options *options, int kind, int64_t before,
         }
         if (options->progress) options->progress(options->user, before + n + 1, total);
     }
-    munmap(report, sizeof *report);
+    system_shared_free(report, sizeof *report);
 }
 
 int check_run(const check_options *options, check_summary *summary) {

@@ -6,40 +6,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { PAGE = 4096 };
+#include "check/system.h"
 
 guarded guarded_new(size_t bytes, bool at_end) {
-    guarded g = { .bytes = bytes };
-    const size_t inner = (bytes / PAGE + 1) * PAGE;
-    g.map_bytes = inner + 2 * PAGE;
-    g.map = mmap(NULL, g.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *const pages = (char *)g.map + PAGE;
-    if (g.map == MAP_FAILED || mprotect(pages, inner, PROT_READ | PROT_WRITE) != 0) {
-        perror("qkv-check: mmap");
+    guarded g = { .bytes = bytes, .map_bytes = (bytes / CHECK_PAGE + 1) * CHECK_PAGE };
+    g.map = system_pages(g.map_bytes);
+    if (!g.map) {
+        perror("qkv-check: pages");
         exit(1);
     }
-    memset(pages, CANARY_BYTE, inner);
-    g.data = at_end ? pages + inner - bytes : pages;
+    memset(g.map, CANARY_BYTE, g.map_bytes);
+    g.data = at_end ? (char *)g.map + g.map_bytes - bytes : g.map;
     return g;
 }
 
 void guarded_free(guarded *g) {
-    if (g->map) munmap(g->map, g->map_bytes);
+    if (g->map) system_pages_free(g->map, g->map_bytes);
     *g = (guarded){ .data = NULL };
 }
 
 void guarded_read_only(const guarded *g) {
-    if (mprotect((char *)g->map + PAGE, g->map_bytes - 2 * PAGE, PROT_READ) != 0) {
-        perror("qkv-check: mprotect");
+    if (!system_pages_read_only(g->map, g->map_bytes)) {
+        perror("qkv-check: pages");
         exit(1);
     }
 }
 
 bool guarded_intact(const guarded *g) {
-    const unsigned char *p = (const unsigned char *)g->map + PAGE;
-    const unsigned char *const end = (const unsigned char *)g->map + g->map_bytes - PAGE;
+    const unsigned char *p = g->map;
+    const unsigned char *const end = p + g->map_bytes;
     const unsigned char *const data = g->data;
     for (; p < end; p++)
         if ((p < data || p >= data + g->bytes) && *p != CANARY_BYTE) return false;

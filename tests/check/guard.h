@@ -1,6 +1,6 @@
 /*
- * Arrays that end at, or begin after, a page without access, in a mapping that is otherwise filled
- * with canaries: reads and writes outside of them are found.
+ * Arrays that end at, or begin after, a page without access (check/system.h), in pages that are
+ * otherwise filled with canaries: reads and writes outside of them are found.
  */
 #ifndef QKV_TESTS_GUARD_H
 #define QKV_TESTS_GUARD_H

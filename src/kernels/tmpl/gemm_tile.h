@@ -64,11 +64,15 @@ V_INLINE void tile_next(tile_third *a, int64_t a_col, const float **b) {
  */
 V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
                            const float *b, vf c[V_MR][V_NV]) {
+#ifdef V_TILE
+    V_TILE(R, n, a, a_row, a_col, b, c);
+#else
     tile_third rows = tile_thirds(a, a_row);
     V_UNROLL_BY(2) for (int64_t k = 0; k < n; k++) {
         tile_step(R, &rows, a_row, b, c);
         tile_next(&rows, a_col, &b);
     }
+#endif
 }
 
 /*
@@ -142,6 +146,10 @@ V_INLINE void tile_put(const int R, int n_cols, vf x[V_MR][V_NV], float *c, int6
 V_INLINE void tile_product_stream(const int R, const int n_passes, int64_t n, const float *a,
                                   int64_t a_row, int64_t a_col, const float *b, vf c[][V_MR][V_NV],
                                   const float *ahead) {
+#ifdef V_TILE
+    (void)ahead;
+    for (int p = 0; p < n_passes; p++) tile_product(R, n, a, a_row, a_col, b + 16 * V_NV * p, c[p]);
+#else
     tile_third rows = tile_thirds(a, a_row);
     V_UNROLL_BY(2) for (int64_t k = 0; k < n; k++, ahead += 32) {
         v_prefetch(ahead + 16); /* first: 0.97 of the time the other way round, from memory */
@@ -150,6 +158,7 @@ V_INLINE void tile_product_stream(const int R, const int n_passes, int64_t n, co
         for (int p = 0; p < n_passes; p++) tile_step(R, &rows, a_row, b + 16 * V_NV * p, c[p]);
         tile_next(&rows, a_col, &b);
     }
+#endif
 }
 
 /* All columns in one pass, so that rows of B are read whole: registers suffice for half a tile. */

@@ -1,0 +1,27 @@
+# What is made for WebAssembly (preset wasm): programs in two modules of the same sources. An engine refuses a module that has one
+# instruction which it does not know, so relaxed SIMD is not asked for at run time: kernels, and what tries whether they can be used
+# (core/cpu.c), are compiled twice, into libraries of which a program links one.
+set(CMAKE_EXECUTABLE_SUFFIX .wasm)
+function(qkv_add_variant name)
+    add_library(qkv_${name} STATIC ${kernels_wasm} src/core/cpu.c)
+    target_link_libraries(qkv_${name} PRIVATE qkv_flags PUBLIC qkv)
+    target_compile_options(qkv_${name} PRIVATE ${ARGN})
+endfunction()
+set(variants relaxed exact)
+qkv_add_variant(relaxed -mrelaxed-simd)
+qkv_add_variant(exact)
+
+# A stack that runs over writes into the data of the program, without a word: it is at the end of memory, and no smaller than that
+# of a main thread.
+add_link_options(-Wl,-z,stack-size=8388608)
+
+# The check of kernels: build/wasm/qkv-check-relaxed.wasm, qkv-check-exact.wasm
+file(GLOB check_sources CONFIGURE_DEPENDS tests/check/*.c)
+add_library(qkvcheck OBJECT ${check_sources})
+target_link_libraries(qkvcheck PRIVATE qkv_flags)
+target_include_directories(qkvcheck PRIVATE tests)
+target_compile_options(qkvcheck PRIVATE ${test_options})
+foreach(variant IN LISTS variants)
+    add_executable(qkv-check-${variant})
+    target_link_libraries(qkv-check-${variant} PRIVATE qkvcheck qkv_${variant})
+endforeach()

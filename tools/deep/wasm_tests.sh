@@ -1,0 +1,15 @@
+# What steps of WebAssembly share (sourced after lib.sh).
+wasm_python=build/deep/wasm_environment/bin/python
+
+case_ok() {
+    echo "ok: $*"
+    n_cases=$((n_cases + 1))
+}
+
+# need_wasm TARGET…: these of the preset wasm, the release build's tool and checker, Node, and wasmtime of PyPI
+need_wasm() {
+    ./dev build release qkv-tool qkv-check
+    ./dev build wasm "$@"
+    [ -x $wasm_python ] || python3 -m venv build/deep/wasm_environment
+    $wasm_python -c 'import wasmtime' 2>/dev/null || $wasm_python -m pip install -q --disable-pip-version-check wasmtime
+}
