@@ -8,6 +8,9 @@
 #include "common/ranks.h"
 #include "common/shared.h"
 
+#if defined(__wasi__) /* which starts no programs */
+void ranks_hand_over(char **argv) { (void)argv; }
+#else
 void ranks_hand_over(char **argv) {
     char path[SHARED_ROOM];
     if (!ranks_wanted(argv)) return;
@@ -16,6 +19,7 @@ void ranks_hand_over(char **argv) {
     memcpy(path + n, "-mpi", sizeof "-mpi");
     execv(path, argv); /* returns where there is none */
 }
+#endif
 
 int ranks_begin(bool always) {
     static const char without[] = "this qkv was built without MPI: qkv-mpi is not beside it";

@@ -1,7 +1,6 @@
 #include "common/say.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 char cli_kept[CLI_MOST_MESSAGE];
 bool cli_keeps;
 int cli_cancelled;
-static volatile sig_atomic_t signal_met;
 
 /*
  * Names of files and words of the command line may hold anything: what could steer a terminal is
@@ -81,23 +79,3 @@ double cli_seconds(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
-
-static void on_signal(int number) {
-    signal_met = number;
-    __atomic_store_n(&cli_cancelled, 1, __ATOMIC_RELAXED);
-}
-
-/*
- * Reset on the first signal, so that the second one ends the process. A SIGHUP comes when a
- * terminal is closed; nohup has it ignored.
- */
-void cli_catch_interrupts(void) {
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, NULL, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
-}
-
-int cli_signal(void) { return signal_met; }

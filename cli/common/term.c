@@ -38,10 +38,14 @@ static bool speaks_utf8(void) {
 }
 
 static int width_of(FILE *out) {
-    struct winsize size;
     int64_t columns;
+#if defined(TIOCGWINSZ) /* WASI has none */
+    struct winsize size;
     if (isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
+#else
+    (void)out;
+#endif
     return number_int(env("COLUMNS"), 20, 1000, &columns) ? (int)columns : 80;
 }
 

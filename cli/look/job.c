@@ -13,7 +13,6 @@
 #include "look/arrays.h"
 #include "look/image_against.h"
 #include "look/windows.h"
-#include "serve/text_site.h"
 #include "sinks/sinks.h"
 
 /* ---- Sinks ----------------------------------------------------------------------------------- */
@@ -286,45 +285,70 @@ int look_image(const struct cli_command *command, const struct look_options *opt
     return code;
 }
 
-/* ---- --serve: texts that a browser sends ----------------------------------------------------- */
+/* ---- Texts one after the other --------------------------------------------------------------- */
 
-struct service {
+struct look_service {
     struct look_job job;
+    struct look_options page_options, json_options;
     struct text pair; /* of --pair; bytes NULL: none */
     qkv_text *page;   /* of the text that is answered */
 };
-
-static qkv_status make_page(void *user, const struct text *text, qkv_text **page,
-                            qkv_error *error) {
-    struct service *const service = user;
-    const qkv_status status = text_job_answer(
-        &service->job.texts, text, service->pair.bytes ? &service->pair : NULL, NULL, error);
-    *page = service->page;
-    service->page = NULL;
-    return status;
-}
 
 static struct text as_text(const char *words) {
     return (struct text){ (char *)(uintptr_t)words, words ? strlen(words) : 0 };
 }
 
-int look_serve(const struct cli_command *command, const struct look_options *options,
-               const char *first) {
-    struct look_options each = *options; /* each text writes a page, and says nothing */
-    struct service service = { .pair = as_text(options->pair) };
-    const struct text_site site = { .port = (int)options->port.value,
-                                    .quiet = options->common.quiet,
-                                    .session = &service.job.texts.session,
-                                    .first = as_text(first),
-                                    .make = make_page,
-                                    .user = &service };
-    each.out = "page.html"; /* its ending says what is asked for */
-    each.sink.page = &service.page;
-    int code = open_job(&service.job, command, &each);
+/* An answer says nothing on the terminal; what out ends in says what it is. */
+static struct look_options answering(const struct look_options *options, const char *out) {
+    struct look_options each = *options;
+    each.out = out;
+    each.common.json = out == NULL;
     each.common.quiet = true;
-    if (code == EXIT_OK) code = text_site_serve(&site);
-    close_job(&service.job);
-    /* Ctrl-C is how this ends */
-    if (code == EXIT_OK) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
+    return each;
+}
+
+int look_service_open(struct look_service **made, const struct cli_command *command,
+                      const struct look_options *options) {
+    struct look_service *const service = *made = calloc(1, sizeof *service);
+    if (!service) return cli_fail("out of memory");
+    service->pair = as_text(options->pair);
+    service->page_options = answering(options, "page.html");
+    service->page_options.sink.page = &service->page;
+    service->json_options = answering(options, NULL);
+    /* the model may have warnings, before it is all quiet */
+    service->page_options.common.quiet = options->common.quiet;
+    const int code = open_job(&service->job, command, &service->page_options);
+    service->page_options.common.quiet = true;
     return code;
+}
+
+void look_service_close(struct look_service *service) {
+    if (service) close_job(&service->job);
+    free(service);
+}
+
+const struct session *look_service_session(const struct look_service *service) {
+    return &service->job.texts.session;
+}
+
+static qkv_status answer_as(struct look_service *service, const struct look_options *options,
+                            const struct text *text, json_t **json, qkv_error *error) {
+    service->job.texts.options = options;
+    service->job.texts.session.common = &options->common;
+    return text_job_answer(&service->job.texts, text, service->pair.bytes ? &service->pair : NULL,
+                           json, error);
+}
+
+qkv_status look_service_page(struct look_service *service, const struct text *text, bool maps,
+                             qkv_text **page, qkv_error *error) {
+    service->page_options.sink.no_maps = !maps;
+    const qkv_status status = answer_as(service, &service->page_options, text, NULL, error);
+    *page = service->page;
+    service->page = NULL;
+    return status;
+}
+
+qkv_status look_service_json(struct look_service *service, const struct text *text, json_t **json,
+                             qkv_error *error) {
+    return answer_as(service, &service->json_options, text, json, error);
 }

@@ -11,6 +11,27 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
                char **words);
 int look_arrays(const struct cli_command *command, const struct look_options *options);
 int look_image(const struct cli_command *command, const struct look_options *options);
+
+/*
+ * Texts one after the other, through a model that stays open: answers in memory, with nothing said
+ * on the terminal. look_service_open returns an exit code, having said what is wrong; the service
+ * is to be closed in any case.
+ */
+struct look_service;
+int look_service_open(struct look_service **service, const struct cli_command *command,
+                      const struct look_options *options);
+void look_service_close(struct look_service *service);
+const struct session *look_service_session(const struct look_service *service);
+/*
+ * The file of `qkv look TEXT -o FILE.html`, to be freed with qkv_text_free. Maps take most of its
+ * time: without them the view says that they are not there yet.
+ */
+qkv_status look_service_page(struct look_service *service, const struct text *text, bool maps,
+                             qkv_text **page, qkv_error *error);
+/* What `qkv look TEXT --json` prints, a new object. */
+qkv_status look_service_json(struct look_service *service, const struct text *text, json_t **json,
+                             qkv_error *error);
+
 /*
  * --serve: a server on this computer, whose page has a field for a text. Each text gives the page
  * of `qkv look TEXT -o FILE.html` with the same options; an error is shown in its place. first: the

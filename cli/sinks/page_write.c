@@ -89,6 +89,12 @@ static qkv_status make_map(const struct page *page, int64_t points, int64_t n_ru
     return QKV_OK;
 }
 
+/* Notes in place of maps, which another page of the same text will have. */
+static void postpone_maps(struct page *page) {
+    for (int64_t i = 0; i < page->desc.n_heads; i++)
+        page->heads[i].map_note = "The map of this text is not made yet.";
+}
+
 static qkv_status make_maps(struct page *page, qkv_error *error) {
     qkv_page_head *const heads = page->heads;
     const int64_t n_heads = page->desc.n_heads, n = page->desc.n,
@@ -147,7 +153,10 @@ qkv_status seen_page(const struct seen *seen, const char *path, qkv_error *error
     qkv_status status = seen->make_page(seen, &page, error);
     if (status == QKV_OK && is_first_rank()) {
         status = page_tables(&page, error);
-        if (status == QKV_OK && page.desc.n_texts == 0) status = make_maps(&page, error);
+        if (status == QKV_OK && seen->sink->no_maps)
+            postpone_maps(&page);
+        else if (status == QKV_OK && page.desc.n_texts == 0)
+            status = make_maps(&page, error);
         if (status == QKV_OK) status = put(&page, path, error);
     }
     page_free(&page);

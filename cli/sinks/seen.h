@@ -28,6 +28,7 @@ struct sink_options {
     struct arg_int map;  /* 0: cosine, 1: inner */
     struct picture_options picture;
     qkv_text **page; /* where a page goes instead of into a file; NULL: into a file */
+    bool no_maps;    /* for now: notes in their place */
 };
 
 /* ---- What is seen ---------------------------------------------------------------------------- */

@@ -88,11 +88,12 @@ function draw() {
     draw.later = setTimeout(writeAddress, 200);  // a browser takes milliseconds for it
 }
 
+/* A page around this one asks for it, and gives one to readAddress. */
+function address() { return `#${placeName(state.head)}/${state.query}/${state.key}/${state.tab}`; }
 function writeAddress() {
-    // the frame of a notebook's cell has no address of its own
+    // the frame of a notebook's cell, or of a live page, has no address of its own
     if (location.protocol === "about:") return;
-    history.replaceState(
-        null, "", `#${placeName(state.head)}/${state.query}/${state.key}/${state.tab}`);
+    history.replaceState(null, "", address());
 }
 /* A % that escapes nothing is itself. */
 const unescaped = text => {
@@ -103,8 +104,8 @@ const unescaped = text => {
     }
 };
 /* Any address gives a view: a part that names nothing is as if it were not there. */
-function readAddress() {
-    const [head, query, key, tab] = unescaped(location.hash.slice(1)).split("/");
+function readAddress(from = location.hash) {
+    const [head, query, key, tab] = unescaped(from.slice(1)).split("/");
     const found = HEADS.findIndex((_, i) => placeName(i) === head);
     const numbered = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
     if (found >= 0) state.head = found;
