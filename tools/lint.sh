@@ -18,7 +18,7 @@ step() {
 
 check_format() {
     git ls-files --cached --others --exclude-standard -- \
-        'include/*.[ch]' 'src/*.[ch]' 'cli/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' 'examples/*.[ch]' 'src/page/web/*.js' 'tests/wasm/*.mjs' |
+        'include/*.[ch]' 'src/*.[ch]' 'cli/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' 'examples/*.[ch]' 'live/*.[ch]' 'src/page/web/*.js' 'live/*.js' 'live/*.mjs' 'tests/live/*.mjs' 'tests/wasm/*.mjs' |
         while IFS= read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done |
         xargs clang-format --dry-run -Werror
 }

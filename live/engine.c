@@ -1,0 +1,126 @@
+/*
+ * qkv in a browser: the calls that a page makes. One model is open; a text becomes the answers of
+ * `qkv look`, made by the code of `qkv look`. A module of WASI without main, for one thread.
+ *
+ * A call leaves its answer in live_answer, of live_bytes bytes, until the next call: JSON, a page,
+ * or, where it returned -1, the reason. A text, or a name, of n bytes of UTF-8 is written to
+ * live_room(n) first. web.mjs is the other side.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/json.h"
+#include "live/engine.h"
+#include "look/job.h"
+
+/* What cli/look/cmd_look.c has, without a command line. */
+static const struct cli_command look_command = {
+    .name = "look",
+    .takes = TAKES_TEXTS | TAKES_HEAD | TAKES_IMAGES,
+};
+
+static struct look_options options; /* service keeps its address */
+static struct look_service *service;
+static char *name;       /* of the model */
+static struct text room; /* what the caller wrote */
+static char *answer;     /* from malloc; NULL: the message of error */
+static size_t answer_bytes;
+static qkv_error error;
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static void forget(void) {
+    free(answer);
+    answer = NULL;
+    answer_bytes = 0;
+}
+
+static int failed(const char *message) {
+    forget();
+    if (message != error.message) snprintf(error.message, sizeof error.message, "%s", message);
+    return -1;
+}
+
+/* Takes the reference. */
+static int answer_json(json_t *object) {
+    forget();
+    FILE *const out = open_memstream(&answer, &answer_bytes);
+    const bool written = out && object && json_put(out, object);
+    json_decref(object);
+    if (out && fclose(out) == 0 && written) return 0;
+    return failed("out of memory");
+}
+
+const char *live_answer(void) { return answer ? answer : error.message; }
+size_t live_bytes(void) { return answer ? answer_bytes : strlen(error.message); }
+
+/* Room for n bytes; 0: no memory. What it had before is gone. */
+char *live_room(size_t n) {
+    free(room.bytes);
+    room = (struct text){ malloc(n + 1), n };
+    if (room.bytes) room.bytes[n] = '\0';
+    return room.bytes;
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+/*
+ * Closes the model that is open, and opens the one whose folder or file was written, or, of an
+ * empty name, the one whose files live_file has.
+ */
+int live_open(void) {
+    look_service_close(service);
+    service = NULL;
+    cli_keeps = true; /* of messages the first is the reason */
+    *cli_kept = '\0';
+    free(name);
+    name = room.bytes ? strdup(room.bytes) : NULL;
+    options = (struct look_options){ .common = { .quiet = true, .model = name } };
+    if (look_service_open(&service, &look_command, &options) == EXIT_OK) {
+        const qkv_model_info *const info = look_service_session(service)->info;
+        return answer_json(
+            json_pack("{s:o,s:s,s:I,s:s,s:o}", "source", json_text(info->source), "architecture",
+                      info->architecture, "most", (json_int_t)info->max_len, "isa",
+                      qkv_ctx_isa(look_service_session(service)->ctx), "mask", live_mask(service)));
+    }
+    look_service_close(service);
+    service = NULL;
+    static const char prefix[] = "qkv: ";
+    const size_t n = sizeof prefix - 1;
+    return failed(cli_kept + (strncmp(cli_kept, prefix, n) == 0 ? n : 0));
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static bool is_open(void) { return service && room.bytes; }
+
+/* How many tokens the text is, and its words: live_words_json. */
+int live_words(void) {
+    if (!is_open()) return failed("no model is open");
+    json_t *object = NULL;
+    if (live_words_json(service, &room, &object, &error) != QKV_OK) return failed(error.message);
+    return answer_json(object);
+}
+
+/* What `qkv look TEXT --json` prints. */
+int live_look(void) {
+    if (!is_open()) return failed("no model is open");
+    json_t *object = NULL;
+    if (look_service_json(service, &room, &object, &error) != QKV_OK) return failed(error.message);
+    return answer_json(object);
+}
+
+/* The file of `qkv look TEXT -o FILE.html`; without maps it is there sooner. */
+int live_page(int maps) {
+    if (!is_open()) return failed("no model is open");
+    qkv_text *page = NULL;
+    forget();
+    if (look_service_page(service, &room, maps, &page, &error) != QKV_OK)
+        return failed(error.message);
+    answer = page->bytes;
+    answer_bytes = (size_t)page->n;
+    page->bytes = NULL;
+    qkv_text_free(page);
+    return 0;
+}

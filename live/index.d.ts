@@ -1,0 +1,13 @@
+export interface Model { source: string; architecture: string; most: number; isa: string; mask: string | null }
+export interface Words { n: number; words: [begin: number, end: number, state: 0 | 1 | 2 | 3][] }
+export class Engine {
+    static start(module: WebAssembly.Module, files?: Map<string, Uint8Array | Blob>): Promise<Engine>;
+    open(name: string): Model;
+    openFiles(files: Uint8Array[]): Model;
+    words(text: string): Words;
+    look(text: string): any;
+    page(text: string, maps?: boolean): Uint8Array;
+}
+export interface Loaded { engine: Engine; module: WebAssembly.Module; name: "relaxed" | "exact"; model: Model; reasons: string[] }
+export function load(): Promise<Loaded>;
+export function start(files: Map<string, Uint8Array | Blob>): Promise<Engine>;

@@ -1,0 +1,524 @@
+"use strict";
+/*
+ * The live page: a text is typed, workers compute (worker.mjs), and the page of the text is shown in a frame below,
+ * as `qkv look -o FILE.html` writes it. A new page takes the place of the old one when it is drawn, at the same head,
+ * query, tab, scroll and theme. The first page is in this file, finished: it is there before the engine is.
+ */
+const byId = id => document.getElementById(id);
+const text = byId("text"), main = document.querySelector("main"), root = document.documentElement;
+/* After the last key, in ms: then the page with maps is made, too; sooner if a map is what is shown. */
+const PAUSE = 1200, MAP_PAUSE = 300;
+const EXAMPLES = JSON.parse(byId("examples").dataset.texts);
+const el = (name, attributes = {}, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes))
+        if (key.startsWith("on"))
+            made.addEventListener(key.slice(2), value);
+        else if (value !== false && value !== null && value !== undefined)
+            made.setAttribute(key, value === true ? "" : value);
+    made.append(...children);
+    return made;
+};
+const button = (name, onclick, more = {}) => el("button", {type: "button", onclick, ...more}, name);
+const says = words => {
+    if (byId("state").textContent !== words) byId("state").textContent = words;
+};
+
+/* ---- Workers ------------------------------------------------------------------------------------ */
+
+/* A worker that answers one request at a time; end() drops what it computes. */
+class Desk {
+    constructor() {
+        this.busy = false;
+        this.last = 0;
+        this.#hire();
+    }
+    #hire() {
+        const url =
+            URL.createObjectURL(new Blob([byId("worker").textContent], {type: "text/javascript"}));
+        this.worker = new Worker(url);
+        this.worker.onmessage = ({data}) => {
+            if (data.id !== this.last) return;
+            this.busy = false;
+            this.done(data);
+        };
+        this.worker.onerror = event => {
+            this.busy = false;
+            this.done({error: event.message || "the worker cannot be started"});
+        };
+    }
+    ask(request) {
+        this.busy = true;
+        return new Promise(done => {
+            this.done = done;
+            this.worker.postMessage({id: ++this.last, ...request});
+        });
+    }
+    end() {
+        this.worker.terminate();
+        this.#hire();
+        if (this.busy) this.done({ended: true});
+        this.busy = false;
+    }
+}
+
+let engine = null;              // what `begin` answered: module, files, model
+let model = {mask: "[MASK]"};   // of the first page, until the engine has told
+let quick = null, slow = null;  // desks: pages without maps, and whole ones
+
+async function ready(desk) {
+    if (!desk.open)
+        desk.open = desk.ask({kind: "again", module: engine.module, files: engine.files});
+    await desk.open;
+    return desk;
+}
+
+async function begin() {
+    quick = new Desk();
+    const packed = name => byId(name).textContent;
+    const answer = await quick.ask({
+        kind: "begin",
+        modules: {relaxed: packed("relaxed"), exact: packed("exact")},
+        files: ["config", "vocab", "weights"].map(packed)
+    });
+    if (answer.error) {
+        problem(`The engine cannot be started in this browser: ${answer.error}`);
+        return;
+    }
+    engine = answer;
+    model = engine.model;
+    for (const name of ["relaxed", "exact", "config", "vocab", "weights"]) byId(name).remove();
+    quick.open = Promise.resolve();
+    root.dataset.engine = engine.name;
+    says(engineText());
+    changed();
+}
+const engineText = () =>
+    `Engine: WebAssembly, ${engine.name === "relaxed" ? "relaxed SIMD" : "SIMD"}`;
+
+/* ---- The frame ---------------------------------------------------------------------------------- */
+
+let shown = null, coming = null;  // frames
+let next = null;                  // a page that waits for the one that is coming
+let linked = null;                // a place that the address of this page names, for the next page
+
+const docOf = frame => frame.contentDocument;
+const tabNow = () =>
+    shown && docOf(shown)?.querySelector("#tabs [aria-selected=true]")?.id.slice(4);
+
+/* What the reader chose, and where it is scrolled to. */
+function placeOf(frame) {
+    const [head, query, key, tab] = frame.contentWindow.address().slice(1).split("/"),
+                             page = docOf(frame),
+                             own =
+                                 JSON.parse(page.getElementById("qkv-manifest").textContent).query;
+    return {
+        head,
+        query: +query === own ? null : +query,
+        key: +key,
+        tab,
+        tokens: frame.tokens,
+        closed: ["rail", "side"].filter(name => page.body.classList.contains("no-" + name)),
+        scrolled: ["panel", "rail", "grid", "inspector"].map(
+            id => [id, page.getElementById(id)?.scrollTop]),
+        top: frame.contentWindow.scrollY
+    };
+}
+
+/* The place in a text of what was at a place of the text before it was edited; null: it is gone. */
+function moved(place, before, now) {
+    let same = 0, end = 0;
+    const most = Math.min(before.length, now.length);
+    while (same < most && before[same] === now[same]) same++;
+    while (end < most - same && before.at(-1 - end) === now.at(-1 - end)) end++;
+    if (place < same) return place;
+    if (place >= before.length - end) return place + now.length - before.length;
+    // one word in place of another, such as [MASK]
+    return before.length === now.length ? place : null;
+}
+
+function addressFor(place, tokens) {
+    if (!place) return "";
+    const {head, tab} = place;
+    if (!place.tokens)
+        return `#${head}/${place.query ?? ""}/${place.key ?? ""}/${tab}`;  // of a link
+    const kept = place.query !== null && place.tokens ? moved(place.query, place.tokens, tokens) :
+                                                        null,
+          key = kept === null ? null : moved(place.key, place.tokens, tokens);
+    return `#${head}/${kept ?? ""}/${key ?? ""}/${tab}`;
+}
+
+/* The bytes of a page as a text, with the theme that the reader chose. */
+function textOf(bytes) {
+    const words = new TextDecoder().decode(bytes), {theme} = root.dataset;
+    return theme ? words.replace("<html ", `<html data-theme="${theme}" `) : words;
+}
+
+function showPage(page) {
+    if (coming) {
+        next = page;
+        return;
+    }
+    const frame = coming = el("iframe", {title: "Attention of the text", class: "coming"}),
+          place = linked ?? (shown ? placeOf(shown) : null);
+    linked = null;
+    Object.assign(frame, {tokens: page.tokens, text: page.text, whole: page.whole});
+    frame.addEventListener("load", () => {
+        frame.tokens ??= JSON.parse(docOf(frame).getElementById("qkv-manifest").textContent).tokens;
+        settle(frame, place);
+        requestAnimationFrame(() => {
+            shown?.remove();
+            frame.className = "";
+            shown = frame;
+            coming = null;
+            watch(frame);
+            const waiting = next;
+            next = null;
+            if (waiting) showPage(waiting);
+        });
+    });
+    frame.srcdoc = textOf(page.bytes);
+    main.append(frame);
+}
+
+function goTo(frame, address) {
+    frame.contentWindow.readAddress(address);
+    frame.contentWindow.draw();
+}
+
+function settle(frame, place) {
+    if (!place) return;
+    const page = docOf(frame);
+    goTo(frame, addressFor(place, frame.tokens));
+    for (const name of place.closed) frame.contentWindow.setOpen(name, false);
+    for (const [id, top] of place.scrolled)
+        if (top) page.getElementById(id).scrollTop = top;
+    frame.contentWindow.scrollTo(0, place.top ?? 0);
+}
+
+/* The theme of the page is that of this one; a map is asked for where it is looked at. */
+function watch(frame) {
+    const page = docOf(frame), html = page.documentElement;
+    new MutationObserver(() => {
+        if (html.dataset.theme) root.dataset.theme = html.dataset.theme;
+    }).observe(html, {attributeFilter: ["data-theme"]});
+    new MutationObserver(() => {
+        if (tabNow() === "map" && !frame.whole) showWhole(frame);
+    }).observe(page.getElementById("tabs"), {attributes: true, subtree: true});
+    page.addEventListener("keydown", cancelOnEscape);
+    for (const event of ["pointerup", "keyup"])
+        page.addEventListener(event, () => {
+            clearTimeout(writeLink.later);
+            writeLink.later = setTimeout(writeLink, 300);
+        });
+    if (tabNow() === "map" && !frame.whole) showWhole(frame);
+}
+
+/* ---- A text ------------------------------------------------------------------------------------- */
+
+let answered = null,
+    whole = null;  // the last text that was answered; {text, bytes}: the page with maps
+let due = false, later = 0;
+
+function problem(words) {
+    byId("problem").textContent = words;
+    root.classList.toggle("failed", !!words);
+}
+
+function invite(on) {
+    const box = byId("invitation");
+    root.classList.toggle("empty", on);
+    box.hidden = !on;
+    if (on) {
+        byId("says").replaceChildren();
+        byId("words").replaceChildren();
+        byId("count").textContent = "";
+        problem("");
+    }
+}
+
+/* After each change of the text. */
+function changed() {
+    clearTimeout(later);
+    writeLink();
+    invite(!text.value.trim());
+    if (!text.value.trim() || !engine) return;
+    if (quick.busy) {
+        due = true;
+        return;
+    }
+    compute();
+}
+
+async function compute() {
+    const wanted = text.value, late = setTimeout(() => says("computing … (Esc stops it)"), 300);
+    due = false;
+    const answer = await (await ready(quick)).ask({kind: "look", text: wanted});
+    clearTimeout(late);
+    if (answer.ended) return;
+    if (answer.words) showWords(answer.words, wanted);
+    if (answer.error) {
+        problem(answer.error);
+    } else if (text.value.trim()) {
+        answered = wanted;
+        problem("");
+        showSays(answer.seen);
+        says(`${engineText()}: ${answer.ms.toFixed(0)} ms`);
+        const page = {bytes: answer.page, tokens: answer.seen.tokens, text: wanted};
+        if ((next ?? coming ?? shown)?.text === wanted)
+            later = setTimeout(makeWhole, PAUSE);
+        else if (tabNow() === "map" && shown.whole)  // the old map stays until there is a new one
+            later = setTimeout(showWhole, MAP_PAUSE, page);
+        else {
+            showPage(page);
+            later = setTimeout(makeWhole, PAUSE);
+        }
+    }
+    if (due || text.value !== wanted) changed();
+}
+
+/* The page with maps, once for each text. */
+function makeWhole() {
+    const wanted = answered;
+    if (whole?.text === wanted) return whole.made;
+    if (slow?.busy) slow.end(), slow.open = null;
+    slow ??= new Desk();
+    const made = (async () => {
+        const answer = await (await ready(slow)).ask({kind: "page", text: wanted});
+        if (answer.error || answer.ended) {
+            if (whole?.made === made) whole = null;
+            return null;
+        }
+        return answer.page;
+    })();
+    whole = {text: wanted, made};
+    return made;
+}
+
+/* In place of the page that is shown, or of one that waits: of the same text, without maps. */
+async function showWhole(page) {
+    const frame = shown;
+    says("making the map …");
+    const bytes = await makeWhole();
+    if (!bytes || shown !== frame || coming || page.text !== answered) return;
+    showPage({...page, bytes, whole: true});
+    says(engineText());
+}
+
+/* ---- What stands around the text ---------------------------------------------------------------- */
+
+function write(words) {
+    text.value = words;
+    fit();
+    changed();
+}
+
+const bytesOf = words => new TextEncoder().encode(words);
+const ABOUT = [
+    "not in the vocabulary of the model: it reads [UNK]",
+    "the model was never shown this word: it reads it in pieces", "", ""
+];
+
+/* Each word is a button that masks it; a mask that was made so gives its word back. */
+const unmasked = new Map();
+function showWords({n, words}, of) {
+    const bytes = bytesOf(of), {mask, most} = model,
+          part = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+    byId("count").textContent = `${n} of ${most} tokens`;
+    byId("words").replaceChildren(...words.map(([begin, end, state]) => {
+        const word = part(begin, end), before = part(0, begin), after = part(end),
+              isMask = word === mask, back = isMask && unmasked.get(before + mask + after),
+              into = isMask ? back : mask;
+        const what = into && (isMask ? `click: ${back} again` : `click: ${mask} in its place`);
+        const click = () => {
+            if (!isMask) unmasked.set(before + mask + after, word);
+            write(before + into + after);
+        };
+        return button(word, click, {
+            class: ["unknown", "pieces", "", "special"][state],
+            disabled: !into,
+            title: [ABOUT[state], what].filter(Boolean).join("; ")
+        });
+    }));
+}
+
+const percent = p => p >= 0.0995 ? `${(100 * p).toFixed(0)} %` :
+    p >= 0.00095 ? `${(100 * p).toFixed(1)} %` :
+                   "< 0.1 %";
+
+/* Candidates of a [MASK] or of the next token, as a list with bars. */
+function guesses(name, list, fill) {
+    return el(
+        "div", {class: "guesses"}, el("h2", {}, name),
+        el("ol", {},
+           ...list.map(
+               ({token, probability}) =>
+                   el("li", {},
+                      el("button", {
+                          type: "button",
+                          title: fill && "click: this word in its place",
+                          disabled: !fill,
+                          onclick: () => fill?.(token)
+                      },
+                         token),
+                      el("meter", {value: probability, "aria-hidden": "true"}),
+                      el("span", {}, percent(probability))))));
+}
+
+/* Puts a candidate in the place of the n-th mask. */
+function fillMask(n, token) {
+    const parts = text.value.split(model.mask);
+    if (n + 1 < parts.length)
+        write(parts.slice(0, n + 1).join(model.mask) + token + parts.slice(n + 1).join(model.mask));
+}
+
+function allGuesses({predictions = [], labels = []}) {
+    const {mask} = model, isNext = predictions[0]?.token !== undefined;
+    if (labels.length)
+        return [guesses(
+            "Labels", labels.map(({label: token,
+                                   probability,
+                                   value}) => ({token, probability: probability ?? value})),
+            null)];
+    if (isNext)
+        return [guesses(
+            "Next", predictions, token => write(text.value + token.replace(/^\u2423/, " ")))];
+    return predictions.slice(0, 3).map(
+        ({candidates}, n) => guesses(
+            predictions.length > 1 ? `${mask} ${n + 1}` : mask, candidates,
+            token => fillMask(n, token)));
+}
+
+const showHead = ({layer, head, query, key}) => button(
+    `Show head ${layer}.${head}`,
+    () => shown && goTo(shown, `#${layer}.${head}/${query}/${key}/tokens`));
+
+/* Predictions, and the heads that they rest on. */
+function showSays(seen) {
+    const made = allGuesses(seen), {mask} = model,
+          told = (seen.findings ?? [])
+                     .slice(0, 2)
+                     .map(found => el("p", {}, found.text + " ", showHead(found)));
+    if (!made.length && mask)
+        told.unshift(
+            el("p", {class: "hint"},
+               `Click a word, or write ${
+                   mask} in its place: the model says which word it expects there.`));
+    byId("says").replaceChildren(...made, el("div", {id: "findings"}, ...told));
+}
+
+function showExamples() {
+    byId("examples")
+        .replaceChildren(
+            el("span", {}, "Try"), ...EXAMPLES.map(words => button(words, () => write(words))));
+    byId("invitation").textContent =
+        `Write a sentence, with ${model.mask} for a word to predict, or take one of the examples.`;
+}
+
+/* ---- Links and files ---------------------------------------------------------------------------- */
+
+/* #at=3.0/5/8/tokens&text=…: the text, and what is shown of it. */
+function writeLink() {
+    const link = new URLSearchParams(), tab = tabNow();
+    if (tab) link.set("at", shown.contentWindow.address().slice(1));
+    link.set("text", text.value);
+    try {
+        history.replaceState(null, "", "#" + link);
+    } catch { /* a browser that is asked too often */
+    }
+}
+function readLink() {
+    const link = new URLSearchParams(location.hash.slice(1)), at = link.get("at")?.split("/");
+    const [head, query, key, tab] = at || [];
+    return {
+        text: link.get("text"),
+        place: at ? {head, query, key, tab, closed: [], scrolled: []} : null
+    };
+}
+
+async function copyLink() {
+    writeLink();
+    try {
+        await navigator.clipboard.writeText(location.href);
+        says("link copied");
+    } catch {
+        says("the link is the address of this page");
+    }
+}
+
+async function save() {
+    says("making the page …");
+    const bytes = await makeWhole();
+    if (!bytes) {
+        says("there is no page to save");
+        return;
+    }
+    const url = URL.createObjectURL(new Blob([bytes], {type: "text/html"}));
+    el("a", {href: url, download: "look.html"}).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+    says("saved look.html");
+}
+
+/* ---- Begin -------------------------------------------------------------------------------------- */
+
+/* Where field-sizing is not known. */
+function fit() {
+    if (CSS.supports("field-sizing", "content")) return;
+    text.style.height = "auto";
+    text.style.height = `${text.scrollHeight + 2}px`;
+}
+
+function cancelOnEscape(event) {
+    if (event.key !== "Escape" || !quick?.busy || !engine) return;
+    quick.end();
+    quick.open = null;
+    due = false;
+    says("stopped");
+}
+
+async function unpackedFirst() {
+    const packed = Uint8Array.from(atob(byId("first").textContent), c => c.charCodeAt(0)),
+          stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+async function showFirst() {
+    const link = readLink();
+    text.value = link.text ?? EXAMPLES[0];
+    linked = link.place;
+    fit();
+    if (text.value !== EXAMPLES[0]) return;
+    showSays(JSON.parse(byId("first-seen").textContent));
+    const bytes = await unpackedFirst();
+    whole ??= {text: EXAMPLES[0], made: Promise.resolve(bytes)};
+    if (!shown && !coming) showPage({bytes, text: EXAMPLES[0], tokens: null, whole: true});
+}
+
+text.addEventListener("input", () => {
+    fit();
+    changed();
+});
+text.addEventListener("keydown", event => {
+    cancelOnEscape(event);
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) event.preventDefault();
+});
+document.querySelector("form").addEventListener("submit", event => event.preventDefault());
+byId("share").addEventListener("click", copyLink);
+byId("save").addEventListener("click", save);
+byId("reset").addEventListener("click", () => {
+    write(EXAMPLES[0]);
+    text.focus();
+});
+addEventListener("hashchange", () => {
+    const link = readLink();
+    if (link.text === null || link.text === text.value) return;
+    linked = link.place;
+    write(link.text);
+});
+says("loading …");
+showExamples();
+showFirst();
+if (document.readyState === "loading")
+    addEventListener("DOMContentLoaded", begin);
+else
+    begin();

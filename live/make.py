@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""One file of the live page: the engine in two modules, the files of the model once, and a first page that is finished.
+
+make.py RELAXED.wasm EXACT.wasm MODEL FIRST.html OUT VERSION
+
+OUT/qkv.html is the page, OUT/qkv-wasm a package for npm of the same parts. MODEL is a folder with config.json, vocab.txt and model.safetensors; FIRST.html is `qkv look` of the first example, with FIRST.json beside it. What is binary is
+packed by gzip, and written as base64, which a browser unpacks. Scripts may use no network: the policy allows the two scripts by
+their hashes, and workers and frames that they make.
+"""
+import base64
+import gzip
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import sys
+from html import escape
+
+HERE = pathlib.Path(__file__).parent
+LIMIT = 9_000_000
+MODEL_FILES = ("config.json", "vocab.txt", "model.safetensors")
+SCRIPT, STYLE = r"<script>(.*?)</script>", r"<style>(.*?)</style>"
+
+
+def packed(data):
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+
+
+def hashes(html, tag):
+    """'sha256-…' of what stands between tags of that name, as a policy has it."""
+    found = re.findall(tag, html, re.DOTALL)
+    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in found)
+
+
+def read(name):
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def as_script(*names):
+    """Modules as one script: imports of each other go, exports become plain."""
+    text = "\n".join(read(name) for name in names)
+    return re.sub(r"^export ", "", re.sub(r"^import .*\n", "", text, flags=re.M), flags=re.M)
+
+
+def write_package(folder, relaxed, exact, model, version):
+    about = {"name": "qkv-wasm", "version": version, "description": "What each attention head does with a sentence: qkv in WebAssembly",
+             "type": "module", "exports": {".": {"types": "./index.d.ts", "default": "./index.mjs"}}, "license": "Apache-2.0",
+             "engines": {"node": ">=18"}, "sideEffects": False}
+    (folder / "model").mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    for name in ("index.mjs", "engine.mjs", "wasi.mjs", "index.d.ts"):
+        shutil.copy(HERE / name, folder)
+    shutil.copy(HERE / "package.md", folder / "README.md")
+    shutil.copy(HERE.parent / "LICENSE", folder)
+    shutil.copy(relaxed, folder / "engine-relaxed.wasm")
+    shutil.copy(exact, folder / "engine-exact.wasm")
+    for name in MODEL_FILES:
+        shutil.copy(model / name, folder / "model")
+
+
+def main():
+    relaxed, exact, model, first, out = map(pathlib.Path, sys.argv[1:6])
+    out.mkdir(parents=True, exist_ok=True)
+    write_package(out / "qkv-wasm", relaxed, exact, model, sys.argv[6])
+    first_page = first.read_text(encoding="utf-8")
+    files = {"relaxed": relaxed, "exact": exact, **dict(zip(("config", "vocab", "weights"), (model / name for name in MODEL_FILES)))}
+    holes = {
+        "style": read("live.css"),
+        "script": read("live.js"),
+        "examples": escape(json.dumps(read("examples.txt").splitlines(), ensure_ascii=False)),
+        "worker": as_script("wasi.mjs", "engine.mjs", "worker.mjs"),
+        "first": packed(first.read_bytes()),
+        "seen": first.with_suffix(".json").read_text(encoding="utf-8").strip().replace("<", "\\u003c"),
+        "packed": "\n".join(f'<script type="application/octet-stream" id="{name}">{packed(file.read_bytes())}</script>'
+                            for name, file in files.items()),
+    }
+    for name in ("script", "worker"):
+        if "</script" in holes[name]:
+            sys.exit(f"make.py: the {name} would end its element")
+    html = read("live.html")
+    html = re.sub(r"@\{(style|script)\}", lambda hole: holes[hole[1]], html)
+    # Frames inherit the policy, and pages have a script and a style of their own.
+    policy = (f"default-src 'none'; script-src {hashes(html, SCRIPT)} {hashes(first_page, SCRIPT)} 'wasm-unsafe-eval' blob:; "
+              f"style-src {hashes(html, STYLE)} {hashes(first_page, STYLE)}; img-src data: blob:; worker-src blob:; "
+              "base-uri 'none'; form-action 'none'")
+    html = re.sub(r"@\{(\w+)\}", lambda hole: policy if hole[1] == "policy" else holes[hole[1]], html)
+    page = out / "qkv.html"
+    page.write_text(html, encoding="utf-8")
+    n = page.stat().st_size
+    print(f"{page}: {n} bytes")
+    if n > LIMIT:
+        sys.exit(f"make.py: {n} bytes are more than {LIMIT}")
+
+
+main()

@@ -1,0 +1,49 @@
+/*
+ * The worker of a live page: it has an engine, and answers one message at a time with {id, …} or {id, error}. `begin` has the packed
+ * files of the page, or what another worker made of them, so that only the first one unpacks and compiles.
+ */
+import {best, Engine} from "./engine.mjs";
+
+let engine = null;
+
+async function unpacked(text) {
+    const packed = Uint8Array.from(atob(text), character => character.charCodeAt(0)),
+          stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+const answers = {
+    async begin({modules, files}) {
+        const unpack = text => () => unpacked(text), whole = await Promise.all(files.map(unpacked)),
+              found = await best(
+                  {relaxed: unpack(modules.relaxed), exact: unpack(modules.exact)}, whole);
+        engine = found.engine;
+        const {module, name, model, reasons} = found;
+        return {module, name, model, reasons, files: whole};
+    },
+    async again({module, files}) {
+        engine = await Engine.start(module);
+        engine.openFiles(files);
+        return {};
+    },
+    look({text}) {
+        const began = performance.now(), words = engine.words(text);
+        try {
+            const seen = engine.look(text), page = engine.page(text, false);
+            return {words, seen, page, ms: performance.now() - began};
+        } catch (error) {
+            return {words, error: error.message};
+        }
+    },
+    page: ({text}) => ({page: engine.page(text)}),
+};
+
+self.onmessage = async ({data}) => {
+    const {id, kind} = data;
+    try {
+        const answer = await answers[kind](data), page = answer.page;
+        self.postMessage({id, ...answer}, page ? [page.buffer] : []);
+    } catch (error) {
+        self.postMessage({id, error: error.message});
+    }
+};

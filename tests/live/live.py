@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""The live page in Debian's Chromium, headless, from disk and without a network, beside the tool.
+
+live.py QKV PAGE.html FOLDER [N SEED [PART…]]: N texts (50) of a seed, each page compared byte by byte with `qkv look -o`. Pictures are
+left in FOLDER. PART: functions of this file, in place of all. Exit status 1 if something is wrong; the last line is "N cases".
+"""
+import base64
+import gzip
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import urllib.parse
+
+import axe_playwright_python
+from playwright.sync_api import Error, sync_playwright
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from sentences import sentences  # noqa: E402
+
+QKV, PAGE, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+N, SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 50, int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % 10**6
+PATIENCE = 60 * float(os.environ.get("QKV_TEST_PACE", 4))
+FIRST = (pathlib.Path(__file__).parents[2] / "live/examples.txt").read_text(encoding="utf-8").splitlines()[0]
+n_cases = n_failed = 0
+
+
+def check(what, good, more=""):
+    global n_cases, n_failed
+    n_cases += 1
+    if not good:
+        n_failed += 1
+        print(f"FAILED: {what} {more}")
+
+
+def native(text):
+    file = FOLDER / "native.html"
+    subprocess.run([QKV, "look", "-", "-o", file, "--quiet"], input=text.encode(), check=True)
+    return file.read_bytes()
+
+
+class Live:
+    """The page, open; every error and every request is kept."""
+
+    def __init__(self, browser, page=PAGE, link="", wait=True, init="", **options):
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, "accept_downloads": True, **options})
+        self.context.set_offline(True)
+        self.context.set_default_timeout(1000 * PATIENCE)
+        if init:
+            self.context.add_init_script(init)
+        self.page, self.errors, self.asked = self.context.new_page(), [], []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(f"file://{page}{link}")
+        if wait:
+            check("an engine", self.until("document.documentElement.dataset.engine"), self.page.inner_text("#problem"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def until(self, script, where=None):
+        """What a script gives, once it is true. A frame may be replaced while it is asked: then once more."""
+        end, value = time.monotonic() + PATIENCE, None
+        while not value and time.monotonic() < end:
+            try:
+                place = where() if where else self.page
+                value = place and place.evaluate(script)
+            except Error:
+                value = None
+            if not value:
+                time.sleep(0.02)
+        return value
+
+    def frame(self):
+        element = self.page.query_selector("main iframe:not(.coming)")
+        return element and element.content_frame()
+
+    def in_frame(self, script):
+        return self.until(script, self.frame)
+
+    def write(self, text):
+        self.page.fill("#text", text)
+        found = self.until("() => answered === document.querySelector('#text').value && !coming && !next && shown?.text === answered")
+        check(f"follows {text!r}", found)
+
+    def saved(self):
+        with self.page.expect_download() as download:
+            self.page.click("#save")
+        return pathlib.Path(download.value.path()).read_bytes()
+
+    def clean(self, what):
+        check(f"{what}: no errors", not self.errors, self.errors)
+        outside = [url for url in self.asked if not url.startswith(("file:", "blob:", "data:", "about:"))]
+        check(f"{what}: nothing asked of a network", not outside, outside)
+
+
+def before_the_engine(browser):
+    """The first page is there, and can be used, when no worker answers."""
+    with Live(browser, wait=False, init="window.Worker = class { postMessage() {} terminate() {} }") as live:
+        check("first: heads", live.in_frame("HEADS.length") == 16)
+        check("first: a map", live.in_frame("HEADS.every(head => head.map)"))
+        check("first: its text", live.page.input_value("#text") == FIRST)
+        check("first: one line says what this is", "Nothing is sent" in live.page.inner_text("#what"))
+        live.clean("first")
+
+
+def follows(browser):
+    with Live(browser) as live:
+        page = live.page
+        check("engine: relaxed SIMD", page.evaluate("engine.name") == "relaxed", page.evaluate("engine.reasons"))
+        check("engine: its kernels", page.evaluate("engine.model.isa") == "wasm")
+        check("a prediction", live.until("document.querySelector('#says li button')?.textContent === 'it'"), page.inner_text("#says"))
+        check("what the head is worth", re.search(r"To fill \[MASK\], head \d\.\d reads .* P\(it\)", page.inner_text("#says")), page.inner_text("#says"))
+        check("the first page was not made again", page.evaluate("shown.whole"))
+        check("and it is the tool's", live.saved() == native(FIRST))
+
+        # What is chosen stays while the text changes: tab, head, query, scroll, theme, panels.
+        live.frame().evaluate("readAddress('#1.2/4/5/matrix'), setOpen('side', false), draw()")
+        live.frame().click("#theme")
+        theme = live.frame().evaluate("document.documentElement.dataset.theme")
+        live.frame().evaluate("byId('rail').scrollTop = byId('grid').scrollTop = 40")
+        scrolled = live.frame().evaluate("[byId('rail').scrollTop, byId('grid').scrollTop]")
+        page.evaluate("""() => { window.blank = 0; window.frames_seen = 0; const look = () => { window.frames_seen++;
+            const all = [...document.querySelectorAll('main iframe:not(.coming)')];
+            if (all.length !== 1 || !all[0].contentDocument?.getElementById('panel')?.children.length) window.blank++;
+            requestAnimationFrame(look); }; look(); }""")
+        page.focus("#text")
+        page.keyboard.press("End")
+        page.keyboard.type(" Now it is here.", delay=30)
+        check("typed", live.until("() => shown.text === document.querySelector('#text').value && !coming"))
+        check("nothing blank meanwhile", page.evaluate("window.blank") == 0 and page.evaluate("window.frames_seen") > 5, page.evaluate("[blank, frames_seen]"))
+        check("tab, head, query and key stay", live.in_frame("address()") == "#1.2/4/5/matrix", live.in_frame("address()"))
+        check("the theme stays", live.in_frame("document.documentElement.dataset.theme") == theme)
+        check("and is that of the page around", page.evaluate("document.documentElement.dataset.theme") == theme)
+        check("a folded panel stays", live.in_frame("document.body.classList.contains('no-side')"))
+        check("scrolled as before", live.frame().evaluate("[byId('rail').scrollTop, byId('grid').scrollTop]") == scrolled)
+        page.fill("#text", "Then " + page.input_value("#text"))
+        check("the query moves with its token", live.until("address() === '#1.2/5/6/matrix'", live.frame), live.in_frame("address()"))
+        check("the text keeps the focus", page.evaluate("document.activeElement.id") == "text")
+
+        # A map is made when it is looked at.
+        live.write("The [MASK] was open.")
+        live.frame().click("#tab-map")
+        check("the map comes", live.until("HEADS[state.head].map && state.tab === 'map'", live.frame))
+        live.clean("follows")
+
+
+def around(browser):
+    """Words, candidates, examples, reset, errors, an empty text, links, Esc."""
+    with Live(browser) as live:
+        page = live.page
+        live.write("The door was old.")
+        page.click("#words button:has-text('door')")
+        check("a click masks a word", page.input_value("#text") == "The [MASK] was old.")
+        live.until("shown.text === 'The [MASK] was old.' && !coming")
+        page.click("#words button:has-text('[MASK]')")
+        check("and gives it back", page.input_value("#text") == "The door was old.")
+        live.write("The [MASK] was old.")
+        word = page.inner_text("#says li button")
+        page.click("#says li button")
+        check("a candidate goes into the text", page.input_value("#text") == f"The {word} was old.")
+        live.write("My umbrella is in \u65e5 here.")
+        kinds = page.evaluate("Object.fromEntries([...document.querySelectorAll('#words button')].map(b => [b.textContent, b.className]))")
+        check("words in pieces are marked", kinds.get("umbrella") == "pieces" and kinds.get("is") == "", kinds)
+        check("and words that are not read", kinds.get("\u65e5") == "unknown", kinds)
+        check("tokens are counted", re.fullmatch(r"\d+ of 48 tokens", page.inner_text("#count")), page.inner_text("#count"))
+        before = live.in_frame("manifest.title")
+        page.fill("#text", "the door " * 30)
+        check("too long: the reason", live.until("document.querySelector('#problem').textContent.includes('62')"), page.inner_text("#problem"))
+        check("too long: counted", page.inner_text("#count") == "62 of 48 tokens", page.inner_text("#count"))
+        check("too long: the old page, dimmed", live.in_frame("manifest.title") == before and
+              float(page.evaluate("getComputedStyle(document.querySelector('main iframe')).opacity")) < 1 or time.sleep(0.3) or
+              float(page.evaluate("getComputedStyle(document.querySelector('main iframe')).opacity")) < 1)
+        page.fill("#text", "")
+        check("empty: an invitation", page.is_visible("#invitation") and "[MASK]" in page.inner_text("#invitation"))
+        check("empty: no error", page.inner_text("#problem") == "")
+        page.click("#examples button >> nth=1")
+        check("an example", live.until("shown.text === EXAMPLES[1] && !coming") and not page.is_visible("#invitation"))
+        live.frame().evaluate("readAddress('#2.1/3/4/why'), draw()")
+        page.wait_for_timeout(100)
+        page.click("#share")
+        link = page.evaluate("location.hash")
+        check("a link", urllib.parse.parse_qs(link[1:]) == {"at": ["2.1/3/4/why"], "text": [page.evaluate("EXAMPLES[1]")]}, link)
+        page.click("#reset")
+        check("reset", page.input_value("#text") == FIRST and live.until("shown.text === EXAMPLES[0] && !coming"))
+        page.evaluate("quick.worker.postMessage = () => {}")
+        page.fill("#text", "The cat slept.")
+        live.until("quick.busy")
+        page.press("#text", "Escape")
+        check("Esc stops", live.until("document.querySelector('#state').textContent === 'stopped'"))
+        live.write("The cat [MASK] there.")
+        live.clean("around")
+    with Live(browser, link=link) as live:
+        check("a link gives the text", live.until("shown?.text === EXAMPLES[1] && !coming"))
+        check("and the place", live.in_frame("address()") == "#2.1/3/4/why", live.in_frame("address()"))
+        live.clean("a link")
+
+
+def fallback(browser):
+    """An engine that refuses the module, and a processor without FMA: the exact module, with the same bits."""
+    broken = FOLDER / "broken.html"
+    html = PAGE.read_text(encoding="utf-8")
+    unknown = bytes.fromhex("0061736d01000000 010401600000 03020100 0a0701 0500fdff7f0b")  # a function of an instruction that there is not
+    broken.write_text(re.sub(r'(id="relaxed">)[^<]*', rf"\g<1>{base64.b64encode(gzip.compress(unknown)).decode()}", html), encoding="utf-8")
+    for what, opened, options in (("refused", broken, []), ("without FMA", PAGE, ["--js-flags=--no-enable-fma3"])):
+        own = launch(browser.browser_type, options) if options else browser
+        with Live(own, opened) as live:
+            check(f"{what}: the exact module", live.page.evaluate("engine.name") == "exact", live.page.evaluate("engine.name"))
+            print(f"{what}: {live.page.evaluate('engine.reasons')}")
+            live.write("The [MASK] was in the garden when Anna came.")
+            check(f"{what}: the tool's page", live.saved() == native("The [MASK] was in the garden when Anna came."))
+            live.clean(what)
+        if options:
+            own.close()
+
+
+def same_bytes(browser):
+    with Live(browser) as live:
+        for text in sentences(N, SEED):
+            live.write(text)
+            if live.page.evaluate("document.documentElement.classList.contains('failed')"):
+                check(f"{text!r}", False, live.page.inner_text("#problem"))
+                continue
+            check(f"the tool's page of {text!r}", live.saved() == native(text))
+        best = min(live.page.evaluate("""async () => { const times = []; for (let i = 0; i < 20; i++)
+            times.push((await quick.ask({kind: 'look', text: EXAMPLES[0]})).ms); return times; }"""))
+        print(f"{N} texts of seed {SEED}; a page without maps in {best:.1f} ms, the best of 20")
+        live.clean("same bytes")
+
+
+def pictures(browser):
+    for width, height in ((390, 844), (1280, 860), (1920, 1080)):
+        for scheme in ("light", "dark"):
+            with Live(browser, viewport={"width": width, "height": height}, color_scheme=scheme) as live:
+                live.until("document.querySelector('#says li')")
+                check(f"{width} {scheme}: nothing is wider", live.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+                live.page.wait_for_timeout(300)
+                live.page.screenshot(path=FOLDER / f"live-{width}-{scheme}.png")
+                live.clean(f"{width} {scheme}")
+
+
+def readers(browser):
+    """axe-core's rules, with a text, with an error, empty."""
+    rules = pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js"
+    with Live(browser) as live:
+        live.page.evaluate(rules.read_text(encoding="utf-8"))
+        for text in FIRST, "the " * 60, "":
+            live.page.fill("#text", text)
+            live.page.wait_for_timeout(500)
+            found = live.page.evaluate("axe.run(document, {iframes: false}).then(f => f.violations.map(v => v.id + ' ' + v.nodes[0].target))")
+            check(f"axe: {text[:20]!r}", not found, found)
+
+
+def launch(chromium, options=()):
+    return chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", *options], timeout=1000 * PATIENCE)
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = launch(playwright.chromium)
+        for part in (before_the_engine, follows, around, fallback, same_bytes, pictures, readers):
+            if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]:
+                part(browser)
+        browser.close()
+    print(f"{n_cases} cases")
+    sys.exit(1 if n_failed else 0)
+
+
+main()

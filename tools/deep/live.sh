@@ -1,0 +1,33 @@
+# cost: 5
+# The live page: in Chromium from disk, beside the tool, byte by byte; the package in Node.
+. tools/deep/lib.sh
+. tools/deep/wasm_tests.sh
+./dev live
+folder=build/deep/live
+mkdir -p $folder/pages
+seed=$(date +%s)
+echo "seed $seed"
+python3 -c 'import json, sys
+sys.path.insert(0, "tests/live")
+from sentences import sentences
+print("\n".join(json.dumps(text) for text in sentences(30, int(sys.argv[1]))))' "$seed" >$folder/lines
+for module in build/live/qkv-wasm/engine-*.wasm; do
+    rm -f $folder/pages/*
+    node tests/live/engine.mjs "$module" models/default $folder/lines $folder/pages
+    python3 tests/live/compare.py build/release/qkv $folder/lines $folder/pages
+    case_ok "$module"
+done
+(cd build/live/qkv-wasm && node --input-type=module -e '
+    import {load} from "qkv-wasm";
+    const {engine, name} = await load();
+    console.log(name, engine.look("the [MASK] opened").predictions[0].candidates[0].token)')
+case_ok "the package"
+
+environment=build/deep/page_environment
+[ -x $environment/bin/python ] || python3 -m venv $environment
+$environment/bin/python -c 'import playwright, axe_playwright_python' 2>/dev/null ||
+    $environment/bin/python -m pip install -q --disable-pip-version-check playwright axe-playwright-python
+$environment/bin/python tests/live/live.py build/release/qkv build/live/qkv.html $folder 50 "$seed" | tee $folder/log
+n_cases=$((n_cases + $(tail -n 1 $folder/log | cut -d ' ' -f 1)))
+! grep '^FAILED' $folder/log
+echo "$n_cases cases"
