@@ -121,9 +121,12 @@ cp "$models/gpt2_1/model.safetensors" "$folder/b/model"
 echo '{"repetition_penalty": 3.0}' >"$folder/b/model/generation_config.json"
 other "another generation_config.json" 'model than rank 0: model (.*), not model (' generate --file "$folder/prompts" --model model
 rm "$folder/b/model/generation_config.json"
-echo '{"prompts": {"query": "a dog "}, "default_prompt_name": "query"}' >"$folder/b/model/config_sentence_transformers.json"
+for where_to in a b; do
+    rm -r "$folder/$where_to/model"
+    cp -r "${0%/*}/../golden/sentence/bert" "$folder/$where_to/model"
+done
+sed -i 's/"query: "/"other: "/' "$folder/b/model/config_sentence_transformers.json"
 other "another prompt" 'model than rank 0: model (.*), not model (' embed --file "$folder/prompts" --model model
-rm "$folder/b/model/config_sentence_transformers.json"
 for options in "eval --text $folder/prompts --stride" "generate --file $folder/prompts --max-new" "heads --file $folder/prompts --top" \
     "embed --file $folder/prompts --similar the --top"; do
     $mpirun 3 sh -c 'exec "$@" $((3 + (${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} == 1)))' sh "$qkv" $options \
