@@ -28,6 +28,7 @@ static const struct {
     { TAKES_TERM, OPTION_CHOICE("--color", "auto|always|never", color) },
     { TAKES_TERM, OPTION_FLAG("--ascii", ascii) },
     { TAKES_TRUNCATE, OPTION_FLAG("--truncate", truncate) },
+    { TAKES_IDS, OPTION_FLAG("--ids", ids) },
     { TAKES_JSON, OPTION_FLAG("--json", json) },
     { TAKES_JSONL, OPTION_FLAG("--jsonl", jsonl) },
     { TAKES_COMPUTE, OPTION_INT("--threads", "N", threads, 1, 1024) },

@@ -93,7 +93,7 @@ struct cli_option {
 struct cli_common {
     const char *model, *head, *isa;
     struct arg_int layer, threads, theme, color, weights;
-    bool truncate, json, jsonl, ascii, quiet, verbose, check_finite;
+    bool truncate, ids, json, jsonl, ascii, quiet, verbose, check_finite;
     struct arg_rule rules[ARG_MOST_RULES]; /* in the order of the library's table */
 };
 
@@ -113,13 +113,14 @@ enum {
     TAKES_FINITE = 1u << 9,     /* --check-finite, of a command without --model */
     TAKES_TOKENIZER = 1u << 10, /* no option: session_open also opens a tokenizer alone */
     TAKES_WEIGHTS = 1u << 11,   /* --weights */
+    TAKES_IDS = 1u << 13,       /* --ids */
     TAKES_IMAGES = 1u << 12,    /* a model that reads images only will do; no option of its own */
     /* A command that asks a model and prints its answer. */
     TAKES_ANSWER = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON |
                    TAKES_QUIET | TAKES_VERBOSE,
     /* What a command takes that looks at texts through a model. */
     TAKES_TEXTS = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-                  TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE
+                  TAKES_IDS | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE
 };
 
 struct cli_command;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/hints.h"
+#include "common/ids.h"
 #include "common/lines.h"
 
 /* Everything in a file, or in standard input, without the end of its last line. */
@@ -36,6 +37,9 @@ qkv_status text_job_encode(const struct text_job *job, const struct text *text,
     const qkv_tokenizer *const tokenizer = job->session.tokenizer;
     int32_t end;
     *encoding = NULL;
+    if (job->session.common->ids && pair)
+        return text_error(error, QKV_ERR_ARGUMENT, "--ids is one list of ids, not two");
+    if (job->session.common->ids) return ids_read(&job->session, text, encoding, error);
     if (job->turns && pair)
         return text_error(error, QKV_ERR_ARGUMENT, "one text is a turn, not two");
     if (job->turns)
@@ -50,15 +54,15 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
     qkv_encoding *encoding = NULL;
     qkv_status status = text_job_encode(job, text, pair, &encoding, error);
     const struct cli_common *common = job->session.common;
-    const bool hinted =
-        status == QKV_OK && !job->turns && !(job->session.command->takes & TAKES_TOKENIZER);
+    const bool hinted = status == QKV_OK && !job->turns && !common->ids &&
+                        !(job->session.command->takes & TAKES_TOKENIZER);
     if (hinted) hints_make(&job->session, encoding, text, pair);
     if (hinted && !common->quiet && !common->jsonl) hints_say(&job->session);
     if (status == QKV_OK) status = fit(job, encoding, error);
     job->said[0] = text;
     job->said[1] = pair;
     if (status == QKV_OK) status = job->answer(job, encoding, json, error);
-    qkv_encoding_free(encoding);
+    (common->ids ? ids_free : qkv_encoding_free)(encoding);
     return status;
 }
 

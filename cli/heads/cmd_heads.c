@@ -12,6 +12,7 @@ static const struct option_conflict inputs[] = {
     { .these = "--image",
       .with = "a text|--pair|--file|--jsonl|--truncate|--target|--cross|--decoder|--label|--probes|"
               "--grammar|--loss|--reference" },
+    { .these = "--ids", .with = "--file|--pair|--cross|--decoder|--patch|--image" },
     { .without = "--file|a text|--jsonl|--image", .message = "TEXT or --file is missing" },
 };
 

@@ -26,6 +26,7 @@ static const struct option_conflict inputs[] = {
       .message = "%s goes with --image" },
     { .these = "--rollout", .with = "--head|--layer" },
     { .these = "--fuse", .without = "--rollout", .message = "%s goes with --rollout" },
+    { .these = "--ids", .with = "--pair|--q|--image|--serve|" DECODER },
     { .these = "--mpi", .with = "--kv-len|--sink|--alibi" },
     { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
     { .these = "--file", .with = "a text|--jsonl|--q" },

@@ -12,6 +12,7 @@
 static const struct option_conflict rules[] = {
     { .these = "--q", .without = "--k", .message = "%s without --k" },
     { .these = "--k", .without = "--q", .message = "%s without --q" },
+    { .these = "--ids", .with = "--q|--pair|--cross|--decoder|--image" },
     { .without = "--q|a text|--jsonl|--image", .message = "TEXT is missing" },
     { .these = "--image",
       .with = "a text|--pair|--jsonl|--truncate|--target|--cross|--decoder|--q" },

@@ -248,4 +248,45 @@ err_like '^qkv: .*none'
 run look x --model "$folder/none"
 code 1
 err_like '^qkv: .*none'
+
+# ---- Token ids in place of a text ---------------------------------------------------------------------
+
+# The ids of a text are that text: the same weights, numbers and maps, where no word is of several tokens.
+text="the man saw [MASK] ."
+run tokenize "$text" $m --json
+ids=$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/' "$folder/out")
+for words in "$ids" "$(echo "$ids" | tr ',' ' ')"; do
+    run look "$text" $m -o "$folder/a.npy" --quiet
+    run look --ids "$words" $m -o "$folder/b.npy" --quiet
+    code 0
+    no_err
+    check "the weights of the text" cmp -s "$folder/a.npy" "$folder/b.npy"
+done
+run look "$text" $m --json --quiet
+sed 's/,"findings":.*//' "$folder/out" >"$folder/a.json"
+run look --ids "$ids" $m --json --quiet
+sed 's/,"findings":.*//' "$folder/out" >"$folder/b.json"
+check "its predictions and numbers" cmp -s "$folder/a.json" "$folder/b.json"
+run heads "$text" $m --json --quiet
+cp "$folder/out" "$folder/a.json"
+run heads --ids "$ids" $m --json --quiet
+check "its table" cmp -s "$folder/a.json" "$folder/out"
+feed '"2 7 3"' look --ids --jsonl $m --quiet
+code 0
+check "three tokens" test "$(sed 's/.*"tokens":\[\([^]]*\]"\),/\1/' "$folder/out" | grep -c CLS)" -eq 1
+run look --ids "$ids" $m -o "$folder/a.html" --quiet
+code 0
+run explain --ids "$ids" $m --quiet
+code 0
+for wrong in 53 -1 x 1e3 2147483648 99999999999999999999; do
+    run look --ids "2 $wrong 3" $m
+    code 1
+    err "qkv: --ids: '$wrong' is no token: ids are numbers from 0 to 52"
+done
+run look --ids " , " $m
+code 1
+err "qkv: --ids: there is no id"
+usage look "--ids together with --pair" look --ids "2 3" --pair "a dog" $m
+usage heads "--ids together with --file" heads --ids --file x $m
+usage map "--ids together with --q" map --ids --q x --k x
 finish
