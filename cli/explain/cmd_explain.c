@@ -56,7 +56,7 @@ static const struct option_conflict rules[] = {
     { .these = "--image", .with = "a text|--jsonl|--pair|--truncate|--shuffle" },
     { .these = "--scores", .with = "--no-scale|--positions|--shuffle" },
     { .these = "--no-scale", .with = "--positions|--shuffle" },
-    { .these = "--ids", .with = "--q|--k|--v|--pair" },
+    { .these = "--ids", .with = "--q|--k|--v|--pair|--image" },
     { .these = "--positions", .with = "--shuffle" },
     { .these = "--k|--v", .without = "--q", .message = "--q" MISSING },
     { .these = "--q|--v", .without = "--k", .message = "--k" MISSING },
