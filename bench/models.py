@@ -22,6 +22,7 @@ import tempfile
 import models_images
 import models_llama
 import models_load
+import models_text
 import peers
 
 SHAPES = [(8, 128), (1, 512), (1, 11)]
@@ -352,11 +353,33 @@ def run_images(options, library, folder, kind, n_threads, results):
     library.model_close(ours.shim)
 
 
+def run_text(options, n_threads):
+    """Of each kind: T5-small's shape, forward, and decoding of Pythia-160M's."""
+    library, results = open_library(options.library), []
+    t5, pythia = (pathlib.Path(options.models) / name for name in ("t5-small", "pythia-160m"))
+    for folder in (t5, pythia):
+        models_text.make(folder, folder.name)
+    for kind in options.kinds.split(","):
+        ours = Ours(library, t5, kind, n_threads)
+        makers = [] if options.alone else [("PyTorch", models_text.Torch), ("OpenVINO", models_text.OpenVino)]
+        others = [(name, make(t5, kind, n_threads)) for name, make in makers]
+        for shape in models_text.SHAPES:
+            tell(results, models_text.measure_pairs(ours, others, kind, shape, options.rounds, summary, in_turn), n_threads)
+        library.model_close(ours.shim)
+        ours = Ours(library, pythia, kind, n_threads)
+        tell(results, models_text.measure_decoding(ours, pythia, kind, n_threads, options.rounds, options.alone, summary, in_turn),
+             n_threads)
+        library.model_close(ours.shim)
+    return results
+
+
 def run_one(options, n_threads):
     """All cases with one number of threads, in this process."""
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
     if options.what == "llama":
         return run_llama(options, n_threads)
+    if options.what == "text":
+        return run_text(options, n_threads)
     library, results = open_library(options.library), []
     bert, gpt2, vit = (pathlib.Path(options.models) / name for name in ("bert-base", "gpt2-small", "vit-base"))
     what = options.what.split(",")
@@ -395,7 +418,7 @@ def main():
     parser.add_argument("--threads", default="1,2", help="numbers of threads, one process for each (1,2)")
     parser.add_argument("--kinds", default="f32,bf16")
     parser.add_argument("--what", default="loading,encoder,training,decoding,images",
-                        help="of these, or llama alone: bench/models_llama.py")
+                        help="of these, or llama alone (bench/models_llama.py), or text alone (bench/models_text.py)")
     parser.add_argument("--shapes", default=",".join(models_llama.SHAPES), help="of --what llama")
     parser.add_argument("--cases", help="of --what llama, how they end: 'of 128', 'of 2048', decoding, "
                         "memory, which needs a prompt (all)")

@@ -73,20 +73,32 @@ qkv_model *weights_open(const char *folder, int weights) {
 
 void weights_close(qkv_model *model) { qkv_model_free(model); }
 
-/* ids [n_batch][len]. NULL: it worked; otherwise why not. */
-const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids) {
-    qkv_encoding *inputs = calloc((size_t)n_batch, sizeof *inputs);
-    const qkv_encoding **list = calloc((size_t)n_batch, sizeof *list);
+/* ids [n_batch][len] as inputs, and a list of them. */
+static void list_inputs(int64_t n_batch, int64_t len, int32_t *ids, qkv_encoding *inputs,
+                        const qkv_encoding **list) {
+    for (int64_t b = 0; b < n_batch; b++) {
+        inputs[b] = (qkv_encoding){ .n = len, .ids = ids + b * len };
+        list[b] = &inputs[b];
+    }
+}
+
+/* target_ids NULL: the model reads no targets. NULL: it worked; otherwise why not. */
+const char *model_run_pairs(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids,
+                            int64_t target_len, int32_t *target_ids) {
+    qkv_encoding *inputs = calloc((size_t)n_batch, 2 * sizeof *inputs);
+    const qkv_encoding **list = calloc((size_t)n_batch, 2 * sizeof *list);
+    qkv_run_options options = qkv_run_options_init();
     qkv_status status = QKV_ERR_MEMORY;
     qkv_run_free(shim->run);
     shim->run = NULL;
     if (inputs && list) {
-        for (int64_t b = 0; b < n_batch; b++) {
-            inputs[b] = (qkv_encoding){ .n = len, .ids = ids + b * len };
-            list[b] = &inputs[b];
+        list_inputs(n_batch, len, ids, inputs, list);
+        if (target_ids) {
+            list_inputs(n_batch, target_len, target_ids, inputs + n_batch, list + n_batch);
+            options.targets = list + n_batch;
         }
-        status =
-            qkv_model_run(shim->ctx, shim->model, n_batch, list, 0, NULL, &shim->run, &shim->error);
+        status = qkv_model_run(shim->ctx, shim->model, n_batch, list, 0, &options, &shim->run,
+                               &shim->error);
     }
     free(inputs);
     free(list);
@@ -126,6 +138,16 @@ const char *model_see(struct shim *shim, int64_t n_batch, int64_t side, const fl
     for (int64_t b = 0; inputs && b < n_batch; b++) qkv_encoding_free(inputs[b]);
     free(inputs);
     return status == QKV_OK ? NULL : shim->error.message;
+}
+
+/* ids [n_batch][len]. */
+const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids) {
+    return model_run_pairs(shim, n_batch, len, ids, 0, NULL);
+}
+
+const float *model_target_hidden(const struct shim *shim, int64_t b) {
+    return qkv_run_hidden(shim->run, QKV_DECODER, b,
+                          qkv_model_get_info(shim->model)->n_decoder_layers);
 }
 
 /* [len][hidden] of the last run. */

@@ -28,6 +28,10 @@ const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *
 const char *model_see(struct shim *shim, int64_t n_batch, int64_t side, const float *pixels,
                       int measured);
 const float *model_hidden(const struct shim *shim, int64_t b);
+/* The same of an encoder-decoder, which reads targets [n_batch][target_len] besides. */
+const char *model_run_pairs(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids,
+                            int64_t target_len, int32_t *target_ids);
+const float *model_target_hidden(const struct shim *shim, int64_t b);
 double model_peak(struct shim *shim, int read, double seconds);
 
 /* Decoding, token after token: models_steps.c. */
