@@ -66,10 +66,13 @@ let engine = null;              // what `begin` answered: module, files, model
 let model = {mask: "[MASK]"};   // of the first page, until the engine has told
 let quick = null, slow = null;  // desks: pages without maps, and whole ones
 
+/* Opens the model in the worker of a desk: the reader's, or the one of this page. */
+function open(desk, given) {
+    const {module, files} = engine;
+    return desk.open = desk.ask({kind: "again", module, files, given});
+}
 async function ready(desk) {
-    if (!desk.open)
-        desk.open = desk.ask({kind: "again", module: engine.module, files: engine.files});
-    await desk.open;
+    await (desk.open ?? open(desk, engine.given));
     return desk;
 }
 
@@ -206,12 +209,103 @@ function watch(frame) {
         if (tabNow() === "map" && !frame.whole) showWhole(frame);
     }).observe(page.getElementById("tabs"), {attributes: true, subtree: true});
     page.addEventListener("keydown", cancelOnEscape);
+    page.addEventListener("dragenter", () => root.classList.add("dropping"));
     for (const event of ["pointerup", "keyup"])
         page.addEventListener(event, () => {
             clearTimeout(writeLink.later);
             writeLink.later = setTimeout(writeLink, 300);
         });
     if (tabNow() === "map" && !frame.whole) showWhole(frame);
+}
+
+/* ---- A model of the reader's -------------------------------------------------------------------- */
+
+/*
+ * What to open of files with paths: the folder of config.json, or a GGUF file. Files of no folder become one. {name, files}: pairs of a
+ * path and a File.
+ */
+function modelOf(files) {
+    const inFolder =
+              files.map(([path, file]) => [path.includes("/") ? path : `model/${path}`, file]),
+          config = inFolder.find(([path]) => /(^|\/)config\.json$/.test(path)),
+          gguf = inFolder.find(([path]) => /\.gguf$/i.test(path));
+    if (config) return {name: config[0].replace(/\/?config\.json$/, ""), files: inFolder};
+    return gguf && {name: gguf[0], files: inFolder};
+}
+
+async function openModel(files) {
+    const given = files && modelOf(files);
+    byId("models").open = false;
+    if (!engine) return;
+    if (files && !given) {
+        problem(
+            "No model: a folder has a config.json and .safetensors files, or take a .gguf file.");
+        return;
+    }
+    says(given ? `opening ${given.name} …` : "opening …");
+    for (const desk of [quick, slow]) desk?.end();
+    if (slow) slow.open = null;
+    const answer = await open(quick, given);
+    if (answer.error || answer.ended) {
+        quick.open = null;
+        says("");
+        if (answer.error) problem(answer.error);
+        return;
+    }
+    const {mask} = model;
+    engine.given = given;
+    model = answer.model;
+    if (mask) text.value = text.value.replaceAll(mask, model.mask ?? "").replace(/ {2,}/g, " ");
+    answered = whole = null;
+    unmasked.clear();
+    showExamples();
+    changed();
+}
+
+const filesOfInput =
+    input => [...input.files].map(file => [file.webkitRelativePath || file.name, file]);
+
+/* Files in what was dropped; a browser may not open folders for a page from disk, and says so. */
+async function filesOfEntry(entry, path = "") {
+    const own = path + entry.name;
+    if (entry.isFile) return [[own, await new Promise((done, fail) => entry.file(done, fail))]];
+    const reader = entry.createReader(), all = [];
+    for (;;) {
+        const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+        if (!some.length) return all;
+        for (const inside of some) all.push(...await filesOfEntry(inside, own + "/"));
+    }
+}
+async function drop(event) {
+    event.preventDefault();
+    root.classList.remove("dropping");
+    const {items, files} = event.dataTransfer,
+                  entries = [...items].map(item => item.webkitGetAsEntry?.()),
+                  plain = [...files].map(file => [file.name, file]);
+    try {
+        const isFolder = entries.some(entry => entry?.isDirectory);
+        openModel(
+            isFolder ? (await Promise.all(entries.map(entry => filesOfEntry(entry)))).flat() :
+                       plain);
+    } catch {
+        problem("This browser does not open dropped folders here: take Model, Folder.");
+    }
+}
+function listenForModels() {
+    for (const id of ["model-folder", "model-files"])
+        byId(id).addEventListener("change", ({target}) => {
+            if (target.files.length) openModel(filesOfInput(target));
+            target.value = "";
+        });
+    byId("model-own").addEventListener("click", () => openModel(null));
+    for (const on of ["dragenter", "dragover"])
+        addEventListener(on, event => {
+            event.preventDefault();
+            root.classList.add("dropping");
+        });
+    addEventListener(
+        "dragleave", event => event.relatedTarget || root.classList.remove("dropping"));
+    addEventListener("drop", drop);
 }
 
 /* ---- A text ------------------------------------------------------------------------------------- */
@@ -325,21 +419,22 @@ function showWords({n, words}, of) {
     const bytes = bytesOf(of), {mask, most} = model,
           part = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
     byId("count").textContent = `${n} of ${most} tokens`;
-    byId("words").replaceChildren(...words.map(([begin, end, state]) => {
-        const word = part(begin, end), before = part(0, begin), after = part(end),
-              isMask = word === mask, back = isMask && unmasked.get(before + mask + after),
-              into = isMask ? back : mask;
-        const what = into && (isMask ? `click: ${back} again` : `click: ${mask} in its place`);
-        const click = () => {
-            if (!isMask) unmasked.set(before + mask + after, word);
-            write(before + into + after);
-        };
-        return button(word, click, {
-            class: ["unknown", "pieces", "", "special"][state],
-            disabled: !into,
-            title: [ABOUT[state], what].filter(Boolean).join("; ")
-        });
-    }));
+    byId("words").replaceChildren(
+        ...words.filter(([begin, end]) => part(begin, end).trim()).map(([begin, end, state]) => {
+            const word = part(begin, end), before = part(0, begin), after = part(end),
+                  isMask = word === mask, back = isMask && unmasked.get(before + mask + after),
+                  into = isMask ? back : mask;
+            const what = into && (isMask ? `click: ${back} again` : `click: ${mask} in its place`);
+            const click = () => {
+                if (!isMask) unmasked.set(before + mask + after, word);
+                write(before + into + after);
+            };
+            return button(word, click, {
+                class: ["unknown", "pieces", "", "special"][state],
+                disabled: !into,
+                title: [ABOUT[state], what].filter(Boolean).join("; ")
+            });
+        }));
 }
 
 const percent = p => p >= 0.0995 ? `${(100 * p).toFixed(0)} %` :
@@ -372,17 +467,19 @@ function fillMask(n, token) {
         write(parts.slice(0, n + 1).join(model.mask) + token + parts.slice(n + 1).join(model.mask));
 }
 
-function allGuesses({predictions = [], labels = []}) {
-    const {mask} = model, isNext = predictions[0]?.token !== undefined;
-    if (labels.length)
-        return [guesses(
-            "Labels", labels.map(({label: token,
-                                   probability,
-                                   value}) => ({token, probability: probability ?? value})),
-            null)];
-    if (isNext)
-        return [guesses(
-            "Next", predictions, token => write(text.value + token.replace(/^\u2423/, " ")))];
+function allGuesses({predictions = [], next, labels}) {
+    const {mask} = model;
+    if (labels) {
+        const list = labels.map(
+            ({label: token, probability, value}) => ({token, probability: probability ?? value}));
+        return [guesses("Labels", list, null)];
+    }
+    if (next) {
+        const list = next.map(
+            ({token, probability}) =>
+                ({token: token.replace(/^[\u0120\u2581]/, "\u2423"), probability}));
+        return [guesses("Next", list, token => write(text.value + token.replace("\u2423", " ")))];
+    }
     return predictions.slice(0, 3).map(
         ({candidates}, n) => guesses(
             predictions.length > 1 ? `${mask} ${n + 1}` : mask, candidates,
@@ -407,12 +504,16 @@ function showSays(seen) {
     byId("says").replaceChildren(...made, el("div", {id: "findings"}, ...told));
 }
 
+/* With the mask of the model; for one that goes on, what stands before it. */
+const examples = () => EXAMPLES.map(
+    words => model.mask ? words.replaceAll("[MASK]", model.mask) : words.split("[MASK]")[0].trim());
+
 function showExamples() {
     byId("examples")
         .replaceChildren(
-            el("span", {}, "Try"), ...EXAMPLES.map(words => button(words, () => write(words))));
-    byId("invitation").textContent =
-        `Write a sentence, with ${model.mask} for a word to predict, or take one of the examples.`;
+            el("span", {}, "Try"), ...examples().map(words => button(words, () => write(words))));
+    const how = model.mask ? `, with ${model.mask} for a word to predict,` : "";
+    byId("invitation").textContent = `Write a sentence${how} or take one of the examples.`;
 }
 
 /* ---- Links and files ---------------------------------------------------------------------------- */
@@ -506,7 +607,7 @@ document.querySelector("form").addEventListener("submit", event => event.prevent
 byId("share").addEventListener("click", copyLink);
 byId("save").addEventListener("click", save);
 byId("reset").addEventListener("click", () => {
-    write(EXAMPLES[0]);
+    write(examples()[0]);
     text.focus();
 });
 addEventListener("hashchange", () => {
@@ -515,6 +616,7 @@ addEventListener("hashchange", () => {
     linked = link.place;
     write(link.text);
 });
+listenForModels();
 says("loading …");
 showExamples();
 showFirst();

@@ -21,10 +21,13 @@ const answers = {
         const {module, name, model, reasons} = found;
         return {module, name, model, reasons, files: whole};
     },
-    async again({module, files}) {
-        engine = await Engine.start(module);
-        engine.openFiles(files);
-        return {};
+    /* given: {name, files}, a model of the reader's: pairs of a path and a File. */
+    async again({module, files, given}) {
+        engine = null;
+        const started = await Engine.start(module, new Map(given?.files));
+        const model = given ? started.open(given.name) : started.openFiles(files);
+        engine = started;
+        return {model};
     },
     look({text}) {
         const began = performance.now(), words = engine.words(text);

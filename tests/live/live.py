@@ -20,6 +20,7 @@ from playwright.sync_api import Error, sync_playwright
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from sentences import sentences  # noqa: E402
 
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 QKV, PAGE, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 N, SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 50, int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % 10**6
 PATIENCE = 60 * float(os.environ.get("QKV_TEST_PACE", 4))
@@ -35,9 +36,9 @@ def check(what, good, more=""):
         print(f"FAILED: {what} {more}")
 
 
-def native(text):
+def native(text, *options, **more):
     file = FOLDER / "native.html"
-    subprocess.run([QKV, "look", "-", "-o", file, "--quiet"], input=text.encode(), check=True)
+    subprocess.run([QKV, "look", "-", "-o", file, "--quiet", *options], input=text.encode(), check=True, **more)
     return file.read_bytes()
 
 
@@ -202,6 +203,45 @@ def around(browser):
         live.clean("a link")
 
 
+def models(browser):
+    """Models of the reader: a folder, files, GGUF, what is none, what is broken; and back."""
+    with Live(browser) as live:
+        page = live.page
+        page.click("#models summary")
+        check("models: says that nothing leaves", "does not leave this computer" in page.inner_text("#models"))
+        page.set_input_files("#model-folder", MODELS / "writer")
+        check("a folder", live.until("engine.given?.name === 'writer' && model.architecture"), page.inner_text("#problem"))
+        check("a folder: what comes next", live.until("document.querySelector('#says h2')?.textContent === 'Next'"), page.inner_text("#says"))
+        text = "I was watching the door when"
+        live.write(text)
+        check("a folder: the tool's page", live.saved() == native(text, "--model", "writer", cwd=MODELS))
+        gguf = MODELS.parent / "tests/golden/gguf/tiny.gguf"
+        page.set_input_files("#model-files", gguf)
+        check("GGUF", live.until("engine.given?.name.endsWith('tiny.gguf') || document.querySelector('#problem').textContent"), page.inner_text("#problem"))
+        print(f"GGUF: {page.evaluate('[engine.given?.name, model, document.querySelector(`#problem`).textContent]')}")
+        page.set_input_files("#model-files", [MODELS / "default" / name for name in ("config.json", "vocab.txt", "model.safetensors")])
+        check("files", live.until("engine.given?.name === 'model' && model.mask === '[MASK]'"), page.inner_text("#problem"))
+        live.write("The [MASK] was open.")
+        check("files: a prediction", live.until("document.querySelector('#says h2')?.textContent === '[MASK]'"))
+        page.set_input_files("#model-files", [MODELS / "default" / "config.json"])
+        check("a model without weights: the reason", live.until("document.querySelector('#problem').textContent.includes('safetensors')"), page.inner_text("#problem"))
+        check("and the model before it stays", page.evaluate("engine.given.name") == "model")
+        live.write("The man was tired.")
+        page.evaluate("""() => { const data = new DataTransfer(); data.items.add(new File(["x"], "notes.txt"));
+            window.dispatchEvent(new DragEvent("dragenter", {dataTransfer: data})); }""")
+        check("a place to drop", page.is_visible("#dropped"))
+        page.evaluate("""() => { const data = new DataTransfer(); data.items.add(new File(["x"], "notes.txt"));
+            window.dispatchEvent(new DragEvent("drop", {dataTransfer: data, cancelable: true})); }""")
+        check("what is no model", live.until("document.querySelector('#problem').textContent.startsWith('No model')"), page.inner_text("#problem"))
+        check("nothing to drop any more", not page.is_visible("#dropped"))
+        page.click("#models summary")
+        page.click("#model-own")
+        check("the model of the page again", live.until("!engine.given && shown?.text === text.value && !coming"))
+        live.write(FIRST)
+        check("has the tool's page", live.saved() == native(FIRST))
+        live.clean("models")
+
+
 def fallback(browser):
     """An engine that refuses the module, and a processor without FMA: the exact module, with the same bits."""
     broken = FOLDER / "broken.html"
@@ -265,7 +305,7 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = launch(playwright.chromium)
-        for part in (before_the_engine, follows, around, fallback, same_bytes, pictures, readers):
+        for part in (before_the_engine, follows, around, models, fallback, same_bytes, pictures, readers):
             if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]:
                 part(browser)
         browser.close()
