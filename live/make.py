@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """One file of the live page: the engine in two modules, the files of the model once, and a first page that is finished.
 
-make.py RELAXED.wasm EXACT.wasm MODEL FIRST.html OUT VERSION
+make.py RELAXED.wasm EXACT.wasm MODEL FIRST.html OUT VERSION LICENCES
 
-OUT/qkv.html is the page, OUT/qkv-wasm a package for npm of the same parts. MODEL is a folder with config.json, vocab.txt and model.safetensors; FIRST.html is `qkv look` of the first example, with FIRST.json beside it. What is binary is
-packed by gzip, and written as base64, which a browser unpacks. Scripts may use no network: the policy allows the two scripts by
-their hashes, and workers and frames that they make.
+OUT/qkv.html is the page, OUT/qkv-wasm a package for npm of the same parts. MODEL is a folder with config.json, vocab.txt and
+model.safetensors; FIRST.html is `qkv look` of the first example, with FIRST.json beside it; LICENCES is a folder of those of the
+libraries in the modules. What is binary is packed by gzip, and written as base64, which a browser unpacks. Scripts may use no network:
+the policy allows the two scripts and the two styles by their hashes, and workers that they make.
 """
 import base64
 import gzip
@@ -43,7 +44,7 @@ def as_script(*names):
     return re.sub(r"^export ", "", re.sub(r"^import .*\n", "", text, flags=re.M), flags=re.M)
 
 
-def write_package(folder, relaxed, exact, model, version):
+def write_package(folder, relaxed, exact, model, version, licences):
     about = {"name": "qkv-wasm", "version": version, "description": "What each attention head does with a sentence: qkv in WebAssembly",
              "type": "module", "exports": {".": {"types": "./index.d.ts", "default": "./index.mjs"}}, "license": "Apache-2.0",
              "engines": {"node": ">=18"}, "sideEffects": False}
@@ -53,6 +54,7 @@ def write_package(folder, relaxed, exact, model, version):
         shutil.copy(HERE / name, folder)
     shutil.copy(HERE / "package.md", folder / "README.md")
     shutil.copy(HERE.parent / "LICENSE", folder)
+    (folder / "LICENSE.libraries").write_text(licences + "\n", encoding="utf-8")
     shutil.copy(relaxed, folder / "engine-relaxed.wasm")
     shutil.copy(exact, folder / "engine-exact.wasm")
     for name in MODEL_FILES:
@@ -62,7 +64,8 @@ def write_package(folder, relaxed, exact, model, version):
 def main():
     relaxed, exact, model, first, out = map(pathlib.Path, sys.argv[1:6])
     out.mkdir(parents=True, exist_ok=True)
-    write_package(out / "qkv-wasm", relaxed, exact, model, sys.argv[6])
+    licences = "\n\n".join(f"{file.stem}\n\n{file.read_text(encoding='utf-8').strip()}" for file in sorted(pathlib.Path(sys.argv[7]).glob("*.txt")))
+    write_package(out / "qkv-wasm", relaxed, exact, model, sys.argv[6], licences)
     first_page = first.read_text(encoding="utf-8")
     files = {"relaxed": relaxed, "exact": exact, **dict(zip(("config", "vocab", "weights"), (model / name for name in MODEL_FILES)))}
     holes = {
@@ -70,6 +73,7 @@ def main():
         "script": read("live.js"),
         "examples": escape(json.dumps(read("examples.txt").splitlines(), ensure_ascii=False)),
         "worker": as_script("wasi.mjs", "engine.mjs", "worker.mjs"),
+        "licences": escape((HERE.parent / "LICENSE").read_text(encoding="utf-8") + "\n\n" + licences, quote=False),
         "first": packed(first.read_bytes()),
         "seen": first.with_suffix(".json").read_text(encoding="utf-8").strip().replace("<", "\\u003c"),
         "packed": "\n".join(f'<script type="application/octet-stream" id="{name}">{packed(file.read_bytes())}</script>'

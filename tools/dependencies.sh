@@ -154,5 +154,9 @@ grep -v '^#' cmake/dependencies.txt | while read -r kind name arguments; do
         build_source "$name" $arguments
     fi
 done
-# What a program with musl inside has to bring along.
-case $target in *musl*) licence musl "$zig"/lib/python3*/site-packages/ziglang/lib/libc/musl/COPYRIGHT ;; esac
+# What a program with musl or WASI's libc inside has to bring along.
+libc=$(echo "$zig"/lib/python3*/site-packages/ziglang/lib/libc)
+case $target in
+*musl*) licence musl "$libc/musl/COPYRIGHT" ;;
+*wasi*) licence wasi-libc "$libc"/wasi/LICENSE* "$libc/musl/COPYRIGHT" ;;
+esac
