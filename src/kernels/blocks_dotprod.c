@@ -2,7 +2,8 @@
  * Products by blocks on AArch64 with SDOT (FEAT_DotProd: blocks.h), four rows of W at a time, which
  * are the lanes of a vector. Integers of W are signed, without their z, and so all fit SDOT.
  *
- * neon_... are the operations that the templates are written in, by the names that x86 has for them.
+ * neon_... are the operations that the templates are written in, by the names that x86 has for
+ * them.
  */
 #include <arm_neon.h>
 

@@ -195,10 +195,8 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crisp),
-        cmocka_unit_test(test_smooth),
-        cmocka_unit_test(test_own_scale),
-        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_crisp),     cmocka_unit_test(test_smooth),
+        cmocka_unit_test(test_own_scale), cmocka_unit_test(test_images),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
