@@ -2,6 +2,7 @@
 import dataclasses
 import importlib.util
 import unittest
+from unittest import mock
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
     raise unittest.SkipTest("torch or transformers is not installed")
@@ -226,6 +227,29 @@ class Training(unittest.TestCase):
                 self.assertEqual(len(found), 2)
                 for gradient in found.values():
                     self.assertGreater(gradient.abs().max().item(), 0)
+
+    def test_t5_has_its_bias_by_distance(self):
+        """No call gets a mask of all pairs, and all get the numbers, but cross-attention, which has none."""
+        asked = []
+
+        class Watched(ours.Problem):
+            def __init__(self, q, k, v, **more):
+                asked.append((more["mask"], more["distance_bias"], q.shape[2], k.shape[2]))
+                super().__init__(q, k, v, **more)
+
+        model, (given, _) = tiny.make("T5", "qkv"), tiny.inputs("T5")
+        with mock.patch.object(ours, "Problem", Watched):
+            model(**given).logits.sum().backward()
+        self.assertTrue(all(mask is None for mask, *_ in asked))
+        of_self = [(bias, len_q, len_k) for _, bias, len_q, len_k in asked if bias is not None]
+        self.assertEqual(len(of_self), 2 * len(asked) // 3)
+        for (numbers, before), len_q, len_k in of_self:
+            self.assertEqual((numbers.shape[1], before), (len_q + len_k - 1, len_q - 1))
+        for implementation in ("eager", "sdpa"):  # which have the tensors that they had
+            other = tiny.make("T5", implementation)
+            with torch.no_grad():
+                made = other.encoder.block[0].layer[0].SelfAttention.compute_bias(3, 5)
+            self.assertEqual(made.shape, (1, other.config.num_heads, 3, 5))
 
     def test_dropout(self):
         """A share of the weights is 0, others grow, the seed is torch's, and the mean stays."""

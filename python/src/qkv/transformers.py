@@ -5,7 +5,7 @@
 
 Padding, causal order, windows, chunks and packed sequences stay rules of O(len) memory. A mask is made of cells only
 where a model has a mask function of its own. Key/value heads are read where they are, without repeating them. Forward
-and backward store nothing of len_q x len_k, but for the position bias of T5 and its gradient, which the model makes.
+and backward store nothing of len_q x len_k; T5's relative bias is read by distance (distances.py).
 Models compute on the CPU, in float32, bfloat16 or float16. What cannot be computed is an error that names it.
 """
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers import masking_utils as theirs
 
-from . import tensors
+from . import distances, tensors
 from . import torch as ours
 from .ablation import ablated as ablated
 from .ablation import active
@@ -82,6 +82,8 @@ def mask(batch_size: int, q_length: int, kv_length: int, q_offset: Any = 0, kv_o
 
     It is never None: a model without a mask would be one that lost it.
     """
+    if not _tracing():
+        distances.install(NAME)
     if torch.device(device).type != "cpu":
         raise UnsupportedError(f'the model is on {device}, and qkv computes on the CPU: call model.to("cpu")')
     if not _tracing() and torch._C._functorch.peek_interpreter_stack() is None:  # there no tensor can be read
@@ -103,15 +105,16 @@ def attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None,
     dropout: float = 0.0, scaling: float | None = None, is_causal: bool | None = None,
     sliding_window: int | None = None, softcap: float | None = None, s_aux: Tensor | None = None,
-    position_bias: Tensor | None = None, cu_seq_lens_q: Tensor | None = None, cu_seq_lens_k: Tensor | None = None,
-    **others: Any,
+    position_bias: Tensor | distances.DistanceBias | None = None, cu_seq_lens_q: Tensor | None = None,
+    cu_seq_lens_k: Tensor | None = None, **others: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls for each layer: (o [batch, len_q, heads, dim_v], None).
 
     query [batch, heads, len_q, dim], key and value [batch, kv_heads, len_k, dim]. attention_mask: None, what mask()
     made, or any tensor of four dimensions, bools that say who is seen or numbers that are added. A tensor is the whole
     rule. With None a module that is causal is so from the first key on, as with "sdpa", and sliding_window is its
-    window. s_aux [heads] are scores without a key, position_bias [1 or batch, heads, len_q, len_k] is added to scores.
+    window. s_aux [heads] are scores without a key, position_bias [1 or batch, heads, len_q, len_k] is added to scores;
+    that of T5 comes as numbers by distance.
     """
     _check(module, query, others)
     query, key, value = _same_batch(query, key, value)
@@ -123,25 +126,42 @@ def attention(
     cells, rules = _rules(module, query, key, attention_mask, is_causal, sliding_window)
     if cu_seq_lens_q is not None or cu_seq_lens_k is not None:
         rules = _packed(rules, cu_seq_lens_q, cu_seq_lens_k)
+    bias, position_bias = _by_distance(position_bias, rules, query, key, value)
     added = cells if position_bias is None else _biased(position_bias, cells)
     if _tracing():
         return _traced(query, key, value, added, s_aux, rules, dropout, scaling, softcap), None
-    o = _computed(module, query, key, value, added, s_aux, rules, dropout, scaling, softcap)
+    o = _computed(module, query, key, value, added, s_aux, bias, rules, dropout, scaling, softcap)
     for block in active.blocks:
         o = block.ablate(module, o, rules, cells)
     return o, None
 
 
+def _by_distance(given: Tensor | distances.DistanceBias | None, rules: Visibility,
+                 *of: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """(numbers by distance, position bias of all pairs), of which one is None. Who looks at heads wants all pairs."""
+    if not isinstance(given, distances.DistanceBias):
+        return None, given
+    numbers, len_q, len_k = given.numbers, of[0].shape[2], of[1].shape[2]
+    if numbers is None:
+        return None, None
+    before = len_q - 1 + rules.q_offset
+    fits = 0 <= before < numbers.shape[1] == len_q + len_k - 1
+    if fits and watched.recorder is None and not _of_torch(numbers, *of):
+        return numbers, None
+    return None, given.dense(len_q, len_k)
+
+
 def _computed(module: Any, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None,
-              rules: Visibility, dropout: float, scaling: float | None, softcap: float | None) -> Tensor:
+              bias: Tensor | None, rules: Visibility, dropout: float, scaling: float | None,
+              softcap: float | None) -> Tensor:
     """o [batch, len_q, heads, dim_v], with gradients where they are wanted."""
-    if _of_torch(query, key, value, added, sinks):
+    if bias is None and _of_torch(query, key, value, added, sinks):
         return _by_cells(query, key, value, added, sinks, rules, dropout, scaling, softcap)
     scores = {"scale": scaling, "softcap": softcap or None, "dropout": dropout}
     if dropout:
         scores["seed"] = int(torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu"))
     call = _Call(module, rules, scores)
-    given = query, key, value, added, sinks
+    given = query, key, value, added, sinks, bias
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given):
         made: Tensor = _Attention.apply(call, *given)
         return made
@@ -277,17 +297,20 @@ class _Call:
     def __init__(self, module: Any, rules: Visibility, scores: dict[str, Any]) -> None:
         self.module, self.rules, self.scores = module, rules, scores
 
-    def problem(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None) -> Problem:
-        return Problem(query, key, value, mask=added, sinks=sinks, context=bridge.context(), **self.rules.keywords(),
-                       **self.scores)
+    def problem(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None,
+                bias: Tensor | None) -> Problem:
+        before = query.shape[2] - 1 + self.rules.q_offset
+        numbers = None if bias is None else (bias.detach().float(), before)
+        return Problem(query, key, value, mask=added, sinks=sinks, distance_bias=numbers, context=bridge.context(),
+                       **self.rules.keywords(), **self.scores)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None,
-                sinks: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None,
+                bias: Tensor | None) -> tuple[Tensor, Tensor]:
         """(o [batch, len_q, heads, dim_v], lse [batch, heads, len_q])."""
         batch, heads, len_q, _ = query.shape
         o = query.new_empty(batch, len_q, heads, value.shape[-1])
         with torch.no_grad():
-            problem = self.problem(query, key, value, added, sinks)
+            problem = self.problem(query, key, value, added, sinks, bias)
             seen_by = watched.recorder
             stats = None if seen_by is None else seen_by.wants(self.module, query, key, self.rules)
             made = problem.forward(out=o.transpose(1, 2), stats=stats)
@@ -297,16 +320,31 @@ class _Call:
         return o, made.lse
 
     def differentiable(self, d_o: Tensor, d_lse: Tensor, query: Tensor, key: Tensor, value: Tensor,
-                       added: Tensor | None, sinks: Tensor | None,
+                       added: Tensor | None, sinks: Tensor | None, bias: Tensor | None,
                        needed: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
         """Gradients of the tensors, which have gradients again: by torch's operators, with a mask of cells."""
         numbers = 0, 0, -1, -1, self.scores["scale"] or 0.0, self.scores["softcap"] or 0.0, self.scores["dropout"]
-        return formula.differentiable(d_o, d_lse, query, key, value, added, sinks, [None] * 7, numbers, needed,
-                                      self.rules.dense())
+        given = query, key, value, added, sinks
+        if bias is None:
+            return *formula.differentiable(d_o, d_lse, *given, [None] * 7, numbers, needed, self.rules.dense()), None
+        with torch.enable_grad():
+            pairs = distances.cells(bias, query.shape[2], key.shape[2])
+            all_added = pairs if added is None else _biased(pairs, added)
+        wanted = (*needed[:3], needed[3] or needed[5], needed[4])
+        got = list(formula.differentiable(d_o, d_lse, query, key, value, all_added, sinks, [None] * 7, numbers, wanted,
+                                          self.rules.dense()))
+        of_bias = of_added = None
+        if needed[5] and got[3] is not None:
+            (of_bias,) = torch.autograd.grad(all_added, bias, got[3], create_graph=torch.is_grad_enabled())
+        if needed[3] and added is not None and got[3] is not None:
+            of_added = got[3].sum_to_size(added.shape)
+        return *got[:3], of_added, got[4], of_bias
 
 
 class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  # torch may not be there
-    """The call with gradients of queries, keys, values, the mask of cells or position bias, and sinks."""
+    """The call with gradients of queries, keys, values, the mask of cells or position bias, sinks, and a bias by
+    distance.
+    """
 
     @staticmethod
     def forward(ctx: Any, call: _Call, *given: Tensor) -> Tensor:
@@ -318,19 +356,22 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
     @staticmethod
     def backward(ctx: Any, d_o: Tensor) -> tuple[Tensor | None, ...]:
         *given, o, lse = ctx.saved_tensors
-        added, sinks = given[3:]
+        added, sinks, bias = given[3:]
         needed = ctx.needs_input_grad[1:]
         if torch.is_grad_enabled() or tensors.is_transformed(d_o):  # create_graph=True, is_grads_batched=True
             return None, *ctx.call.differentiable(d_o.transpose(1, 2), torch.zeros_like(lse), *given, needed)
         d_mask = added is not None and needed[3]
+        d_bias = bias is not None and needed[5]
         got = ctx.call.problem(*given).backward(d_o.transpose(1, 2), o=o.transpose(1, 2), lse=lse, d_mask=d_mask,
-                                                out=operators.new_grads(*given[:3]))
-        of_mask = of_sinks = None
+                                                d_distance_bias=d_bias, out=operators.new_grads(*given[:3]))
+        of_mask = of_sinks = of_bias = None
         if d_mask and got.d_mask is not None:
             of_mask = torch.from_numpy(got.d_mask).to(added.dtype)
         if sinks is not None and needed[4] and got.d_sinks is not None:
             of_sinks = torch.from_numpy(got.d_sinks).to(sinks.dtype)
-        return None, got.d_q, got.d_k, got.d_v, of_mask, of_sinks
+        if d_bias and got.d_distance_bias is not None:
+            of_bias = torch.from_numpy(got.d_distance_bias).to(bias.dtype)
+        return None, got.d_q, got.d_k, got.d_v, of_mask, of_sinks, of_bias
 
 
 register()
