@@ -19,7 +19,7 @@ static qkv_status open_named(const char *name, qkvi_gguf_parts *parts, qkv_error
     return status;
 }
 
-/* The rule of weights/resolver_load.c, without its model: tables of positions are not multiplied. */
+/* The rule of weights/resolver_load.c, without its model: no table of positions is multiplied. */
 static int64_t opened_bytes(const qkvi_gguf_tensor *tensor) {
     const bool is_table = strcmp(tensor->name, "position_embd.weight") == 0 ||
                           strcmp(tensor->name, "token_types.weight") == 0;
