@@ -137,9 +137,9 @@ endif()
 foreach(isa IN LISTS isas)
     qkv_kernel_options(${isa} -falign-functions=64)
 endforeach()
-# A build for size is as fast. In a module for browsers scalar code is there to compare with.
+# A build for size is as fast, but for scalar code: what has vectors has no use for it.
 foreach(isa IN LISTS isas)
-    if(NOT (QKV_FOR_WASM AND isa STREQUAL scalar))
+    if(NOT isa STREQUAL scalar)
         qkv_kernel_options(${isa} $<$<CONFIG:MinSizeRel>:-O3>)
     endif()
 endforeach()
