@@ -61,7 +61,6 @@ def _problem(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, before: int, mask: T
 
 
 def _forward(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    bridge.ready()
     o = operators._new_o(q, v)
     return o, _problem(q, k, v, *rest).forward(out=o).lse  # type: ignore[return-value,unused-ignore]
 
