@@ -15,11 +15,11 @@ for module in build/live/qkv-wasm/engine-*.wasm; do
     # Node 20 has no relaxed SIMD
     case $module in *relaxed*) node -e 'process.exit(parseInt(process.versions.node) < 22)' || continue ;; esac
     rm -f $folder/pages/*
-    node tests/live/engine.mjs "$module" models/default $folder/lines $folder/pages
+    in_node tests/live/engine.mjs "$module" models/default $folder/lines $folder/pages
     python3 tests/live/compare.py build/release/qkv $folder/lines $folder/pages
     case_ok "$module"
 done
-(cd build/live/qkv-wasm && node --input-type=module -e '
+(cd build/live/qkv-wasm && in_node --input-type=module -e '
     import {load} from "qkv-wasm";
     const {engine, name} = await load();
     console.log(name, engine.look("the [MASK] opened").predictions[0].candidates[0].token)')

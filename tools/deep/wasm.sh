@@ -16,10 +16,10 @@ same_digest() {
 }
 same_digest relaxed wasmtime "$wasm_python" tests/wasm/run.py
 same_digest exact wasmtime "$wasm_python" tests/wasm/run.py
-same_digest exact node node --no-warnings tests/wasm/run.mjs
+same_digest exact node in_node tests/wasm/run.mjs
 # Node 22 knows relaxed SIMD, Node 20 does not: what a browser without it says, too, before it takes the other module.
 if node -e 'process.exit(parseInt(process.versions.node) < 22)'; then
-    same_digest relaxed node node --no-warnings tests/wasm/run.mjs
+    same_digest relaxed node in_node tests/wasm/run.mjs
 else
     if node --no-warnings tests/wasm/run.mjs build/wasm/qkv-check-relaxed.wasm 2>"$check_log"; then exit 1; fi
     grep -i 'CompileError.*invalid\|CompileError.*relaxed' "$check_log"
