@@ -34,6 +34,8 @@ typedef struct {
     uint32x4_t a, b, c, d; /* lanes of all ones or all zeros */
 } vm;
 
+#include "kernels/vec/quarters.h"
+
 /* ---- load and store ---- */
 
 V_INLINE vf vf_set1(float x) {
@@ -105,37 +107,19 @@ V_INLINE uint16x4_t v_round_f16(float32x4_t x) { return vreinterpret_u16_f16(vcv
         return (vf){ v_widen_##type(vld1_u16(p)), v_widen_##type(vld1_u16(p + 4)),                 \
                      v_widen_##type(vld1_u16(p + 8)), v_widen_##type(vld1_u16(p + 12)) };          \
     }                                                                                              \
-    V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
-        uint16_t all[16] = { 0 };                                                                  \
-        for (int e = 0; e < n; e++) all[e] = p[e];                                                 \
-        return vf_loadu_##type(all);                                                               \
-    }                                                                                              \
     V_INLINE void vf_storeu_##type(uint16_t *p, vf x) {                                            \
         vst1_u16(p, v_round_##type(x.a));                                                          \
         vst1_u16(p + 4, v_round_##type(x.b));                                                      \
         vst1_u16(p + 8, v_round_##type(x.c));                                                      \
         vst1_u16(p + 12, v_round_##type(x.d));                                                     \
-    }                                                                                              \
-    V_INLINE void vf_store_##type##_n(uint16_t *p, vf x, int n) {                                  \
-        uint16_t all[16];                                                                          \
-        vf_storeu_##type(all, x);                                                                  \
-        for (int e = 0; e < n; e++) p[e] = all[e];                                                 \
     }
 V_HALF(bf16)
 V_HALF(f16)
+V_HALF_N(bf16)
+V_HALF_N(f16)
 
 /* ---- arithmetic ---- */
 
-#define V_UNARY(type, name, from, op)                                                              \
-    V_INLINE type name(from x) { return (type){ op(x.a), op(x.b), op(x.c), op(x.d) }; }
-#define V_BINARY(type, name, from, op)                                                             \
-    V_INLINE type name(from x, from y) {                                                           \
-        return (type){ op(x.a, y.a), op(x.b, y.b), op(x.c, y.c), op(x.d, y.d) };                   \
-    }
-#define V_TERNARY(name, op)                                                                        \
-    V_INLINE vf name(vf x, vf y, vf z) {                                                           \
-        return (vf){ op(x.a, y.a, z.a), op(x.b, y.b, z.b), op(x.c, y.c, z.c), op(x.d, y.d, z.d) }; \
-    }
 V_INLINE float32x4_t v_max(float32x4_t x, float32x4_t y) {
     return vbslq_f32(vcgtq_f32(x, y), x, y);
 }
@@ -376,6 +360,7 @@ V_INLINE vr vr_insert(vr a, int64_t x) {
 }
 
 #undef V_HALF
+#undef V_HALF_N
 #undef V_UNARY
 #undef V_BINARY
 #undef V_TERNARY

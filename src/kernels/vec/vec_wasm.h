@@ -37,6 +37,8 @@ typedef struct {
     v128_t a, b, c, d; /* lanes of all ones or all zeros */
 } vm;
 
+#include "kernels/vec/quarters.h"
+
 /* ---- load and store ---- */
 
 V_INLINE vf vf_set1(float x) {
@@ -120,32 +122,11 @@ V_INLINE void vf_storeu_f16(uint16_t *p, vf y) {
     vf_storeu(x, y);
     for (int e = 0; e < 16; e++) p[e] = qkvi_f16_of_f32(x[e]);
 }
-#define V_HALF(type)                                                                               \
-    V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
-        uint16_t all[16] = { 0 };                                                                  \
-        for (int e = 0; e < n; e++) all[e] = p[e];                                                 \
-        return vf_loadu_##type(all);                                                               \
-    }                                                                                              \
-    V_INLINE void vf_store_##type##_n(uint16_t *p, vf x, int n) {                                  \
-        uint16_t all[16];                                                                          \
-        vf_storeu_##type(all, x);                                                                  \
-        for (int e = 0; e < n; e++) p[e] = all[e];                                                 \
-    }
-V_HALF(bf16)
-V_HALF(f16)
+V_HALF_N(bf16)
+V_HALF_N(f16)
 
 /* ---- arithmetic ---- */
 
-#define V_UNARY(type, name, from, op)                                                              \
-    V_INLINE type name(from x) { return (type){ op(x.a), op(x.b), op(x.c), op(x.d) }; }
-#define V_BINARY(type, name, from, op)                                                             \
-    V_INLINE type name(from x, from y) {                                                           \
-        return (type){ op(x.a, y.a), op(x.b, y.b), op(x.c, y.c), op(x.d, y.d) };                   \
-    }
-#define V_TERNARY(name, op)                                                                        \
-    V_INLINE vf name(vf x, vf y, vf z) {                                                           \
-        return (vf){ op(x.a, y.a, z.a), op(x.b, y.b, z.b), op(x.c, y.c, z.c), op(x.d, y.d, z.d) }; \
-    }
 V_INLINE v128_t v_max(v128_t x, v128_t y) { return wasm_f32x4_pmax(y, x); } /* x > y ? x : y */
 V_INLINE v128_t v_min(v128_t x, v128_t y) { return wasm_f32x4_pmin(y, x); }
 
@@ -438,7 +419,7 @@ V_INLINE vr vr_insert(vr a, int64_t x) {
     return a;
 }
 
-#undef V_HALF
+#undef V_HALF_N
 #undef V_UNARY
 #undef V_BINARY
 #undef V_TERNARY
