@@ -80,6 +80,15 @@ static const qkvi_stack_names dino3_gated = { DINO3_NAMES, .gate = "mlp.gate_pro
 
 #define CLIP_SPELLING(prefix_of) .spelling = { .prefix = prefix_of }
 
+/* Names that CLIP and SigLIP share. */
+#define CLIP_TEXT_NAMES                                                                            \
+    CLIP_SPELLING("text_model."),                                                                  \
+        .stacks = { { .word = "text_model.embeddings.token_embedding",                             \
+                      .position = "text_model.embeddings.position_embedding",                      \
+                      .layer = "text_model.encoder.layers.",                                       \
+                      CLIP_BLOCK,                                                                  \
+                      .last_norm = "text_model.final_layer_norm" } }
+
 #define CLIP_TEXT(name, ...)                                                                       \
     {                                                                                              \
         .type = name, .kind = QKV_MODEL_DECODER, .place = QKVI_NORM_INPUT, .padding_learns = true, \
@@ -98,13 +107,7 @@ static const qkvi_stack_names dino3_gated = { DINO3_NAMES, .gate = "mlp.gate_pro
                     .eos = 49407,                                                                  \
                     .pad = 1,                                                                      \
                     .start = -1 },                                                                 \
-        CLIP_SPELLING("text_model."),                                                              \
-        .stacks = { { .word = "text_model.embeddings.token_embedding",                             \
-                      .position = "text_model.embeddings.position_embedding",                      \
-                      .layer = "text_model.encoder.layers.",                                       \
-                      CLIP_BLOCK,                                                                  \
-                      .last_norm = "text_model.final_layer_norm" } },                              \
-        .joint = "text_projection", __VA_ARGS__                                                    \
+        CLIP_TEXT_NAMES, .joint = "text_projection", __VA_ARGS__                                   \
     }
 
 /* Texts are padded to as many tokens as there are positions, which nothing masks. */
@@ -125,13 +128,7 @@ static const qkvi_stack_names dino3_gated = { DINO3_NAMES, .gate = "mlp.gate_pro
                     .eos = -1,                                                                     \
                     .pad = 1,                                                                      \
                     .start = -1 },                                                                 \
-        CLIP_SPELLING("text_model."),                                                              \
-        .stacks = { { .word = "text_model.embeddings.token_embedding",                             \
-                      .position = "text_model.embeddings.position_embedding",                      \
-                      .layer = "text_model.encoder.layers.",                                       \
-                      CLIP_BLOCK,                                                                  \
-                      .last_norm = "text_model.final_layer_norm" } },                              \
-        .joint = "text_model.head", .joint_biased = true, __VA_ARGS__                              \
+        CLIP_TEXT_NAMES, .joint = "text_model.head", .joint_biased = true, __VA_ARGS__             \
     }
 
 #define SIGLIP(name, ...)                                                                          \
