@@ -59,6 +59,8 @@ void image_describe(struct image_seen *t);
 /* The functions of t->seen. */
 void image_print(const struct seen *seen, struct term *term);
 void image_add_json(const struct seen *seen, bool behind, json_t *object);
+/* A picture of the image as the options ask for it, still without maps and words. */
+qkv_image_maps image_picture(const struct image_seen *t);
 qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *error);
 qkv_status image_page(const struct seen *seen, struct page *page, qkv_error *error);
 

@@ -121,7 +121,6 @@ static qkv_status draw_all(const struct image_against *a, const char *path, qkv_
 /* The map of one head over each of both. */
 static qkv_status draw_one(const struct image_against *a, const char *path, qkv_error *error) {
     const struct image_seen *const t = &a->of[0];
-    const qkv_image_tokens *const tokens = t->tokens;
     const size_t n = (size_t)image_patches(t);
     struct caption title = { "" }, caption = { "" }, names[2] = { { "A: " }, { "B: " } };
     char name[48];
@@ -131,30 +130,20 @@ static qkv_status draw_one(const struct image_against *a, const char *path, qkv_
         memcpy(maps + (size_t)m * n, a->of[m].maps + (size_t)t->seen.head * n, n * sizeof *maps);
         add_name(a, m, &names[m]);
     }
-    const uint8_t *const images[2] = { tokens->rgb, a->of[1].tokens->rgb };
+    const uint8_t *const images[2] = { t->tokens->rgb, a->of[1].tokens->rgb };
     const char *const labels[2] = { names[0].text, names[1].text };
     caption_add(&title, "%s: what %s looks at", t->seen.name, image_query(t, name));
     add_both(a, &caption);
     caption_add(&caption, ". The heads have a divergence of %.4f. %s", a->d.list[t->seen.head].mean,
                 distances_what);
-    const qkv_image_maps picture = { .struct_size = sizeof picture,
-                                     .rgb = tokens->rgb,
-                                     .height = tokens->height,
-                                     .width = tokens->width,
-                                     .rows = tokens->rows,
-                                     .columns = tokens->columns,
-                                     .cell_height = tokens->patch_height,
-                                     .cell_width = tokens->patch_width,
-                                     .n_layers = 1,
-                                     .n_heads = 2,
-                                     .weights = maps,
-                                     .labels = labels,
-                                     .title = title.text,
-                                     .caption = caption.text,
-                                     .theme = (qkv_theme)t->options->common.theme.value,
-                                     .opacity = t->options->opacity.value,
-                                     .smooth = t->options->smooth,
-                                     .images = images };
+    qkv_image_maps picture = image_picture(t);
+    picture.n_layers = 1;
+    picture.n_heads = 2;
+    picture.weights = maps;
+    picture.labels = labels;
+    picture.title = title.text;
+    picture.caption = caption.text;
+    picture.images = images;
     const qkv_status status = picture_image(&t->options->sink.picture, picture, path, error);
     free(maps);
     return status;

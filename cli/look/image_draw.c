@@ -35,33 +35,35 @@ static void make_caption(const struct image_seen *t, struct caption *caption) {
         caption_add(caption, " [CLS] and its like, which have no place, have the rest.");
 }
 
+qkv_image_maps image_picture(const struct image_seen *t) {
+    const qkv_image_tokens *const tokens = t->tokens;
+    return (qkv_image_maps){ .struct_size = sizeof(qkv_image_maps),
+                             .rgb = tokens->rgb,
+                             .height = tokens->height,
+                             .width = tokens->width,
+                             .rows = tokens->rows,
+                             .columns = tokens->columns,
+                             .cell_height = tokens->patch_height,
+                             .cell_width = tokens->patch_width,
+                             .theme = (qkv_theme)t->options->common.theme.value,
+                             .opacity = t->options->opacity.value,
+                             .smooth = t->options->smooth };
+}
+
 qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *error) {
     const struct image_seen *const t = image_of(seen);
-    const qkv_image_tokens *const tokens = t->tokens;
     const bool all = !seen->by_name && !t->options->rollout;
     struct caption title = { "" }, caption = { "" };
     make_title(t, &title);
     make_caption(t, &caption);
-    const qkv_image_maps maps = {
-        .struct_size = sizeof maps,
-        .rgb = tokens->rgb,
-        .height = tokens->height,
-        .width = tokens->width,
-        .rows = tokens->rows,
-        .columns = tokens->columns,
-        .cell_height = tokens->patch_height,
-        .cell_width = tokens->patch_width,
-        .n_layers = all ? seen->info->n_layers : 1,
-        .n_heads = all ? seen->info->n_heads : 1,
-        .weights =
-            t->options->rollout ? t->rollout : t->maps + (all ? 0 : seen->head) * image_patches(t),
-        .title = title.text,
-        .caption = caption.text,
-        .theme = (qkv_theme)seen->common->theme.value,
-        .opacity = t->options->opacity.value,
-        .smooth = t->options->smooth,
-        .quantity = t->options->rollout ? "share" : NULL,
-    };
+    qkv_image_maps maps = image_picture(t);
+    maps.n_layers = all ? seen->info->n_layers : 1;
+    maps.n_heads = all ? seen->info->n_heads : 1;
+    maps.weights =
+        t->options->rollout ? t->rollout : t->maps + (all ? 0 : seen->head) * image_patches(t);
+    maps.title = title.text;
+    maps.caption = caption.text;
+    maps.quantity = t->options->rollout ? "share" : NULL;
     return picture_image(&seen->sink->picture, maps, path, error);
 }
 
