@@ -261,35 +261,13 @@ def measure_training(library, folder, kind, n_threads, peak, rounds, alone):
 
 
 def measure_decoding(ours, folder, kind, n_threads, rounds, alone):
-    """Greedy, after 16 tokens; the amount is the bytes of weights that each token reads."""
-    import numpy
-
-    n_new, notes = 40, []
-    prompt = numpy.random.default_rng(2).integers(0, 50000, 16, dtype=numpy.int32)
-    contenders = [peers.Contender("qkv", lambda: ours.decode(prompt, n_new))]
-    if not alone:
-        import torch
+    def load():
         import transformers
 
-        torch.set_num_threads(n_threads)
-        model = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
-        model = model.to(torch.bfloat16) if kind == "bf16" else model
-        tokens, result = torch.from_numpy(prompt).long()[None], []
+        return transformers.GPT2LMHeadModel.from_pretrained(folder)
 
-        def call():
-            with torch.no_grad():
-                result[:] = [model.generate(tokens, max_new_tokens=n_new, min_new_tokens=n_new, do_sample=False, pad_token_id=0)]
-
-        contenders.append(peers.Contender("PyTorch", call))
-        same = int((result[0][0].numpy() == ours.decode(prompt, n_new)).sum()) - len(prompt)
-        if same < n_new:
-            notes.append(f"PyTorch: {same} of {n_new} tokens are the same")
-    peaks = in_turn(contenders, lambda: ours.peak(1), rounds)
-    weights = 12 * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * WIDE) + 50257 * HIDDEN
-    amount = n_new * weights * (2 if kind == "bf16" else 4) / 1e9
-    result = summary(f"GPT-2-small {kind} greedy", "tokens/s", amount, contenders, peaks, notes)
-    result["tokens"] = n_new
-    return result
+    n_weights = 12 * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * WIDE) + 50257 * HIDDEN
+    return models_text.measure_greedy("GPT-2-small", ours, load, (0, 50000), n_weights, kind, n_threads, rounds, alone, summary, in_turn)
 
 
 def figure(result, name):

@@ -139,19 +139,21 @@ def measure_pairs(ours, others, kind, shape, rounds, summary, in_turn):
 # ---- Pythia ------------------------------------------------------------------------------------
 
 
-def measure_decoding(ours, folder, kind, n_threads, rounds, alone, summary, in_turn):
-    """Greedy, after 16 tokens; the amount is the bytes of weights that each token reads."""
+def measure_greedy(name, ours, load, words, n_weights, kind, n_threads, rounds, alone, summary, in_turn):
+    """Greedy, after 16 tokens of the range `words`; the amount is the bytes of weights that each token reads.
+
+    load: makes the module of transformers.
+    """
     import numpy
 
     n_new, notes = 40, []
-    prompt = numpy.random.default_rng(2).integers(1000, PYTHIA["words"], 16, dtype=numpy.int32)
+    prompt = numpy.random.default_rng(2).integers(*words, 16, dtype=numpy.int32)
     contenders = [peers.Contender("qkv", lambda: ours.decode(prompt, n_new))]
     if not alone:
         import torch
-        import transformers
 
         torch.set_num_threads(n_threads)
-        model = transformers.GPTNeoXForCausalLM.from_pretrained(folder).eval()
+        model = load().eval()
         model = model.to(torch.bfloat16) if kind == "bf16" else model
         tokens, result = torch.from_numpy(prompt).long()[None], []
 
@@ -164,9 +166,18 @@ def measure_decoding(ours, folder, kind, n_threads, rounds, alone, summary, in_t
         if same < n_new:
             notes.append(f"PyTorch: {same} of {n_new} tokens are the same")
     peaks = in_turn(contenders, lambda: ours.peak(1), rounds)
-    h = PYTHIA["width"]
-    weights = PYTHIA["layers"] * (4 * h * h + 2 * h * PYTHIA["wide"]) + PYTHIA["words"] * h
-    result = summary(f"Pythia-160M {kind} greedy", "tokens/s", n_new * weights * (2 if kind == "bf16" else 4) / 1e9, contenders,
-                     peaks, notes)
+    amount = n_new * n_weights * (2 if kind == "bf16" else 4) / 1e9
+    result = summary(f"{name} {kind} greedy", "tokens/s", amount, contenders, peaks, notes)
     result["tokens"] = n_new
     return result
+
+
+def measure_decoding(ours, folder, *rest):
+    def load():
+        import transformers
+
+        return transformers.GPTNeoXForCausalLM.from_pretrained(folder)
+
+    h = PYTHIA["width"]
+    n_weights = PYTHIA["layers"] * (4 * h * h + 2 * h * PYTHIA["wide"]) + PYTHIA["words"] * h
+    return measure_greedy("Pythia-160M", ours, load, (1000, PYTHIA["words"]), n_weights, *rest)
