@@ -2,6 +2,7 @@
  * Properties of the graph of decoders and pairs on random networks of several kinds:
  *
  *   - a batch gives every sequence the bits of a run of its own, in whatever order it comes;
+ *   - copies of a batch in one batch have its rows;
  *   - losses and gradients have the same bits for any threads and every instruction set, in f32
  *     and in each class of bf16, where they are near those of f32;
  *   - the gradient is the derivative, with dropout and label smoothing, too;
@@ -14,6 +15,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -21,7 +24,7 @@
 #include "model/arch/net_pass.h"
 #include "random_net.h"
 
-enum { N_SEQUENCES = 14, LONGEST = 17 };
+enum { N_SEQUENCES = 14, LONGEST = 17, N_REPEATED = 24 };
 
 static uint64_t seed = 4711;
 
@@ -137,6 +140,74 @@ static void test_batch_equals_single_runs(void **state) {
         }
         qkvi_net_pass_free(all);
         qkvi_net_pass_free(one);
+        free_net(r);
+    }
+    qkv_ctx_free(ctx);
+}
+
+static void *repeat(const void *from, int64_t n, size_t bytes) {
+    char *const to = malloc(N_REPEATED * (size_t)n * bytes);
+    assert_non_null(to);
+    for (size_t i = 0; i < N_REPEATED; i++)
+        memcpy(to + i * (size_t)n * bytes, from, (size_t)n * bytes);
+    return to;
+}
+
+/* Copies of a batch beside each other. */
+static qkvi_net_batch repeat_batch(const qkvi_net_batch *batch, int64_t n_rows,
+                                   int64_t n_decoder_rows) {
+    qkvi_net_batch all = { .n_sequences = N_REPEATED * batch->n_sequences };
+    all.lengths = repeat(batch->lengths, batch->n_sequences, sizeof *all.lengths);
+    all.ids = repeat(batch->ids, n_rows, sizeof *all.ids);
+    if (!batch->decoder_lengths) return all;
+    all.decoder_lengths =
+        repeat(batch->decoder_lengths, batch->n_sequences, sizeof *all.decoder_lengths);
+    all.decoder_ids = repeat(batch->decoder_ids, n_decoder_rows, sizeof *all.decoder_ids);
+    return all;
+}
+
+static void free_batch(const qkvi_net_batch *batch) {
+    free((void *)batch->lengths);
+    free((void *)batch->ids);
+    free((void *)batch->decoder_lengths);
+    free((void *)batch->decoder_ids);
+}
+
+static void compare_repeated(const qkvi_stack_pass *all, const qkvi_stack_pass *once,
+                             const int64_t *lengths, const char *name) {
+    for (int64_t b = 0; b < N_REPEATED * N_SEQUENCES; b++)
+        for (int64_t l = 0; l <= NET_LAYERS; l++)
+            expect_same_rows(name, qkvi_stack_hidden(all, l) + qkvi_stack_row(all, b) * NET_HIDDEN,
+                             qkvi_stack_hidden(once, l) +
+                                 qkvi_stack_row(once, b % N_SEQUENCES) * NET_HIDDEN,
+                             lengths[b % N_SEQUENCES] * NET_HIDDEN);
+}
+
+/* More rows than the feed-forward part of a run takes at once. */
+static void test_repeated_batches_repeat_their_rows(void **state) {
+    (void)state;
+    qkv_ctx *ctx = make_ctx(NULL, 2);
+    for (int k = 0; k < N_NET_KINDS; k++) {
+        random_net *r = make_net(&net_kinds[k], seed, false);
+        static batch_arrays a;
+        qkvi_net_pass *once, *all;
+        make_batch(r, (uint64_t)k, &a);
+        assert_int_equal(qkvi_net_pass_create(&once, NULL), QKV_OK);
+        assert_int_equal(qkvi_net_pass_create(&all, NULL), QKV_OK);
+        assert_int_equal(qkvi_net_forward(ctx, &r->net, &a.view, QKV_RUN_HIDDEN, once, NULL),
+                         QKV_OK);
+        const bool pairs = r->net.n_stacks == 2;
+        const qkvi_net_batch many = repeat_batch(&a.view, qkvi_net_stack(once, 0)->rows.n_rows,
+                                                 pairs ? qkvi_net_stack(once, 1)->rows.n_rows : 0);
+        assert_int_equal(qkvi_net_forward(ctx, &r->net, &many, QKV_RUN_HIDDEN, all, NULL), QKV_OK);
+        assert_true(qkvi_net_stack(all, 0)->rows.n_rows >
+                    2 * qkvi_net_stack(all, 0)->acts[0].n_feed);
+        for (int s = 0; s < r->net.n_stacks; s++)
+            compare_repeated(qkvi_net_stack(all, s), qkvi_net_stack(once, s),
+                             s ? a.decoder_lengths : a.lengths, net_kinds[k].name);
+        free_batch(&many);
+        qkvi_net_pass_free(once);
+        qkvi_net_pass_free(all);
         free_net(r);
     }
     qkv_ctx_free(ctx);
@@ -504,6 +575,7 @@ static void test_bad_calls_are_refused(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_equals_single_runs),
+        cmocka_unit_test(test_repeated_batches_repeat_their_rows),
         cmocka_unit_test(test_training_has_the_same_bits_everywhere),
         cmocka_unit_test(test_gradients_in_bf16_are_near),
         cmocka_unit_test(test_gradient_is_the_derivative),

@@ -1,7 +1,15 @@
 /* Memory of a stack's activations: see stack.h. */
 #include "model/arch/stack.h"
 
+#include "core/ints.h"
 #include "layer/rows.h"
+
+/*
+ * Rows that the feed-forward part of a run takes at once, so that its intermediate rows, which are
+ * the widest by far, stay few and in a cache. Rows do not depend on each other: the bits are the
+ * same.
+ */
+enum { FEED_ROWS = 512 };
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
 
@@ -109,13 +117,15 @@ static void cut_block(int64_t l, qkvi_cutter *cutter, qkvi_stack_pass *pass) {
         cut_part(train, apart, share, false, &one->part_cross, n, s->hidden, cutter,
                  &a->part_cross);
     }
-    a->g = again(share, one->g, cutter, n * s->intermediate);
+    a->n_feed = share ? one->n_feed : train ? n : qkvi_min_i64(n, FEED_ROWS);
+    const int64_t n_wide = a->n_feed * s->intermediate;
+    a->g = again(share, one->g, cutter, n_wide);
     cut_output(train, apart, kept, normed2, l, n, s->hidden, cutter, a);
     if (block->gate.n_out > 0) {
-        a->gate = again(!train, a->g, cutter, n * s->intermediate);
-        a->u = again(share, one->u, cutter, n * s->intermediate);
+        a->gate = again(!train, a->g, cutter, n_wide);
+        a->u = again(share, one->u, cutter, n_wide);
     } else {
-        a->u = again(!train, a->g, cutter, n * s->intermediate);
+        a->u = again(!train, a->g, cutter, n_wide);
     }
     a->output = block->adds ? a->part2.s : a->part2.y;
 }

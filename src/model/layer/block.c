@@ -2,6 +2,7 @@
 #include "model/layer/block_parts.h"
 
 #include "attn/ctx.h"
+#include "core/ints.h"
 #include "files/base.h"
 #include "kernels/table.h"
 #include "layer/rows.h"
@@ -70,19 +71,19 @@ static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
     return QKV_OK;
 }
 
-/* f(z) of the feed-forward part. */
+/* f(z) of the feed-forward part, for rows that acts have room for; f may be z. */
 static void feed(qkv_ctx *ctx, const qkvi_block *layer, int64_t n, const float *z,
-                 qkvi_block_acts *acts) {
+                 const qkvi_block_acts *acts, float *f) {
     const qkvi_linear *const maps[2] = { &layer->gate, &layer->up };
     float *const results[2] = { acts->gate, acts->u };
     if (layer->gate.n_out == 0) {
         qkvi_linear_pair_forward(ctx, &layer->up, layer->act, &layer->down, n, z, acts->u, acts->g,
-                                 acts->part2.f);
+                                 f);
         return;
     }
     qkvi_linears_forward(ctx, 2, maps, n, z, results, NULL);
     qkvi_gated_forward(ctx, layer->act, n, layer->up.n_out, acts->gate, acts->u, acts->g);
-    qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->part2.f);
+    qkvi_linear_forward(ctx, &layer->down, n, acts->g, f);
 }
 
 /* The feed-forward part reads `read` and is added to x. */
@@ -90,7 +91,10 @@ static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block
                          int64_t n, const float *read, const float *x, qkvi_block_acts *acts) {
     const qkvi_row_dropout dropout = qkvi_block_site(rows, QKVI_FEED_FORWARD);
     const float *const z = enter(ctx, layer, &layer->norm2, n, read, &acts->part2);
-    feed(ctx, layer, n, z, acts);
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = qkvi_min_i64(acts->n_feed, n - i);
+        feed(ctx, layer, some, z + i * layer->up.n_in, acts, acts->part2.f + i * layer->down.n_out);
+    }
     leave(ctx, layer, &layer->norm2, &layer->out2, &dropout, n, layer->from_norm ? z : x,
           &acts->part2);
 }

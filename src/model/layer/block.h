@@ -249,9 +249,10 @@ typedef struct qkvi_part_acts {
 typedef struct qkvi_block_acts {
     qkvi_mha_acts mha, cross;
     qkvi_part_acts part1, part_cross, part2;
-    float *u, *g;  /* [n][intermediate]  before and after act, or up z and what down reads … */
-    float *gate;   /* … of a gated block, which has gate z here */
-    float *output; /* part2.s or part2.y */
+    int64_t n_feed; /* rows that the feed-forward part takes at once; to train, all */
+    float *u, *g;   /* [n_feed][intermediate]: before and after act, or up z and what down … */
+    float *gate;    /* … reads, of a gated block, which has gate z here */
+    float *output;  /* part2.s or part2.y */
 } qkvi_block_acts;
 
 typedef struct qkvi_block_scratch {
