@@ -6,16 +6,13 @@
  * is a quiet failure. The locale is never set, so numbers have a point.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/journal.h"
+#include "common/os.h"
 #include "common/ranks.h"
 
 static int run(const struct cli_command *command, int argc, char **argv) {
@@ -51,26 +48,9 @@ static int dispatch(int argc, char **argv) {
     return cli_usage(NULL, "unknown command '%s'", name);
 }
 
-/* Standard output has no reader any more, so there is no one to tell. */
-static bool reader_gone(void) {
-    struct pollfd pipe = { .fd = STDOUT_FILENO };
-    return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR);
-}
-
-/*
- * Descriptors 0 to 2 stay what they are called: were one closed, the next file that is opened would
- * get its number, and a message could end in a model. What is opened instead cannot be used.
- */
-static void keep_standard_streams(void) {
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 int main(int argc, char **argv) {
     cli_commands = cli_all_commands;
-    keep_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
-    signal(SIGXFSZ, SIG_IGN);
+    os_begin(&argc, &argv);
     if (argc > 1) ranks_hand_over(argv);
     cli_words = argv + (argc > 0);
     int code = dispatch(argc, argv);
@@ -79,11 +59,10 @@ int main(int argc, char **argv) {
         return EXIT_OK; /* the first rank has the job's exit code, and mpirun ends the others */
     if (cli_cancelled) {
         fputs("qkv: interrupted\n", stderr);
-        signal(cli_signal(), SIG_DFL);
-        raise(cli_signal());
+        os_end_by(cli_signal());
     }
     if (!written) {
-        if (cli_output_reason() != EPIPE && !reader_gone())
+        if (cli_output_reason() != EPIPE && !os_reader_gone())
             cli_fail("standard output: %s", strerror(cli_output_reason()));
         if (code == EXIT_OK) code = EXIT_FAILED;
     }

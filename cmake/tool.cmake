@@ -12,6 +12,7 @@ target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 
 # The tool, with the embedded model: the files of models/default, byte for byte (cli/embedded.S).
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
+list(FILTER cli_sources EXCLUDE REGEX "/os_[a-z_]*${other_system}\\.c$")
 if(cli_sources)
     enable_language(ASM)
     set(tool_texts ${PROJECT_SOURCE_DIR}/cli/texts.S) # embeds the texts of the tool
@@ -30,6 +31,9 @@ if(cli_sources)
     set_source_files_properties(${tool_texts} PROPERTIES OBJECT_DEPENDS "${text_files};${embed_headers}")
     set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)
     qkv_harden(qkv-tool)
+    if(WIN32)
+        target_link_libraries(qkv-commands PUBLIC ws2_32 bcrypt shell32)
+    endif()
     target_link_libraries(qkv-tool PRIVATE qkv-commands)
     if(EXISTS ${PROJECT_SOURCE_DIR}/models/default/model.safetensors)
         target_sources(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR}/cli/embedded.S)
@@ -50,7 +54,7 @@ endif()
 
 # What bench/peers.py loads: the cases of `qkv bench` beside the library.
 if(QKV_TESTS)
-    set(peers_sources cli/bench/cases.c cli/bench/arrays.c cli/bench/rules.c cli/bench/stats.c cli/bench/measure.c cli/bench/summary.c cli/bench/memory.c cli/bench/peak.c
+    set(peers_sources cli/bench/cases.c cli/bench/arrays.c cli/bench/rules.c cli/bench/stats.c cli/bench/measure.c cli/bench/summary.c cli/bench/os_memory.c cli/bench/peak.c
         cli/bench/peak_loops.c bench/peers_shim.c)
     list(TRANSFORM peers_sources PREPEND ${PROJECT_SOURCE_DIR}/)
     add_library(peers MODULE ${peers_sources})

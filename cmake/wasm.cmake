@@ -29,7 +29,7 @@ endforeach()
 # The engine of the live page (live/engine.c): build/wasm/engine-relaxed.wasm, engine-exact.wasm. It is `qkv look` without a command
 # line, a server, and pictures; of the tool's files it has those that look needs.
 file(GLOB look_sources CONFIGURE_DEPENDS cli/look/*.c cli/sinks/*.c cli/common/*.c)
-list(FILTER look_sources EXCLUDE REGEX "/(cmd_look|serve|ranks_mpi|interrupts)\\.c$")
+list(FILTER look_sources EXCLUDE REGEX "/(cmd_look|serve|ranks_mpi|interrupts|os_windows)\\.c$")
 add_library(qkvlook STATIC ${look_sources} src/view/none/refused.c)
 target_include_directories(qkvlook PUBLIC . cli)
 target_link_libraries(qkvlook PRIVATE qkv_flags PUBLIC qkvmodel PkgConfig::JANSSON PkgConfig::UTF8PROC PkgConfig::ZLIB)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""One layer knows operating systems: src/core/os.h, which os_*.c implement. Elsewhere in src/ no preprocessor line asks
-for a system or a C library, and no header of POSIX or of Windows is included; pthread.h is, on every system. Prints
-each line that breaks this. Processors and compilers (__x86_64__, __wasm_simd128__, __clang__) are no business of this check.
+"""One layer knows operating systems: src/core/os.h for the libraries, cli/common/os.h for the tool; os_*.c implement them.
+Elsewhere in src/ and cli/ no preprocessor line asks for a system or a C library, and no header of POSIX or of Windows
+is included; pthread.h is, on every system. Prints each line that breaks this. Processors and compilers (__x86_64__, __wasm_simd128__, __clang__) are no business of this check.
 
 check_system.py [TREE]
 """
@@ -9,7 +9,8 @@ import pathlib
 import re
 import sys
 
-LAYER = re.compile(r"src/core/os_\w+\.c")
+LAYER = re.compile(r"(src/core|cli/\w+)/os_\w+\.c")
+HOME = {"src": "src/core/os.h and src/core/os_*.c", "cli": "cli/common/os.h and cli/common/os_*.c"}
 SYSTEM = re.compile(
     r"^[ \t]*#[ \t]*(?:el)?if.*?\b(_WIN\w+|__MINGW\w+|_MSC_VER|__linux__|__gnu_linux__|__APPLE__|__MACH__|__unix__"
     r"|__\w*BSD\w*__|__GLIBC\w*|__wasi__|__ANDROID__|_POSIX\w*|O_\w+|MADV_\w+|TIOC\w+|SA_\w+|CLOCK_\w+)\b",
@@ -21,7 +22,7 @@ INCLUDE = re.compile(rf"^[ \t]*#[ \t]*include[ \t]*<((?:{'|'.join(HEADERS)})(?:\
 
 def main() -> int:
     tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
-    files = [f for f in sorted(tree.glob("src/**/*.[ch]")) if not LAYER.fullmatch(f.relative_to(tree).as_posix())]
+    files = [f for f in sorted([*tree.glob("src/**/*.[ch]"), *tree.glob("cli/**/*.[ch]")]) if not LAYER.fullmatch(f.relative_to(tree).as_posix())]
     n_wrong = 0
     for file in files:
         text = file.read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ def main() -> int:
             is_header = found.re is INCLUDE
             line = text.count("\n", 0, found.start()) + 1
             what = f"<{found[1]}> is a header of the system" if is_header else f"asks for a system ({found[1]})"
-            print(f"{file.relative_to(tree)}:{line}: {what}: add what you need to src/core/os.h and src/core/os_*.c, and call that")
+            print(f"{file.relative_to(tree)}:{line}: {what}: add what you need to {HOME[file.relative_to(tree).parts[0]]}, and call that")
             n_wrong += 1
     print(f"systems: {len(files)} files, {n_wrong} complaints")
     return 1 if n_wrong or not files else 0

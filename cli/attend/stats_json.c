@@ -8,6 +8,7 @@
 
 #include "attend/attend.h"
 #include "common/job.h"
+#include "common/os.h"
 
 /* 9 significant digits; null for what JSON cannot say. */
 static void put_number(FILE *out, double x) {
@@ -156,7 +157,7 @@ static void put_options(FILE *out, const struct attend_options *o, const qkv_att
 int attend_stats_json(const struct attend_options *options, const struct attend_problem *problem,
                       const float *lse, struct attend_stats *s) {
     const qkv_attention_desc *d = &problem->desc;
-    FILE *out = open_memstream(&s->json, &s->n_json);
+    FILE *out = os_open_memory(&s->json, &s->n_json);
     if (!out) return cli_fail("out of memory");
     fprintf(out,
             "{\"n_batch\":%" PRId64 ",\"n_heads\":%" PRId64 ",\"len_q\":%" PRId64
@@ -175,5 +176,5 @@ int attend_stats_json(const struct attend_options *options, const struct attend_
         }
     fputs("]}\n", out);
     const bool failed = ferror(out);
-    return fclose(out) == 0 && !failed ? EXIT_OK : cli_fail("out of memory");
+    return os_close_memory(out) == 0 && !failed ? EXIT_OK : cli_fail("out of memory");
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "core/os.h"
 
 uint32_t bench_random(uint32_t *state) {
     *state = *state * 1664525U + 1013904223U;
@@ -121,7 +122,7 @@ bool bench_make(struct bench *bench, qkv_ctx *ctx, const struct bench_case *c) {
     const int n_copies = count_copies(c, kv_bytes);
     *bench = (struct bench){ .ctx = ctx,
                              .call = c->call,
-                             .memory = aligned_alloc(64, all * (size_t)n_copies),
+                             .memory = qkvi_os_aligned(64, all * (size_t)n_copies),
                              .n_copies = n_copies,
                              .copy_bytes = all,
                              .pairs = (double)s[3] * (double)s[4],
@@ -138,7 +139,7 @@ bool bench_make(struct bench *bench, qkv_ctx *ctx, const struct bench_case *c) {
 }
 
 void bench_free(struct bench *bench) {
-    free(bench->memory);
-    free(bench->rule);
+    qkvi_os_aligned_free(bench->memory);
+    qkvi_os_aligned_free(bench->rule);
     *bench = (struct bench){ 0 };
 }

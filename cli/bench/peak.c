@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/cli.h"
+#include "core/os.h"
 
 enum {
     ROUNDS = 200000,         /* of the chains: about a millisecond */
@@ -44,13 +45,13 @@ bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t byt
     *peak = (struct peak){ .kind = kind, .n_threads = n_threads, .loop = peak_loop(kind) };
     if (kind != PEAK_READ) return true;
     peak->bytes = (bytes + step - 1) / step * step;
-    peak->memory = aligned_alloc(64, peak->bytes);
+    peak->memory = qkvi_os_aligned(64, peak->bytes);
     if (peak->memory) memset(peak->memory, 1, peak->bytes);
     return peak->memory;
 }
 
 void peak_close(struct peak *peak) {
-    free(peak->memory);
+    qkvi_os_aligned_free(peak->memory);
     peak->memory = NULL;
 }
 

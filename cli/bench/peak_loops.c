@@ -27,8 +27,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "core/os.h"
 
 enum { CHAINS_512 = 24, CHAINS_256 = 12 };
 
@@ -78,14 +78,13 @@ __attribute__((target("amx-tile,amx-bf16,avx512f"))) static float tiles(int64_t 
     return 0;
 }
 
-/* CPUID leaf 7, edx; a context has asked the system for the tiles (core/cpu.h). */
+/* CPUID leaf 7, edx; and the system has to grant the tiles. */
 static bool has_tiles(void) {
-    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, MAY_USE = 0x1022, TILE_DATA = 1 << 18 };
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
     unsigned a, b, c, d;
-    uint64_t allowed = 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE))
         return false;
-    return syscall(SYS_arch_prctl, MAY_USE, &allowed) == 0 && allowed & TILE_DATA;
+    return qkvi_os_grants_amx();
 }
 
 struct peak_loop peak_loop(enum peak_kind kind) {

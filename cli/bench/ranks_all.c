@@ -9,12 +9,12 @@
  * would be smaller than their noise.)
  */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/ranks_case.h"
 #include "common/job.h"
+#include "common/os.h"
 
 static const double ROUND_SECONDS = 0.05;
 
@@ -29,7 +29,7 @@ struct measuring {
     const struct ranks_options *options;
     bool has_one; /* there are processors for all threads of all ranks */
     int n_threads;
-    cpu_set_t own, all;
+    os_cpus own, all;
     double *times; /* [n ranks] */
 };
 
@@ -38,13 +38,17 @@ struct measuring {
 /* mpirun binds ranks to processors; one process has those of all. */
 static void find_processors(struct measuring *m) {
     const int size = ranks_size();
-    cpu_set_t *const sets = calloc((size_t)size, sizeof *sets);
+    os_cpus *const sets = calloc((size_t)size, sizeof *sets);
+    int n_all = 0;
     if (!sets) abort(); /* which ends the job */
-    CPU_ZERO(&m->all);
-    sched_getaffinity(0, sizeof m->own, &m->own);
+    os_cpus_get(&m->own);
     ranks_gather(&m->own, (int)sizeof m->own, sets);
-    for (int rank = 0; rank < size; rank++) CPU_OR(&m->all, &m->all, &sets[rank]);
-    m->has_one = CPU_COUNT(&m->all) >= size * m->n_threads;
+    for (int i = 0; i < CLI_COUNT(m->all.bits); i++) {
+        m->all.bits[i] = 0;
+        for (int rank = 0; rank < size; rank++) m->all.bits[i] |= sets[rank].bits[i];
+        n_all += __builtin_popcountll(m->all.bits[i]);
+    }
+    m->has_one = n_all >= size * m->n_threads;
     free(sets);
 }
 
@@ -52,9 +56,9 @@ static void find_processors(struct measuring *m) {
 static int make_all_ctx(const struct measuring *m, struct ranks_bench *b) {
     struct cli_common common = *m->options->common;
     common.threads = (struct arg_int){ true, (int64_t)ranks_size() * m->n_threads };
-    sched_setaffinity(0, sizeof m->all, &m->all);
+    os_cpus_set(&m->all);
     const int code = session_context(m->options->command, &common, &b->all_ctx);
-    sched_setaffinity(0, sizeof m->own, &m->own);
+    os_cpus_set(&m->own);
     return code;
 }
 
@@ -80,14 +84,14 @@ static qkv_status time_part(struct measuring *m, struct ranks_bench *b, enum ran
                             int calls, double *seconds, double *waited) {
     qkv_error error = { QKV_OK, "" };
     qkv_status status = slowest(m, 0, seconds);
-    if (part == PART_ONE && ranks_rank() == 0) sched_setaffinity(0, sizeof m->all, &m->all);
+    if (part == PART_ONE && ranks_rank() == 0) os_cpus_set(&m->all);
     const double start = cli_seconds(), before = idle_seconds(part);
     for (int i = 0; i < calls && status == QKV_OK; i++) status = ranks_bench_run(b, part, &error);
     double mine = (cli_seconds() - start) / calls;
     const double idle = (idle_seconds(part) - before) / calls;
     if (part == PART_ONE) {
         ranks_rest();
-        if (ranks_rank() == 0) sched_setaffinity(0, sizeof m->own, &m->own);
+        if (ranks_rank() == 0) os_cpus_set(&m->own);
         if (ranks_rank() > 0) mine = 0;
     }
     if (status != QKV_OK) cli_fail("%s", error.message);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "bench/bench.h"
+#include "core/os.h"
 
 enum { TOP = 8, CLASSES = 8, BINS = 20, TILES = 64 };
 
@@ -29,7 +30,7 @@ static float *floats(char **next, int64_t n) { return cut(next, n, sizeof(float)
 static int64_t *integers(char **next, int64_t n) { return cut(next, n, sizeof(int64_t)); }
 
 static char *take(struct bench *bench, int64_t bytes) {
-    return bench->rule = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+    return bench->rule = qkvi_os_aligned(64, (size_t)(bytes + 63) / 64 * 64);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */

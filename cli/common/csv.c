@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os.h"
 #include "common/text.h"
 #include <qkv/files.h>
 
 void csv_open(struct csv *csv) {
     *csv = (struct csv){ .text = NULL };
-    csv->out = open_memstream(&csv->text, &csv->n_bytes);
+    csv->out = os_open_memory(&csv->text, &csv->n_bytes);
     csv->failed = !csv->out;
 }
 
@@ -33,7 +34,7 @@ void csv_field(struct csv *csv, const char *text, size_t n) {
 }
 
 qkv_status csv_write(struct csv *csv, const char *path, qkv_error *error) {
-    const bool made = csv->out && fclose(csv->out) == 0 && !csv->failed;
+    const bool made = csv->out && os_close_memory(csv->out) == 0 && !csv->failed;
     const qkv_status status =
         made ? qkv_file_write(path, csv->text, csv->n_bytes, error) : text_no_memory(error);
     free(csv->text);

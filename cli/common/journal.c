@@ -1,19 +1,16 @@
 /* See journal.h. */
 #include "common/journal.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "common/cli.h"
+#include "common/os.h"
 #include "common/ranks.h"
+#include "core/os.h"
 
 struct journal {
     FILE *file;
@@ -64,7 +61,7 @@ static qkv_status write_record(struct journal *j, uint32_t mark, const struct te
  */
 static qkv_status end_at(struct journal *j, off_t at, qkv_error *error) {
     if (ferror(j->file)) return fail(j, error, "cannot be read");
-    if (fseeko(j->file, at, SEEK_SET) != 0 || ftruncate(fileno(j->file), at) != 0)
+    if (fseeko(j->file, at, SEEK_SET) != 0 || os_truncate(j->file, at) != 0)
         return fail(j, error, "cannot be written");
     j->is_at_end = true;
     return QKV_OK;
@@ -110,7 +107,7 @@ static bool is_left_out(const char *word, bool *value) {
 
 char *command_text(size_t *n) {
     char *text = NULL;
-    FILE *const out = open_memstream(&text, n);
+    FILE *const out = os_open_memory(&text, n);
     if (!out) return NULL;
     fprintf(out, "qkv %s", qkv_version());
     for (char **word = cli_words; word && *word; word++) {
@@ -120,40 +117,65 @@ char *command_text(size_t *n) {
         else if (value && word[1])
             word++;
     }
-    return fclose(out) == 0 ? text : NULL;
+    return os_close_memory(out) == 0 ? text : NULL;
 }
 
 static void add_file(FILE *out, const char *name, const char *path) {
-    struct stat about;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
-    fprintf(out, "%s %" PRId64 " %" PRId64 ".%09ld\n", name, (int64_t)about.st_size,
-            (int64_t)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+    qkvi_os_about about;
+    int64_t seconds;
+    long nanoseconds;
+    if (qkvi_os_examine(path, &about) != 0 || about.kind != QKVI_OS_FILE ||
+        os_changed(path, &seconds, &nanoseconds) != 0)
+        return;
+    fprintf(out, "%s %" PRIu64 " %" PRId64 ".%09ld\n", name, about.n_bytes, seconds, nanoseconds);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In order; those for which there was memory. */
+static size_t names_in(const char *folder, char ***names) {
+    size_t n = 0, room = 0;
+    qkvi_os_list *const list = qkvi_os_list_open(folder);
+    for (const char *name; list && (name = qkvi_os_list_next(list));) {
+        if (n == room) {
+            char **const more = realloc(*names, (room = 2 * room + 16) * sizeof *more);
+            if (!more) break;
+            *names = more;
+        }
+        if (!((*names)[n] = strdup(name))) break;
+        n++;
+    }
+    if (list) qkvi_os_list_close(list);
+    if (n > 0) qsort(*names, n, sizeof **names, by_name);
+    return n;
 }
 
 /* Modules of a sentence model, such as its pooling, have folders of their own. */
 static void add_folder(FILE *out, const char *folder, bool is_inner) {
-    struct dirent **entries;
-    const int n = scandir(folder, &entries, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
+    char **names = NULL;
+    const size_t n = names_in(folder, &names);
+    for (size_t i = 0; i < n; i++) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        add_file(out, entries[i]->d_name, path);
-        if (!is_inner && entries[i]->d_name[0] != '.') add_folder(out, path, true);
-        free(entries[i]);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        add_file(out, names[i], path);
+        if (!is_inner && names[i][0] != '.') add_folder(out, path, true);
+        free(names[i]);
     }
-    if (n >= 0) free(entries);
+    free(names);
 }
 
 static char *files_text(const struct journal *j, const char *model, size_t *n) {
     char *text = NULL;
-    FILE *const out = open_memstream(&text, n);
+    FILE *const out = os_open_memory(&text, n);
     if (!out) return NULL;
     if (!model)
         fputs("embedded\n", out);
     else
         add_file(out, "", model), add_folder(out, model, false);
     if (j->also) add_file(out, "", j->also);
-    return fclose(out) == 0 ? text : NULL;
+    return os_close_memory(out) == 0 ? text : NULL;
 }
 
 static qkv_status of_other_work(const struct journal *j, bool is_command, const char *stored,
@@ -205,17 +227,12 @@ static qkv_status begin(struct journal *j, const char *model, qkv_error *error) 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
 static qkv_status open_file(struct journal *j, qkv_error *error) {
-    struct stat about;
-    const int fd = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd >= 0) j->file = fdopen(fd, "r+");
-    if (!j->file) {
-        fail(j, error, "cannot be opened");
-        if (fd >= 0) close(fd);
-        return QKV_ERR_IO;
-    }
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))
+    qkvi_os_about about;
+    j->file = os_open_to_change(j->path);
+    if (!j->file) return fail(j, error, "cannot be opened");
+    if (qkvi_os_examine_open(fileno(j->file), &about) != 0 || about.kind != QKVI_OS_FILE)
         return text_error(error, QKV_ERR_IO, "%s: is no file", j->path);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+    if (os_lock(j->file) != 0)
         return text_error(error, QKV_ERR_IO, "%s: another command is using it", j->path);
     return QKV_OK;
 }
@@ -240,7 +257,7 @@ struct journal *journal_open(const char *path, const char *model, const char *al
 void journal_close(struct journal *j, bool done, bool quiet) {
     if (!j) return;
     if (done)
-        unlink(j->path);
+        qkvi_os_remove(j->path);
     else
         cli_note(quiet, "qkv: %s keeps what was done: the same command goes on from there",
                  j->path);

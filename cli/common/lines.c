@@ -1,49 +1,20 @@
 /* Lines: see lines.h. */
 #include "common/lines.h"
 
-#include "common/shared.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/*
- * Why a descriptor, opened with O_NONBLOCK, is no text; NULL if it is one. A pipe without a writer
- * is at its end; one whose writer has said something gives its first byte, which is else EOF.
- */
-static const char *refuse(int fd, int *first) {
-    struct stat status;
-    unsigned char byte;
-    *first = EOF;
-    if (fstat(fd, &status) != 0) return strerror(errno);
-    if (S_ISREG(status.st_mode)) return NULL;
-    if (S_ISDIR(status.st_mode)) return strerror(EISDIR);
-    if (!S_ISFIFO(status.st_mode)) return "is neither a file nor a pipe";
-    const ssize_t n = read(fd, &byte, 1);
-    if (n == 0) return "is a pipe without a writer";
-    if (n == 1) *first = byte;
-    return n == 1 || errno == EAGAIN ? NULL : strerror(errno);
-}
+#include "common/os.h"
+#include "common/shared.h"
+#include "core/os.h"
 
 FILE *open_text(const char *path, qkv_error *error) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int first = EOF;
-    const char *reason = fd < 0 ? strerror(errno) : refuse(fd, &first);
-    /* from here on a writer is waited for, who is there */
-    if (!reason && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0)
-        reason = strerror(errno);
-    FILE *const file = reason ? NULL : fdopen(fd, "rb");
-    if (file) {
-        if (first != EOF) ungetc(first, file);
-        return file;
-    }
-    text_error(error, QKV_ERR_IO, "%s: %s", path, reason ? reason : strerror(errno));
-    if (fd >= 0) close(fd);
-    return NULL;
+    const char *reason;
+    FILE *const file = os_open_text(path, &reason);
+    if (!file) text_error(error, QKV_ERR_IO, "%s: %s", path, reason);
+    return file;
 }
 
 bool text_read(FILE *in, size_t limit, struct text *text) {
@@ -102,12 +73,13 @@ static void say_mark(const char *name, bool quiet) {
 
 void text_say_mark(const char *path, bool quiet) {
     char begin[MARK];
-    struct stat status;
-    if (!path || stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    qkvi_os_about about;
+    if (!path || qkvi_os_examine(path, &about) != 0 || about.kind != QKVI_OS_FILE) return;
+    const int fd = qkvi_os_open_to_read(path);
     if (fd < 0) return;
-    if (read(fd, begin, MARK) == MARK && begins_with_mark(begin, MARK)) say_mark(path, quiet);
-    close(fd);
+    if (qkvi_os_read_at(fd, begin, MARK, 0) == MARK && begins_with_mark(begin, MARK))
+        say_mark(path, quiet);
+    qkvi_os_close(fd);
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
@@ -127,7 +99,7 @@ static qkv_status grow(struct lines *lines, qkv_error *error) {
 }
 
 static int next_byte(struct lines *lines) {
-    const int c = getc_unlocked(lines->in);
+    const int c = os_getc(lines->in);
     lines->n_bytes += c != EOF;
     return c;
 }

@@ -30,13 +30,15 @@ int64_t *number_list(const char *text, int64_t min, int64_t max, int *n) {
     *n = 0;
     char *copy = strdup(text);
     int64_t *values = copy ? malloc((size_t)count * sizeof(*values)) : NULL;
-    char *rest = copy;
+    char *item = copy;
     for (int i = 0; values && i < count; i++) {
-        const char *item = strsep(&rest, ",");
+        char *const end = item + strcspn(item, ",");
+        *end = '\0';
         if (!number_int(item, min, max, &values[i])) {
             free(values);
             values = NULL;
         }
+        item = end + 1;
     }
     free(copy);
     if (values) *n = count;

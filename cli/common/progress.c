@@ -1,12 +1,12 @@
 /* Progress on a terminal: one line of standard error, rewritten at most ten times a second. */
 #include <time.h>
-#include <unistd.h>
 
 #include "common/cli.h"
+#include "common/os.h"
 #include "common/term.h"
 
 void progress_begin(struct progress *progress, bool quiet) {
-    *progress = (struct progress){ .on = !quiet && isatty(STDERR_FILENO), .start = cli_seconds() };
+    *progress = (struct progress){ .on = !quiet && os_is_terminal(stderr), .start = cli_seconds() };
     progress->last = progress->start + 0.9; /* nothing before a second has passed */
 }
 

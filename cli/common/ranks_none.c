@@ -2,24 +2,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cli.h"
+#include "common/os.h"
 #include "common/ranks.h"
 #include "common/shared.h"
 
-#if defined(__wasi__) /* which starts no programs */
-void ranks_hand_over(char **argv) { (void)argv; }
-#else
 void ranks_hand_over(char **argv) {
     char path[SHARED_ROOM];
     if (!ranks_wanted(argv)) return;
-    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "-mpi");
-    if (n <= 0) return;
+    const size_t n = os_self(path, sizeof path - sizeof "-mpi");
+    if (n == 0) return;
     memcpy(path + n, "-mpi", sizeof "-mpi");
-    execv(path, argv); /* returns where there is none */
+    os_become(path, argv);
 }
-#endif
 
 int ranks_begin(bool always) {
     static const char without[] = "this qkv was built without MPI: qkv-mpi is not beside it";

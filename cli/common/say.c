@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/cli.h"
 #include "common/term.h"
+#include "core/os.h"
 
 char cli_kept[CLI_MOST_MESSAGE];
 bool cli_keeps;
@@ -74,8 +74,4 @@ bool cli_flush(void) {
 
 int cli_output_reason(void) { return output_reason; }
 
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+double cli_seconds(void) { return qkvi_os_seconds(); }

@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/number.h"
 #include "common/term.h"
+#include "core/os.h"
 
 int session_isa(const struct cli_command *command, const char *source, const char *isa) {
     char list[128] = "";
@@ -42,8 +41,8 @@ int session_context(const struct cli_command *command, const struct cli_common *
 }
 
 static bool is_folder(const char *name) {
-    struct stat status;
-    return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+    qkvi_os_about about;
+    return qkvi_os_examine(name, &about) == 0 && about.kind == QKVI_OS_FOLDER;
 }
 
 qkv_model_open_options session_weights(const struct cli_common *common) {
@@ -79,7 +78,8 @@ static const char *model_name(const struct cli_common *common) {
 
 bool session_names_embedded(const char *name) {
     const bool is = strcmp(name, EMBEDDED) == 0 || strcmp(name, EMBEDDED "/") == 0;
-    return is && access(EMBEDDED "/config.json", F_OK) != 0;
+    qkvi_os_about about;
+    return is && qkvi_os_examine(EMBEDDED "/config.json", &about) != 0;
 }
 
 static int open_model(struct session *session) {

@@ -1,21 +1,28 @@
-/* Finds installed files from the path of the running program, /proc/self/exe: see shared.h. */
+/* Finds installed files from the path of the running program: see shared.h. */
 #include "common/shared.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "common/os.h"
+#include "core/os.h"
+
+static bool is_there(const char *path) {
+    qkvi_os_about about;
+    return qkvi_os_examine(path, &about) == 0;
+}
 
 /* Plain names only: nothing that leads out of the folder. */
 static int is_inside(const char *name) {
-    return *name && *name != '/' && strcmp(name, "-") != 0 && !strstr(name, "..");
+    return *name && !qkvi_os_is_absolute(name) && strcmp(name, "-") != 0 && !strstr(name, "..");
 }
 
 /* room: FOLDER and `between` and the name. Is it there? */
 static int is_at(const char *folder, const char *between, const char *name,
                  char room[SHARED_ROOM]) {
     const int length = snprintf(room, SHARED_ROOM, "%s/%s%s", folder, between, name);
-    return length > 0 && length < SHARED_ROOM && access(room, F_OK) == 0;
+    return length > 0 && length < SHARED_ROOM && is_there(room);
 }
 
 static int begins(const char *name, const char *with) {
@@ -44,11 +51,8 @@ static int is_above(char *tool, const char *name, char room[SHARED_ROOM]) {
 
 const char *shared_path(const char *name, char room[SHARED_ROOM]) {
     char tool[SHARED_ROOM];
-    if (!is_inside(name) || access(name, F_OK) == 0) return name;
-    const ssize_t n = readlink("/proc/self/exe", tool, sizeof tool - 1);
-    if (n <= 0) return name;
-    tool[n] = '\0';
-    return is_above(tool, name, room) ? room : name;
+    if (!is_inside(name) || is_there(name)) return name;
+    return os_self(tool, sizeof tool) && is_above(tool, name, room) ? room : name;
 }
 
 const char *shared_copy(const char *name) {

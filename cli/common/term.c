@@ -8,13 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 #include <utf8proc.h>
 
 #include "common/cli.h"
 #include "common/number.h"
+#include "common/os.h"
 #include "common/ranks.h"
 
 static const char *env(const char *name) {
@@ -34,18 +32,17 @@ static bool speaks_utf8(void) {
     const char *locale = env("LC_ALL");
     if (!*locale) locale = env("LC_CTYPE");
     if (!*locale) locale = env("LANG");
-    return !*locale || strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+    char lower[64];
+    size_t n = 0;
+    for (; locale[n] && n + 1 < sizeof lower; n++)
+        lower[n] = (char)(locale[n] >= 'A' && locale[n] <= 'Z' ? locale[n] + 32 : locale[n]);
+    lower[n] = '\0';
+    return !*locale || strstr(lower, "utf-8") || strstr(lower, "utf8");
 }
 
 static int width_of(FILE *out) {
-    int64_t columns;
-#if defined(TIOCGWINSZ) /* WASI has none */
-    struct winsize size;
-    if (isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-#else
-    (void)out;
-#endif
+    int64_t columns = os_columns(out);
+    if (columns > 0) return (int)columns;
     return number_int(env("COLUMNS"), 20, 1000, &columns) ? (int)columns : 80;
 }
 
@@ -61,7 +58,7 @@ void term_init(struct term *term, FILE *out, const struct cli_common *common) {
     const char *name = env("TERM");
     const bool dumb = !*name || strcmp(name, "dumb") == 0;
     *term = (struct term){ .out = out, .fg = -1, .bg = -1 };
-    term->tty = ranks_announced() == 0 && isatty(fileno(out)); /* mpirun shows one to each rank */
+    term->tty = ranks_announced() == 0 && os_is_terminal(out); /* mpirun shows one to each rank */
     term->width = width_of(out);
     term->unicode = speaks_utf8() && !common->ascii;
     term->theme = common->theme.set ? (qkv_theme)common->theme.value : background();

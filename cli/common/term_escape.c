@@ -47,10 +47,9 @@ char *term_escape(const char *bytes, size_t n) {
     for (size_t i = 0, length; i < n; i += length) {
         char escape[ESCAPE + 1];
         length = escape_first(bytes + i, n - i, escape);
-        if (*escape)
-            end = stpcpy(end, escape);
-        else
-            end = mempcpy(end, bytes + i, length);
+        const size_t n_made = *escape ? strlen(escape) : length;
+        memcpy(end, *escape ? escape : bytes + i, n_made);
+        end += n_made;
     }
     *end = '\0';
     return out;

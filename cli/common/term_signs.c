@@ -31,10 +31,10 @@ char *term_plain(const char *text, bool ascii) {
         if (*text == WORD_BEGIN || *text == WORD_END) ours = *text == WORD_END;
         const char *spelt = NULL;
         const size_t n = ascii && ours ? sign(text, &spelt) : 0;
-        if (n)
-            end = stpcpy(end, spelt);
-        else if (*text != WORD_BEGIN && *text != WORD_END)
-            *end++ = *text;
+        const bool shown = *text != WORD_BEGIN && *text != WORD_END;
+        const size_t n_made = n ? strlen(spelt) : shown;
+        memcpy(end, n ? spelt : text, n_made);
+        end += n_made;
         text += n ? n : 1;
     }
     if (made) *end = '\0';

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/conflicts.h"
+#include "common/os.h"
 #include "common/ranks.h"
 #include "heads/texts.h"
 
@@ -201,14 +202,14 @@ static void print_tokens(struct term *term, const struct fires *fires, const str
     const bool one = fire->keys == fire->queries;
     char *text = NULL;
     size_t n_bytes = 0;
-    FILE *const out = open_memstream(&text, &n_bytes);
+    FILE *const out = os_open_memory(&text, &n_bytes);
     for (int64_t i = 0; out && i < fire->n_keys; i++) {
         char *const label = token_label(tokenizer, fire->keys[i]);
         const char *const mark = one && i == fire->query ? "*" : i == fire->key ? "_" : "";
         fprintf(out, "%s%s%s%s", i ? " " : "", mark, label ? label : "", mark);
         free(label);
     }
-    if (out && fclose(out) == 0) {
+    if (out && os_close_memory(out) == 0) {
         term_wrap_at(term, text, 4);
     }
     free(text);

@@ -4,10 +4,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "common/os.h"
 #include "common/ranks.h"
 #include "common/share.h"
+#include "core/os.h"
 
 /*
  * Lines of a piece, texts and tokens of a run. A piece has about as many bytes as a run has tokens'
@@ -213,14 +214,14 @@ static qkv_status make(void *user, const struct text *piece, struct text *answer
     struct reading *const reading = user;
     const int64_t number = reading->lines.number;
     reading->counts = (struct counts){ 0 };
-    reading->out = open_memstream(&answer->bytes, &answer->n);
+    reading->out = os_open_memory(&answer->bytes, &answer->n);
     if (!reading->out) return text_no_memory(error);
     fwrite(&reading->counts, sizeof reading->counts, 1, reading->out);
     qkv_status status = run_piece(reading, piece, error);
     for (int64_t b = 0; b < reading->n_waiting; b++) drop_one(reading, b);
     reading->n_waiting = reading->n_waiting_tokens = 0;
     reading->lines.number = number;
-    if (fclose(reading->out) != 0 && status == QKV_OK) status = text_no_memory(error);
+    if (os_close_memory(reading->out) != 0 && status == QKV_OK) status = text_no_memory(error);
     if (status == QKV_OK)
         memcpy(answer->bytes, &reading->counts, sizeof reading->counts);
     else
@@ -286,12 +287,13 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
 
 /* A file that cannot be opened is one that cannot be read. */
 static void open_file(struct reading *reading, const char *path) {
-    struct stat about;
+    qkvi_os_about about;
     if (ranks_rank() == 0)
         reading->input = lines_open(&reading->lines, path, &reading->input_error);
     FILE *const in = reading->lines.in;
-    if (in && in != stdin && fstat(fileno(in), &about) == 0 && S_ISREG(about.st_mode))
-        reading->file_bytes = about.st_size;
+    if (in && in != stdin && qkvi_os_examine_open(fileno(in), &about) == 0 &&
+        about.kind == QKVI_OS_FILE)
+        reading->file_bytes = (int64_t)about.n_bytes;
 }
 
 qkv_status texts_read(struct texts *texts, qkv_error *error) {

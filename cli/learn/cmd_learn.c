@@ -3,9 +3,9 @@
 
 #include "common/conflicts.h"
 #include "common/number.h"
+#include "core/os.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 struct learn_options {
     struct cli_common common;
@@ -109,7 +109,7 @@ static int show_step(const struct learn_options *options, int step) {
 
 static int learn(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct learn_options *options = data;
-    struct stat folder;
+    qkvi_os_about folder;
     int64_t step = 0;
     if (n_words > 0 && strcmp(words[0], "all") != 0 && !number_int(words[0], 1, LEARN_STEPS, &step))
         return cli_usage(command, "STEP: '%s' is neither a number from 1 to %d nor 'all'", words[0],
@@ -117,7 +117,8 @@ static int learn(const struct cli_command *command, const void *data, int n_word
     if (n_words == 0 && (options->answer || options->pictures))
         return cli_usage(command, "%s goes with a STEP",
                          options->answer ? "--answer" : "--pictures");
-    if (options->pictures && (stat(options->pictures, &folder) != 0 || !S_ISDIR(folder.st_mode)))
+    if (options->pictures &&
+        (qkvi_os_examine(options->pictures, &folder) != 0 || folder.kind != QKVI_OS_FOLDER))
         return cli_usage(command, "--pictures: '%s' is no folder", options->pictures);
     if (n_words == 0) return list_steps(options);
     if (step > 0) return show_step(options, (int)step);

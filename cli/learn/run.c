@@ -5,15 +5,12 @@
 #include "learn/learn.h"
 
 #include <errno.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "common/os.h"
 #include "common/shared.h"
-
-extern char **environ;
+#include "core/os.h"
 
 enum { MOST_WORDS = 40, ROOM = 4200 };
 
@@ -76,21 +73,14 @@ static bool pass_on(struct words *words, const struct cli_common *common) {
     return !common->theme.set || (add(words, "--theme", 7) && add(words, theme, strlen(theme)));
 }
 
-static int wait_for(pid_t process, const char *line) {
-    int status;
-    while (waitpid(process, &status, 0) < 0)
-        if (errno != EINTR) return cli_fail("%s: %s", line, strerror(errno));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_OK;
-    if (WIFEXITED(status)) return cli_fail("%s: exit code %d", line, WEXITSTATUS(status));
-    return cli_fail("%s: ended by signal %d", line, WTERMSIG(status));
-}
-
 /* A file or folder of the command that comes with the tool, but is not here; NULL: all are. */
 static const char *missing(const struct words *words) {
     char room[SHARED_ROOM];
     for (int i = 2; i < words->n; i++) {
         const char *const word = words->list[i];
-        if (shared_is_ours(word) && access(word, F_OK) != 0 && shared_path(word, room) == word)
+        qkvi_os_about about;
+        if (shared_is_ours(word) && qkvi_os_examine(word, &about) != 0 &&
+            shared_path(word, room) == word)
             return word;
     }
     return NULL;
@@ -110,7 +100,7 @@ static void say_missing(const struct cli_common *common, const char *name) {
 
 int learn_run(const struct cli_common *common, const char *line, const char *folder) {
     static struct words words;
-    pid_t process;
+    int code, signal;
     words.n = 0;
     words.n_room = 0;
     if (!split(&words, line) || words.n < 2 || (folder && !move_file(&words, folder)) ||
@@ -120,7 +110,8 @@ int learn_run(const struct cli_common *common, const char *line, const char *fol
     if (lacks) say_missing(common, lacks);
     if (!cli_flush()) return EXIT_FAILED;
     if (lacks) return EXIT_OK;
-    const int failed = posix_spawn(&process, "/proc/self/exe", NULL, NULL, words.list, environ);
-    if (failed) return cli_fail("%s: %s", line, strerror(failed));
-    return wait_for(process, line);
+    if (os_run_self(words.list, &code, &signal) != 0)
+        return cli_fail("%s: %s", line, strerror(errno));
+    if (signal) return cli_fail("%s: ended by signal %d", line, signal);
+    return code ? cli_fail("%s: exit code %d", line, code) : EXIT_OK;
 }

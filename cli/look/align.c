@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/os.h"
 #include "look/text.h"
 #include <qkv/files.h>
 
@@ -186,7 +187,7 @@ qkv_status alignment_write(const struct seen *seen, const char *path, qkv_error 
     const struct alignment *const a = text_of(seen)->alignment;
     char *bytes = NULL;
     size_t n = 0;
-    FILE *const out = open_memstream(&bytes, &n);
+    FILE *const out = os_open_memory(&bytes, &n);
     if (!out) return text_no_memory(error);
     for (int64_t i = 0, told = 0; i < a->target.n_shown; i++) {
         const int64_t key = a->words[a->target.shown[i]].key_word;
@@ -195,8 +196,9 @@ qkv_status alignment_write(const struct seen *seen, const char *path, qkv_error 
     }
     fputc('\n', out);
     const bool written = !ferror(out);
-    const qkv_status status =
-        fclose(out) == 0 && written ? qkv_file_write(path, bytes, n, error) : text_no_memory(error);
+    const qkv_status status = os_close_memory(out) == 0 && written
+                                  ? qkv_file_write(path, bytes, n, error)
+                                  : text_no_memory(error);
     free(bytes);
     return status;
 }

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/predict.h"
 #include "common/shared.h"
+#include "core/os.h"
 #include "look/image_term.h"
 #include "sinks/page.h"
 
@@ -204,8 +204,8 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
 /* A file that is no model in the format GGUF. */
 static bool is_image_file(const char *name) {
     char room[SHARED_ROOM];
-    struct stat status;
-    return stat(shared_path(name, room), &status) == 0 && S_ISREG(status.st_mode) &&
+    qkvi_os_about about;
+    return qkvi_os_examine(shared_path(name, room), &about) == 0 && about.kind == QKVI_OS_FILE &&
            !text_ends(name, ".gguf");
 }
 

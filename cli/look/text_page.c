@@ -8,9 +8,10 @@
 
 /* Adds to a text of a fixed size; what does not fit is left out. */
 static void add(char *text, size_t bytes, const char *before, const char *more) {
-    const size_t used = strlen(text);
-    if (used + strlen(before) + strlen(more) < bytes)
-        memcpy(stpcpy(text + used, before), more, strlen(more) + 1);
+    const size_t used = strlen(text), n = strlen(before);
+    if (used + n + strlen(more) >= bytes) return;
+    memcpy(text + used, before, n);
+    memcpy(text + used + n, more, strlen(more) + 1);
 }
 
 /* So much of a text as has room, which ends with whole characters. */

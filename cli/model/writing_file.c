@@ -2,6 +2,7 @@
  * `qkv generate --file` and `qkv translate --file`: an answer for each line, in order; ranks share
  * the lines (share.h). Ends at the first line that fails.
  */
+#include "common/os.h"
 #include "common/ranks.h"
 #include "common/share.h"
 #include "model/model.h"
@@ -9,7 +10,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct filing {
     struct lines lines; /* first: share_next_line */
@@ -37,10 +37,10 @@ static qkv_status answer(struct writing *w, const struct text *line, qkv_error *
 static qkv_status make(void *user, const struct text *line, struct text *made, qkv_error *error) {
     struct writing *const w = ((struct filing *)user)->w;
     FILE *const out = w->term.out;
-    w->term.out = open_memstream(&made->bytes, &made->n);
+    w->term.out = os_open_memory(&made->bytes, &made->n);
     qkv_status status = w->term.out ? answer(w, line, error) : text_no_memory(error);
     const bool is_whole = w->term.out && !ferror(w->term.out);
-    if (w->term.out && (fclose(w->term.out) != 0 || !is_whole) && status == QKV_OK)
+    if (w->term.out && (os_close_memory(w->term.out) != 0 || !is_whole) && status == QKV_OK)
         status = text_no_memory(error);
     w->term.out = out;
     if (status == QKV_OK) return QKV_OK;
@@ -85,7 +85,7 @@ int writing_begin_file(const struct cli_command *command, const struct writing_o
                        int n_words) {
     if (!o->file) return o->journal ? cli_usage(command, "--journal without --file") : EXIT_OK;
     if (n_words > 0) return cli_usage(command, "--file together with a text");
-    if (o->journal && isatty(STDOUT_FILENO)) /* what is kept is printed as it is */
+    if (o->journal && os_is_terminal(stdout)) /* what is kept is printed as it is */
         return cli_usage(command, "--journal prints to a file or a pipe, not to a terminal");
     if (o->common.jsonl) return cli_usage(command, "--file together with --jsonl");
     return ranks_begin(false);

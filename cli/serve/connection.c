@@ -5,13 +5,11 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "serve/serve.h"
+#include "serve/sockets.h"
 
 static const double read_seconds = 5, write_seconds = 60, end_seconds = 1;
 
@@ -23,7 +21,7 @@ void connection_begin(struct connection *connection, int fd) {
 
 void connection_close(struct connection *connection) {
     if (connection->phase == CONNECTION_FREE) return;
-    close(connection->fd);
+    socket_close(connection->fd);
     free(connection->in);
     free(connection->out);
     *connection = (struct connection){ .phase = CONNECTION_FREE };
@@ -163,9 +161,8 @@ static void read_some(struct connection *connection, struct server *server) {
             connection_close(connection);
             return;
         }
-        const ssize_t n = recv(connection->fd, connection->in + connection->n_in,
-                               connection->room - connection->n_in, 0);
-        if (n < 0 && errno == EINTR) continue;
+        const int64_t n = socket_receive(connection->fd, connection->in + connection->n_in,
+                                         connection->room - connection->n_in);
         if (n < 0 && errno == EAGAIN) return;
         if (n <= 0) {
             connection_close(connection);
@@ -178,9 +175,8 @@ static void read_some(struct connection *connection, struct server *server) {
 
 static void write_some(struct connection *connection) {
     while (connection->n_sent < connection->n_out) {
-        const ssize_t n = send(connection->fd, connection->out + connection->n_sent,
-                               connection->n_out - connection->n_sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) continue;
+        const int64_t n = socket_send(connection->fd, connection->out + connection->n_sent,
+                                      connection->n_out - connection->n_sent);
         if (n < 0 && errno == EAGAIN) return;
         if (n < 0) {
             connection_close(connection);
@@ -188,7 +184,7 @@ static void write_some(struct connection *connection) {
         }
         connection->n_sent += (size_t)n;
     }
-    shutdown(connection->fd, SHUT_WR);
+    socket_end_sending(connection->fd);
     connection->phase = CONNECTION_ENDS;
     connection->until = cli_seconds() + end_seconds;
 }
@@ -196,16 +192,15 @@ static void write_some(struct connection *connection) {
 /* What comes after an answer is not read; its end ends the connection. */
 static void drop_some(struct connection *connection) {
     char bytes[4096];
-    ssize_t n;
-    do n = recv(connection->fd, bytes, sizeof bytes, 0);
-    while ((n > 0 && cli_seconds() < connection->until) || (n < 0 && errno == EINTR));
+    int64_t n;
+    do n = socket_receive(connection->fd, bytes, sizeof bytes);
+    while (n > 0 && cli_seconds() < connection->until);
     if (n >= 0 || errno != EAGAIN) connection_close(connection);
 }
 
 bool connection_waits(struct connection *connection) {
-    struct pollfd polled = { .fd = connection->fd, .events = POLLRDHUP };
     if (connection->phase != CONNECTION_WAITS) return false;
-    if (poll(&polled, 1, 0) > 0) connection_close(connection);
+    if (socket_hung_up(connection->fd)) connection_close(connection);
     return connection->phase == CONNECTION_WAITS;
 }
 

@@ -97,7 +97,7 @@ void connection_close(struct connection *connection);
 struct worker {
     const struct serve_site *site;
     pthread_t thread;
-    int ends[2];                   /* a pipe; the thread writes a byte when it is done */
+    int ends[2];                   /* a bell (sockets.h), which the thread rings when it is done */
     struct connection *connection; /* whose request it is; NULL: that was closed */
     bool busy;
     char *in; /* bytes of the request */

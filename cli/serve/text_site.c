@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os.h"
 #include "common/predict.h"
 #include "common/text.h"
 #include "serve/serve.h"
@@ -30,7 +31,7 @@ struct service {
 static void take(FILE *out, struct serve_answer *answer, int status, const char *type,
                  const char *policy) {
     const bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed) {
+    if (os_close_memory(out) != 0 || failed) {
         serve_refuse(answer, 500);
         return;
     }
@@ -61,7 +62,7 @@ static void put_hole(void *user, const char *hole) {
 
 static void make_start(struct service *service) {
     struct serve_answer *const start = &service->start;
-    FILE *const out = open_memstream(&start->bytes, &start->n);
+    FILE *const out = os_open_memory(&start->bytes, &start->n);
     const void *const user[2] = { service, out };
     if (!out) {
         serve_refuse(start, 500);
@@ -87,10 +88,10 @@ static void answer_file(struct serve_answer *answer, const char *text, const cha
 }
 
 static void answer_error(struct serve_answer *answer, const char *message) {
-    FILE *const out = open_memstream(&answer->bytes, &answer->n);
+    FILE *const out = os_open_memory(&answer->bytes, &answer->n);
     char *const escaped = term_escape(message, strlen(message));
     if (!out || !escaped) {
-        if (out) fclose(out);
+        if (out) os_close_memory(out);
         serve_refuse(answer, 500);
     } else {
         fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>qkv look</title>"

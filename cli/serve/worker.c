@@ -1,33 +1,29 @@
 /* The thread that computes answers: see serve.h. Its signals are the server's. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "core/os.h"
 #include "serve/serve.h"
+#include "serve/sockets.h"
 
 bool worker_open(struct worker *worker, const struct serve_site *site) {
     *worker = (struct worker){ .site = site, .ends = { -1, -1 } };
-    return pipe2(worker->ends, O_CLOEXEC) == 0;
+    return socket_bell(worker->ends) == 0;
 }
 
 static void *compute(void *argument) {
     struct worker *const worker = argument;
     worker->site->compute(worker->site->user, &worker->request, &worker->answer);
-    while (write(worker->ends[1], "", 1) < 0 && errno == EINTR) {
-    }
+    socket_wake(worker->ends);
     return NULL;
 }
 
 bool worker_begin(struct worker *worker, struct connection *connection) {
-    sigset_t all, before;
+    qkvi_os_signals before;
     if (http_parse(connection->in, connection->n_in, &worker->request) != HTTP_WHOLE) return false;
     worker->answer = (struct serve_answer){ .status = 0 };
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    qkvi_os_hold_signals(&before);
     worker->busy = pthread_create(&worker->thread, NULL, compute, worker) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    qkvi_os_let_signals(&before);
     if (!worker->busy) return false;
     worker->connection = connection;
     worker->in = connection->in;
@@ -44,9 +40,7 @@ static void join(struct worker *worker) {
 }
 
 void worker_end(struct worker *worker) {
-    char byte;
-    while (read(worker->ends[0], &byte, 1) < 0 && errno == EINTR) {
-    }
+    socket_hush(worker->ends);
     join(worker);
     if (!worker->answer.status) serve_refuse(&worker->answer, 500);
     if (worker->connection)
@@ -65,6 +59,6 @@ void worker_close(struct worker *worker) {
         join(worker);
         free(worker->answer.bytes);
     }
-    close(worker->ends[0]);
-    close(worker->ends[1]);
+    socket_close(worker->ends[0]);
+    socket_close(worker->ends[1]);
 }

@@ -4,11 +4,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/ranks.h"
 #include "common/shared.h"
+#include "core/os.h"
 #include "train/train.h"
 
 struct train_options {
@@ -159,12 +158,17 @@ static int evaluate(qkv_ctx *ctx, const struct train_options *options,
  * take what it holds.
  */
 static int check_eval(const char *path) {
-    struct stat status;
+    qkvi_os_about about;
     if (!path) return EXIT_OK;
-    if (stat(path, &status) != 0 || access(path, R_OK) != 0)
+    if (qkvi_os_examine(path, &about) != 0)
         return cli_fail("%s: cannot open: %s", path, strerror(errno));
-    return S_ISDIR(status.st_mode) ? cli_fail("%s: cannot read: %s", path, strerror(EISDIR))
-                                   : EXIT_OK;
+    if (about.kind == QKVI_OS_FOLDER)
+        return cli_fail("%s: cannot read: %s", path, strerror(EISDIR));
+    if (about.kind != QKVI_OS_FILE) return EXIT_OK;
+    const int fd = qkvi_os_open_to_read(path);
+    if (fd < 0) return cli_fail("%s: cannot open: %s", path, strerror(errno));
+    qkvi_os_close(fd);
+    return EXIT_OK;
 }
 
 /* Files that the library reads. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/os.h"
+
 enum { PATH_BYTES = 2048 }; /* longer paths are treated as absent */
 
 bool qkvi_cgroup_line(char *line, size_t line_bytes, const char *format, ...) {
@@ -13,7 +15,7 @@ bool qkvi_cgroup_line(char *line, size_t line_bytes, const char *format, ...) {
     const int length = vsnprintf(path, sizeof path, format, arguments);
     va_end(arguments);
     if (length < 0 || (size_t)length >= sizeof path) return false;
-    FILE *file = fopen(path, "re");
+    FILE *file = qkvi_os_open_procfs(path);
     if (!file) return false;
     const bool ok = fgets(line, (int)line_bytes, file) != NULL;
     fclose(file);
@@ -53,7 +55,7 @@ int64_t qkvi_cgroup_least(const char *root, const char *controller, qkvi_cgroup_
     char path[PATH_BYTES], line[PATH_BYTES];
     const int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     if (length < 0 || (size_t)length >= sizeof path) return 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = qkvi_os_open_procfs(path);
     if (!file) return 0;
     int64_t least = 0;
     while (fgets(line, sizeof line, file)) { /* "7:cpu,cpuacct:/group", version 2: "0::/group" */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/cgroup.h"
+#include "core/os.h"
 
 enum { PATH_BYTES = 2048 };
 
@@ -35,7 +36,8 @@ static int64_t limit_v1(const char *root, const char *group) {
 static int64_t available(const char *root) {
     char path[PATH_BYTES], line[128], unit[4];
     const int length = snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    FILE *const file = length > 0 && (size_t)length < sizeof path ? fopen(path, "re") : NULL;
+    FILE *const file =
+        length > 0 && (size_t)length < sizeof path ? qkvi_os_open_procfs(path) : NULL;
     int64_t kilobytes, sum = 0;
     bool found = false;
     while (file && fgets(line, sizeof line, file)) {

@@ -1,6 +1,6 @@
 /*
- * What the libraries ask of the operating system, beyond the C library and pthreads: the only file
- * of src/ that knows systems is the one that implements this, os_posix.c (tools/check_system.py).
+ * What the libraries ask of the operating system, beyond the C library and pthreads: of src/ only
+ * os_*.c, which implement this, know systems (tools/check_system.py). The tool has cli/common/os.h.
  *
  * Names of files are UTF-8. Where a call returns an int without further words, it is 0, or -1 with
  * errno. None of them is a point at which a thread can be cancelled safely.
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
@@ -100,9 +101,15 @@ int qkvi_os_make_folder(const char *path);
 /* What a symbolic link holds, n - 1 bytes at most, and a NUL; -1 for what is none. */
 int qkvi_os_read_link(const char *path, char *target, size_t n);
 
-/* The last character of a path that separates names, or NULL. */
-const char *qkvi_os_last_separator(const char *path);
+/*
+ * Where a path names its file: an offset. *n_folder is how many characters before it name the
+ * folder, 0 for that of relative paths.
+ */
+size_t qkvi_os_split(const char *path, size_t *n_folder);
 bool qkvi_os_is_absolute(const char *path);
+
+/* A text that Linux makes, as those of /proc; NULL: there is none. */
+FILE *qkvi_os_open_procfs(const char *path);
 
 typedef struct qkvi_os_list qkvi_os_list;
 /* The names in a folder, in any order; NULL with errno. next is NULL at the end. */

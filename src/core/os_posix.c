@@ -240,8 +240,15 @@ int qkvi_os_read_link(const char *path, char *target, size_t n) {
     return 0;
 }
 
-const char *qkvi_os_last_separator(const char *path) { return strrchr(path, '/'); }
+size_t qkvi_os_split(const char *path, size_t *n_folder) {
+    const char *const last = strrchr(path, '/');
+    const size_t at = last ? (size_t)(last - path) : 0;
+    *n_folder = last && at == 0 ? 1 : at; /* of /file the root */
+    return last ? at + 1 : 0;
+}
 bool qkvi_os_is_absolute(const char *path) { return path[0] == '/'; }
+
+FILE *qkvi_os_open_procfs(const char *path) { return fopen(path, "re"); }
 
 /* A DIR under another name. */
 qkvi_os_list *qkvi_os_list_open(const char *folder) { return (qkvi_os_list *)opendir(folder); }

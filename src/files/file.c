@@ -133,14 +133,14 @@ int qkvi_file_exists(const char *path) {
 }
 
 char *qkvi_path_folder(const char *path) {
-    const char *const slash = qkvi_os_last_separator(path);
-    if (!slash) return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+    size_t n;
+    qkvi_os_split(path, &n);
+    return n > 0 ? strndup(path, n) : strdup(".");
 }
 
 const char *qkvi_path_name(const char *path) {
-    const char *const slash = qkvi_os_last_separator(path);
-    return slash ? slash + 1 : path;
+    size_t n_folder;
+    return path + qkvi_os_split(path, &n_folder);
 }
 
 char *qkvi_path_join(const char *folder, const char *name) {

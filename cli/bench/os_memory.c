@@ -1,15 +1,16 @@
 /*
  * Resident memory of this process on Linux: VmHWM, the maximum since it was last reset. Before a
  * reset, freed memory is returned to the system; otherwise a case that reuses it would seem to need
- * none.
+ * none. Other systems cannot reset theirs.
  */
+#include "bench/bench.h"
+
+#if defined(__linux__)
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "bench/bench.h"
 
 /* Bytes behind a word such as "VmHWM:". */
 static double status_bytes(const char *name) {
@@ -38,3 +39,10 @@ double bench_memory_mark(void) {
 }
 
 double bench_memory_peak(void) { return status_bytes("VmHWM:"); }
+
+#else
+
+double bench_memory_mark(void) { return -1; }
+double bench_memory_peak(void) { return -1; }
+
+#endif
