@@ -6,7 +6,6 @@ left in FOLDER. PART: functions of this file, in place of all. Exit status 1 if 
 """
 import base64
 import gzip
-import os
 import pathlib
 import re
 import subprocess
@@ -14,26 +13,16 @@ import sys
 import time
 import urllib.parse
 
-import axe_playwright_python
-from playwright.sync_api import Error, sync_playwright
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("live", "page")]
+import harness  # noqa: E402
+from harness import check, until  # noqa: E402
 from sentences import sentences  # noqa: E402
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+MODELS = ROOT / "models"
 QKV, PAGE, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 N, SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 50, int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % 10**6
-PATIENCE = 60 * float(os.environ.get("QKV_TEST_PACE", 4))
-FIRST = (pathlib.Path(__file__).parents[2] / "live/examples.txt").read_text(encoding="utf-8").splitlines()[0]
-n_cases = n_failed = 0
-
-
-def check(what, good, more=""):
-    global n_cases, n_failed
-    n_cases += 1
-    if not good:
-        n_failed += 1
-        print(f"FAILED: {what} {more}")
+FIRST = (ROOT / "live/examples.txt").read_text(encoding="utf-8").splitlines()[0]
 
 
 def native(text, *options, **more):
@@ -42,48 +31,20 @@ def native(text, *options, **more):
     return file.read_bytes()
 
 
-class Live:
-    """The page, open; every error and every request is kept."""
+class Live(harness.Open):
+    """The live page."""
 
     def __init__(self, browser, page=PAGE, link="", wait=True, init="", **options):
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, "accept_downloads": True, **options})
-        self.context.set_offline(True)
-        self.context.set_default_timeout(1000 * PATIENCE)
-        if init:
-            self.context.add_init_script(init)
-        self.page, self.errors, self.asked = self.context.new_page(), [], []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(f"file://{page}{link}")
+        super().__init__(browser, f"file://{page}{link}", init, **{"viewport": {"width": 1280, "height": 860}, **options})
         if wait:
             check("an engine", self.until("document.documentElement.dataset.engine"), self.page.inner_text("#problem"))
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-    def until(self, script, where=None):
-        """What a script gives, once it is true. A frame may be replaced while it is asked: then once more."""
-        end, value = time.monotonic() + PATIENCE, None
-        while not value and time.monotonic() < end:
-            try:
-                place = where() if where else self.page
-                value = place and place.evaluate(script)
-            except Error:
-                value = None
-            if not value:
-                time.sleep(0.02)
-        return value
-
     def frame(self):
-        element = self.page.query_selector("main iframe:not(.coming)")
-        return element and element.content_frame()
+        return harness.frame_of(self.page)
 
     def in_frame(self, script):
-        return self.until(script, self.frame)
+        """What a script gives in the page of the text, once it is true."""
+        return until(lambda: self.frame() and self.frame().evaluate(script))
 
     def write(self, text):
         self.page.fill("#text", text)
@@ -94,11 +55,6 @@ class Live:
         with self.page.expect_download() as download:
             self.page.click("#save")
         return pathlib.Path(download.value.path()).read_bytes()
-
-    def clean(self, what):
-        check(f"{what}: no errors", not self.errors, self.errors)
-        outside = [url for url in self.asked if not url.startswith(("file:", "blob:", "data:", "about:"))]
-        check(f"{what}: nothing asked of a network", not outside, outside)
 
 
 def before_the_engine(browser):
@@ -142,13 +98,13 @@ def follows(browser):
         check("a folded panel stays", live.in_frame("document.body.classList.contains('no-side')"))
         check("scrolled as before", live.frame().evaluate("[byId('rail').scrollTop, byId('grid').scrollTop]") == scrolled)
         page.fill("#text", "Then " + page.input_value("#text"))
-        check("the query moves with its token", live.until("address() === '#1.2/5/6/matrix'", live.frame), live.in_frame("address()"))
+        check("the query moves with its token", live.in_frame("address() === '#1.2/5/6/matrix'"), live.in_frame("address()"))
         check("the text keeps the focus", page.evaluate("document.activeElement.id") == "text")
 
         # A map is made when it is looked at.
         live.write("The [MASK] was open.")
         live.frame().click("#tab-map")
-        check("the map comes", live.until("HEADS[state.head].map && state.tab === 'map'", live.frame))
+        check("the map comes", live.in_frame("HEADS[state.head].map && state.tab === 'map'"))
         live.clean("follows")
 
 
@@ -249,10 +205,10 @@ def fallback(browser):
     unknown = bytes.fromhex("0061736d01000000 010401600000 03020100 0a0701 0500fdff7f0b")  # a function of an instruction that there is not
     broken.write_text(re.sub(r'(id="relaxed">)[^<]*', rf"\g<1>{base64.b64encode(gzip.compress(unknown)).decode()}", html), encoding="utf-8")
     for what, opened, options in (("refused", broken, []), ("without FMA", PAGE, ["--js-flags=--no-enable-fma3"])):
-        own = launch(browser.browser_type, options) if options else browser
+        own = harness.launch(browser.browser_type, *options) if options else browser
         with Live(own, opened) as live:
-            check(f"{what}: the exact module", live.page.evaluate("engine.name") == "exact", live.page.evaluate("engine.name"))
-            print(f"{what}: {live.page.evaluate('engine.reasons')}")
+            check(f"{what}: the exact module", live.run("engine.name") == "exact", live.run("engine.name"))
+            print(f"{what}: {live.run('engine.reasons')}")
             live.write("The [MASK] was in the garden when Anna came.")
             check(f"{what}: the tool's page", live.saved() == native("The [MASK] was in the garden when Anna came."))
             live.clean(what)
@@ -264,11 +220,11 @@ def same_bytes(browser):
     with Live(browser) as live:
         for text in sentences(N, SEED):
             live.write(text)
-            if live.page.evaluate("document.documentElement.classList.contains('failed')"):
+            if live.run("document.documentElement.classList.contains('failed')"):
                 check(f"{text!r}", False, live.page.inner_text("#problem"))
                 continue
             check(f"the tool's page of {text!r}", live.saved() == native(text))
-        best = min(live.page.evaluate("""async () => { const times = []; for (let i = 0; i < 20; i++)
+        best = min(live.run("""async () => { const times = []; for (let i = 0; i < 20; i++)
             times.push((await quick.ask({kind: 'look', text: EXAMPLES[0]})).ms); return times; }"""))
         print(f"{N} texts of seed {SEED}; a page without maps in {best:.1f} ms, the best of 20")
         live.clean("same bytes")
@@ -279,7 +235,7 @@ def pictures(browser):
         for scheme in ("light", "dark"):
             with Live(browser, viewport={"width": width, "height": height}, color_scheme=scheme) as live:
                 live.until("document.querySelector('#says li')")
-                check(f"{width} {scheme}: nothing is wider", live.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+                check(f"{width} {scheme}: nothing is wider", live.run("document.documentElement.scrollWidth <= innerWidth"))
                 live.page.wait_for_timeout(300)
                 live.page.screenshot(path=FOLDER / f"live-{width}-{scheme}.png")
                 live.clean(f"{width} {scheme}")
@@ -287,30 +243,18 @@ def pictures(browser):
 
 def readers(browser):
     """axe-core's rules, with a text, with an error, empty."""
-    rules = pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js"
     with Live(browser) as live:
-        live.page.evaluate(rules.read_text(encoding="utf-8"))
         for text in FIRST, "the " * 60, "":
             live.page.fill("#text", text)
             live.page.wait_for_timeout(500)
-            found = live.page.evaluate("axe.run(document, {iframes: false}).then(f => f.violations.map(v => v.id + ' ' + v.nodes[0].target))")
+            found = live.violations(options="{iframes: false}")
             check(f"axe: {text[:20]!r}", not found, found)
-
-
-def launch(chromium, options=()):
-    return chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", *options], timeout=1000 * PATIENCE)
 
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = launch(playwright.chromium)
-        for part in (before_the_engine, follows, around, models, fallback, same_bytes, pictures, readers):
-            if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]:
-                part(browser)
-        browser.close()
-    print(f"{n_cases} cases")
-    sys.exit(1 if n_failed else 0)
+    parts = (before_the_engine, follows, around, models, fallback, same_bytes, pictures, readers)
+    return harness.run({part.__name__: part for part in parts if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]})
 
 
-main()
+sys.exit(main())

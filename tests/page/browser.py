@@ -8,26 +8,21 @@ import array
 import functools
 import json
 import math
-import os
 import pathlib
 import struct
 import subprocess
 import sys
-import time
 import xml.dom.minidom
 
-import axe_playwright_python
+import harness
 import images
 import served
 import tables
 import views
-from playwright.sync_api import sync_playwright
+from harness import PATIENCE, check, near
 
 QKV, MAKE_PAGE, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
 TABS = ["start", "model", "tokens", "matrix", "why", "map", "numbers", "compare"]
-n_cases = n_failed = 0
-# Seconds after which what is awaited is taken for hung. The runner says how many times slower than usual this machine is.
-PATIENCE = 240 * float(os.environ.get("QKV_TEST_PACE") or 4)
 # Counts the page's timers without a delay: slices of work that has not ended. Others save the address, or tidy up.
 SLICES = """{ const later = window.setTimeout; window.slicesLeft = 0;
     window.setTimeout = (run, ms, ...more) => ms ? later(run, ms, ...more) : (slicesLeft++, later(() => { slicesLeft--; run(...more); })); }"""
@@ -37,19 +32,6 @@ AT_REST = """patience => new Promise(done => { let still = 0; const end = perfor
     still > 2 || performance.now() > end ? done(still > 2) : requestAnimationFrame(frame); }; requestAnimationFrame(frame); })"""
 # A known piece of work, whose time on this machine at this moment is the unit of all others.
 KNOWN = "(() => { let sum = 0; for (let i = 1; i <= 3e7; i++) sum += Math.sqrt(i) / i; return sum })()"
-
-
-def check(what, good, more=""):
-    global n_cases, n_failed
-    n_cases += 1
-    if not good:
-        n_failed += 1
-        print(f"FAILED: {what} {more}")
-
-
-def near(what, got, wanted, bound):
-    check(what, len(got) == len(wanted) and all(abs(a - b) <= bound for a, b in zip(got, wanted)),
-          f"largest difference {max((abs(a - b) for a, b in zip(got, wanted)), default=None)}, bound {bound}")
 
 
 def npy(path):
@@ -121,49 +103,26 @@ def attend(name, *options, keys=None, lse=False):
     return npy(sums if lse else out)
 
 
-class Tab:
-    """A page that is open; every error, and every request that is not the file itself, is kept."""
+class Tab(harness.Open):
+    """A page that is open."""
 
     def __init__(self, browser, file, start=False, timed=False, **options):
-        self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, "accept_downloads": True, **options})
-        self.context.set_offline(True)
-        self.context.set_default_timeout(1000 * PATIENCE)
-        self.context.add_init_script(SLICES)
-        self.page = self.context.new_page()
-        if timed:
-            self.metrics = self.context.new_cdp_session(self.page)
-            self.metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self.errors, self.requests = [], []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(f"file://{file}")
+        self.timed = timed
+        super().__init__(browser, f"file://{file}", SLICES, **{"viewport": {"width": 1440, "height": 900}, **options})
         self.wait()
         if not start and "#" not in str(file):
             self.run("change({ tab: 'tokens' })")
             self.wait()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-    def run(self, script):
-        return self.page.evaluate(script)
+    def before(self):
+        if self.timed:
+            self.metrics = self.context.new_cdp_session(self.page)
+            self.metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def wait(self):
         """Two frames: what was asked for is drawn."""
         if self.context.pages and self.page.url.startswith("file:"):
             self.run("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-    def until(self, script):
-        end = time.monotonic() + PATIENCE
-        while not self.run(script):
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.02)
-        return True
 
     def settle(self):
         """All that was asked for is drawn, and no work is left."""
@@ -196,10 +155,27 @@ class Tab:
         self.page.click(f"#tab-{name}")
         self.wait()
 
-    def clean(self, what):
-        check(f"{what}: no errors", not self.errors, self.errors)
-        outside = [url for url in self.requests if not url.startswith(("file:", "blob:", "data:"))]
-        check(f"{what}: nothing asked of a network", not outside, outside)
+    def small_targets(self):
+        return self.run("""[...document.querySelectorAll("button, select, input, summary")].filter(e => e.offsetParent && !e.closest("#help"))
+            .map(e => [e, (e.closest("label") || e).getBoundingClientRect()]).filter(([, b]) => b.width < 24 || b.height < 24)
+            .map(([e, b]) => `${e.id || e.textContent} ${b.width} x ${b.height}`)""")
+
+    def sound(self, what):
+        """The view that is shown: axe-core's rules, light and dark; sizes on a phone and on a laptop, of which a picture is left."""
+        for theme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=theme)
+            self.settle()
+            found = self.violations("'#panel'")
+            check(f"{what}: axe, {theme}", not found, found)
+        for width in (390, 1280):
+            self.page.set_viewport_size({"width": width, "height": 844})
+            self.settle()
+            wide = self.run("document.documentElement.scrollWidth")
+            check(f"{what}: no sideways scrolling at {width} px", wide <= width, wide)
+            small = self.small_targets()
+            check(f"{what}: targets of 24 px at {width} px", not small, small)
+            self.page.screenshot(path=FOLDER / f"{what.replace(' ', '-')}-{width}.png", full_page=True)
+        self.clean(what)
 
 
 def rows(tab):
@@ -348,18 +324,17 @@ def cross(browser):
         near("cross: rows as TSV", [float(x) for line in tab.run("headTsv()").splitlines()[2:] for x in line.split("\t")[1:]], rows(tab), 1e-9)
         check("cross: their names", [line.split("\t")[0] for line in tab.run("headTsv()").splitlines()[2:]] == names["q"])
         tab.run("fit()")
-        tab.run(axe())
         for name in TABS:
             tab.tab(name)
             tab.settle()
-            violations = tab.run("axe.run(document).then(found => found.violations.map(v => v.id + v.nodes[0].target))")
+            violations = tab.violations()
             check(f"cross: axe: {name}", not violations, violations)
         tab.clean("cross")
     with Tab(browser, file, viewport={"width": 320, "height": 800}) as tab:
         for name in TABS:
             tab.tab(name)
             tab.settle()
-            check(f"cross: {name} at 320 px", tab.run("document.documentElement.scrollWidth <= innerWidth") and not small_targets(tab), small_targets(tab))
+            check(f"cross: {name} at 320 px", tab.run("document.documentElement.scrollWidth <= innerWidth") and not tab.small_targets(), tab.small_targets())
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"file://{file}")
@@ -897,11 +872,11 @@ def what_if(browser):
     filtered(browser)
     for theme in ("light", "dark"):
         with Tab(browser, page_file("what_if"), color_scheme=theme) as tab:
-            tab.run(axe() + f"; ask({{ {questions['all at once'][0]} }}), change({{ query: 4, key: 6 }})")
+            tab.run(f"ask({{ {questions['all at once'][0]} }}), change({{ query: 4, key: 6 }})")
             for name in TABS:
                 tab.tab(name)
                 tab.settle()
-                found = tab.run("axe.run(document).then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join(' | ')))")
+                found = tab.violations()
                 check(f"what if: axe: {name}, {theme}", not found, found)
 
 
@@ -1001,24 +976,17 @@ def filtered(browser):
 def accessible(browser):
     for theme in ("light", "dark"):
         with Tab(browser, page_file("hands"), color_scheme=theme) as tab:
-            tab.run(axe() + "; change({ head: 1 })")
+            tab.run("change({ head: 1 })")
             for name in TABS:
                 tab.tab(name)
                 tab.settle()
                 tab.run("document.querySelectorAll('#panel summary').forEach(s => s.click())")
                 tab.wait()
-                found = tab.run("axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })"
-                                ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join(' | ')))")
+                found = tab.violations(options="{ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }")
                 check(f"axe: {name}, {theme}", not found, found)
             tab.press("?")
-            found = tab.run("axe.run('#help').then(r => r.violations.map(v => v.id))")
+            found = tab.violations("'#help'")
             check(f"axe: help, {theme}", not found, found)
-
-
-def small_targets(tab):
-    return tab.run("""[...document.querySelectorAll("button, select, input, summary")].filter(e => e.offsetParent && !e.closest("#help"))
-        .map(e => [e, (e.closest("label") || e).getBoundingClientRect()]).filter(([, b]) => b.width < 24 || b.height < 24)
-        .map(([e, b]) => `${e.id || e.textContent} ${b.width} x ${b.height}`)""")
 
 
 def layouts(browser):
@@ -1029,7 +997,7 @@ def layouts(browser):
                 tab.tab(name)
                 tab.settle()
                 check(f"{name} at {width} px: no sideways scrolling", tab.run("document.documentElement.scrollWidth <= innerWidth"), tab.run("document.documentElement.scrollWidth"))
-                small = small_targets(tab)
+                small = tab.small_targets()
                 check(f"{name} at {width} px: targets of 24 px", not small, small)
             tab.clean(f"{width} px")
     with Tab(browser, page_file("hands")) as tab:
@@ -1214,8 +1182,7 @@ def windows(browser):
         check("windows: a link leads to a text", tab.until(f"thisHead().run === {last}"))
         for name in TABS:
             tab.tab(name)
-        tab.run(axe())
-        violations = tab.run("axe.run(document).then(found => found.violations.map(v => v.id))")
+        violations = tab.violations()
         check("windows: axe", not violations, violations)
         tab.clean("windows")
 
@@ -1299,11 +1266,6 @@ def without_scripts(browser):
         context.close()
 
 
-@functools.cache
-def axe():
-    return (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-
-
 PARTS = {part.__name__: part for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, what_if, accessible,
                                           layouts, sizes, long_head, modified, decoders, windows, dumped, far_maps, without_scripts)}
 PARTS |= {part.__name__: functools.partial(part, sys.modules[__name__]) for part in views.PARTS + served.PARTS + tables.PARTS + images.PARTS}
@@ -1320,17 +1282,7 @@ GROUPS = {
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     chosen = [part for name in sys.argv[4:] or PARTS for part in GROUPS.get(name, [name])]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"],
-                                             timeout=1000 * PATIENCE)
-        for name in chosen:
-            began = time.monotonic()
-            PARTS[name](browser)
-            print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
-        browser.close()
-    print(f"{n_failed} failed")
-    print(f"{n_cases} cases")
-    return n_failed > 0
+    return harness.run({name: PARTS[name] for name in chosen}, "--enable-precise-memory-info")
 
 
 sys.exit(main())

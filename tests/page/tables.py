@@ -32,24 +32,7 @@ def cells(tab, at):
         .map(row => [...row.children].map(cell => cell.textContent))""")
 
 
-def sound(t, tab, what):
-    for theme in ("light", "dark"):
-        tab.page.emulate_media(color_scheme=theme)
-        tab.wait()
-        found = tab.run("axe.run('#panel').then(r => r.violations.map(v => [v.id, v.nodes[0].html]))")
-        t.check(f"{what}: axe, {theme}", not found, found)
-    for width in (390, 1280):
-        tab.page.set_viewport_size({"width": width, "height": 844})
-        tab.wait()
-        wide = tab.run("document.documentElement.scrollWidth")
-        t.check(f"{what}: no sideways scrolling at {width} px", wide <= width, wide)
-        small = t.small_targets(tab)
-        t.check(f"{what}: targets of 24 px at {width} px", not small, small)
-    tab.clean(what)
-
-
 def opened(t, tab):
-    tab.run(t.axe())
     tab.tab("tables")
     t.check("tables: key 9", tab.run("tabOrder[8]") == "tables")
 
@@ -82,7 +65,7 @@ def lens(t, browser):
             tab.page.click("#panel section >> nth=1 >> p button")
         lines = open(saved.value.path(), encoding="utf-8").read().splitlines()
         t.check("tables: as TSV", lines[1].split("\t")[:2] == ["layer", "best"] and len(lines) == 2 + len(layers), lines[:3])
-        sound(t, tab, "lens")
+        tab.sound("lens")
 
 
 def against(t, browser):
@@ -109,7 +92,7 @@ def against(t, browser):
         tab.until("compare.js && compare.js.length === M")
         t.near("against: the divergence", [tab.run("compare.js.reduce((a, b) => a + b, 0) / M")], [first["js"]], 1e-6)
         tab.tab("tables")
-        sound(t, tab, "against")
+        tab.sound("against")
 
 
 def many_columns(t, browser):

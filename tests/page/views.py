@@ -98,7 +98,7 @@ def check_view(t, tab, what, name):
     if name == "start":
         lies = parted(tab)
         t.check(f"{what}: start: numbers in the line of their brackets", not lies, lies[:4])
-    small = t.small_targets(tab)
+    small = tab.small_targets()
     t.check(f"{what}: {name}: targets of 24 px", not small, small[:4])
 
 
@@ -124,15 +124,14 @@ def all_views(t, browser):
 
 
 def contrasts(t, browser):
-    axe = t.axe()
     for size in SIZES:
         for theme in ("light", "dark"):
             with t.Tab(browser, f"{t.page_file('effect')}#3.0/7/5/tokens", viewport={"width": size[0], "height": size[1]}, color_scheme=theme) as tab:
-                tab.run(axe + "; setOpen('what-if', true), ask({ temperature: 2 }), change({ others: [1, 2] })")
+                tab.run("setOpen('what-if', true), ask({ temperature: 2 }), change({ others: [1, 2] })")
                 for name in t.TABS:
                     tab.run(f"change({{ tab: '{name}' }})")
                     tab.settle()
-                    found = tab.run("axe.run(document, { runOnly: ['color-contrast'] }).then(r => r.violations.flatMap(v => v.nodes.map(n => n.target + ' ' + n.failureSummary)))")
+                    found = tab.violations(options="{ runOnly: ['color-contrast'] }")
                     t.check(f"contrast {size[0]} {theme}: {name}", not found, found[:3])
                 ratio = """(a, b) => { const light = rgb => { const [r, g, b] = rgb.map(c => c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
                     return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05 }, x = light(a), y = light(b); return Math.max(x, y) / Math.min(x, y) }"""
