@@ -54,6 +54,7 @@
 
     begin qkvi_page_image
     .incbin "src/page/web/image.js"
+    .incbin "src/page/web/image_compare.js"
     end qkvi_page_image
 
     begin qkvi_page_made_by

@@ -1,4 +1,8 @@
-"""A part of browser.py: the view of an image, whose patches are tokens."""
+"""Parts of browser.py: the view of an image, whose patches are tokens, and two images compared."""
+import math
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TOKENS, BEFORE, SIDE, PATCH = 54, 5, 7, 8  # those of make_page's "image": [CLS], four registers, 7 x 7 patches
 WIDTH = SIDE * PATCH
@@ -10,10 +14,11 @@ def pixel(x, y):
     return [230, 120, 40] if 16 * (dx * dx + dy * dy) < WIDTH * WIDTH else [40 + 100 * y // WIDTH, 90 + 100 * x // WIDTH, 160]
 
 
-def painted(tab):
-    """The middle of each patch of the view, as the browser paints it."""
+def painted(tab, figure="photoFigure()"):
+    """The middle of each patch of a figure, as the browser paints it."""
     return tab.run("""async () => {
-        const figure = photoFigure(), [width, height] = photoSize(), image = new Image(), canvas = el("canvas", { width, height });
+        const figure = FIGURE, image = new Image(), width = +figure.getAttribute("width"), height = +figure.getAttribute("height"),
+            canvas = el("canvas", { width, height });
         figure.setAttribute("xmlns", "http://www.w3.org/2000/svg");
         figure.querySelectorAll("rect").forEach(frame => frame.remove());
         image.src = "data:image/svg+xml," + encodeURIComponent(new XMLSerializer().serializeToString(figure));
@@ -21,7 +26,7 @@ def painted(tab):
         const context = canvas.getContext("2d"), { rows, columns } = manifest.image;
         context.drawImage(image, 0, 0);
         return listOf(rows * columns, at => [...context.getImageData(floor((at % columns + 0.5) * width / columns),
-            floor((floor(at / columns) + 0.5) * height / rows), 1, 1).data].slice(0, 3)); }""")
+            floor((floor(at / columns) + 0.5) * height / rows), 1, 1).data].slice(0, 3)); }""".replace("FIGURE", figure))
 
 
 def image(t, browser):
@@ -85,4 +90,105 @@ def image(t, browser):
     t.check("image: other pages have no such view", "photoView" not in t.page_file("small").read_text())
 
 
-PARTS = (image,)
+def divergence(a, b):
+    """Jensen-Shannon, in nats."""
+    part = lambda p, m: p * math.log(p / m) / 2 if p > 0 else 0
+    return sum(part(x, (x + y) / 2) + part(y, (x + y) / 2) for x, y in zip(a, b))
+
+
+def two_images(t, browser):
+    """Compare of two images: both with the map of the head, what differs patch by patch, and in every head."""
+    files = [ROOT / "examples/images" / name for name in ("two-boats.png", "three-balls.png")]
+    model = ["--model", str(ROOT / "models/seer")]
+    page = t.look(t.FOLDER / "two_images.html", "--image", files[0], "--against", files[1], *model)
+    rows = {}
+
+    def weights(name):
+        for at, file in enumerate(files):
+            if (name, at) not in rows:
+                rows[name, at] = t.look(None, "--image", file, "--head", name, *model)["weights"]
+        return rows[name, 0], rows[name, 1]
+
+    with t.Tab(browser, page, start=True) as tab:
+        tab.tab("compare")
+        tab.settle()
+        name = tab.run("placeName(state.head)").removesuffix(".1")
+        t.check("two images: the same head of the other", tab.run("compare.b === 'twin' && [placeName(state.head), placeName(compare.head)].sort().join()") ==
+                f"{name},{name}.1", tab.run("[compare.b, placeName(state.head), placeName(compare.head)]"))
+        tab.run("change({ head: HEADS.findIndex(h => h.layer === 2 && h.head === 3 && !h.run) })")
+        tab.settle()
+        t.check("two images: B follows", tab.run("placeName(compare.head)") == "2.3.1")
+        first, side = tab.run("manifest.image.first"), tab.run("manifest.image.columns")
+        width = tab.run("manifest.image.width")
+        patch, n = width // side, side * side
+        query = first + 2 * side + 3
+        tab.run(f"change({{ query: {query} }})")
+        tab.settle()
+        both = [each[query] for each in weights("2.3")]
+        for at, letter in enumerate("AB"):
+            got = tab.run(f"Array.from(pairRows().{letter.lower()})")
+            t.near(f"two images: weights of {letter}", got, both[at], 2e-6)
+
+        # Each image below the colours of its own weights, on one scale.
+        top, ramp = max(max(row[first:]) for row in both), tab.run("ramps[1]")
+        images = [tab.run(f"[...bytesOf(manifest.runs[{at}].image.pixels)]") for at in (0, 1)]
+        t.check("two images: they differ", images[0] != images[1])
+        for at, letter in enumerate("AB"):
+            found, wrong = painted(tab, f"pairDrawings(pairRows())[{at}][0]"), []
+            for j in range(n):
+                x, y = patch * (j % side) + patch // 2, patch * (j // side) + patch // 2
+                pixel = images[at][3 * (y * width + x):][:3]
+                wanted = [a + 0.65 * (b - a) for a, b in zip(pixel, ramp[round(255 * both[at][first + j] / top)])]
+                around = [images[at][3 * (v * width + u):][:3] for u in (x - 1, x, x + 1) for v in (y - 1, y, y + 1)]
+                flat = all(max(p[c] for p in around) - min(p[c] for p in around) < 8 for c in range(3))
+                if flat and max(abs(a - b) for a, b in zip(found[j], wanted)) > 12:  # the image is enlarged, colours are steps
+                    wrong.append((j, found[j], wanted))
+            t.check(f"two images: colours of {letter}", not wrong, wrong[:3])
+        apart = [b - a for a, b in zip(*both)]
+        most, ramp = max(map(abs, apart[first:])), tab.run("diverging()")
+        found = painted(tab, "pairDrawings(pairRows())[2][0]")
+        wrong = [(j, found[j]) for j in range(n) if max(abs(a - b) for a, b in zip(found[j], ramp[round(127.5 + 127.5 * apart[first + j] / most)])) > 3]
+        t.check("two images: colours of the difference", not wrong, wrong[:3])
+        words = tab.page.inner_text("#panel")
+        t.check("two images: which is which", "A: layer 2, head 3 · " in words and "two-boats.png" in words and "three-balls.png" in words, words[:400])
+
+        tiles = tab.page.locator("[aria-label=\"The query's difference in every head\"] button")
+        heads = tab.run("photoPair.tiles.map(({ head }) => [placeName(head), HEADS[head].layer, HEADS[head].head])")
+        t.check("two images: all heads", tiles.count() == 12 == len(heads), tiles.count())
+        for at in (0, 5, 11):
+            a, b = (each[query] for each in weights(heads[at][0]))
+            t.check(f"two images: divergence of {heads[at][0]}", tiles.nth(at).inner_text().split()[-1] == f"{divergence(a, b):.3f}",
+                    (tiles.nth(at).inner_text(), divergence(a, b)))
+        tiles.nth(5).focus()
+        tab.press("Enter")
+        tab.settle()
+        t.check("two images: a head by Enter", tab.run("placeName(state.head)") == heads[5][0] and
+                tab.run("placeName(compare.head)") == heads[5][0] + ".1")
+        t.check("two images: the focus stays", tab.run("document.activeElement.getAttribute('aria-pressed')") == "true")
+
+        stage = tab.page.locator("#panel figure > div").nth(1)
+        box = stage.locator("svg").bounding_box()
+        tab.page.mouse.click(box["x"] + 0.5 * box["width"] / side, box["y"] + 1.5 * box["height"] / side)
+        tab.wait()
+        t.check("two images: a click on B", tab.state("query") == first + side, tab.state("query"))
+        stage.focus()
+        tab.press("ArrowDown", "ArrowRight")
+        t.check("two images: arrows", tab.state("query") == first + 2 * side + 1, tab.state("query"))
+        saved = tab.run("figureSvg().text")
+        t.check("two images: what is saved", saved.count("<image") >= 2 and "A: layer" in saved and "B − A" in saved)
+        tab.run("change({ head: twin(state.head) })")
+        tab.settle()
+        t.check("two images: the other one is A", "A: layer" in tab.page.inner_text("#panel figure >> nth=0") and
+                "three-balls.png" in tab.page.inner_text("#panel figure >> nth=0"), tab.page.inner_text("#panel figure >> nth=0"))
+        tab.run("compare.b = 'modified', whatIf.temperature = 0.5, changeAll()")
+        tab.settle()
+        t.check("two images: A under What if", "under What if" in tab.page.inner_text("#panel figure >> nth=1"))
+        tab.run("compare.b = '0', change()")
+        tab.settle()
+        t.check("two images: another head has no grid", tiles.count() == 0)
+        tab.run("compare.b = 'twin', resetWhatIf()")
+        tab.settle()
+        tab.sound("two images")
+
+
+PARTS = (image, two_images)

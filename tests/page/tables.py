@@ -82,10 +82,10 @@ def against(t, browser):
         tab.wait()
         name = f"{first['layer']}.{first['head']}"
         t.check("against: both are compared", tab.state("tab") == "compare" and
-                tab.run("[placeName(state.head), placeName(+compare.b)].join()") == f"{name},{name}.1",
+                tab.run("[placeName(state.head), placeName(compare.head)].join()") == f"{name},{name}.1",
                 tab.run("[placeName(state.head), compare.b].join()"))
         t.check("against: which model is which", "A: embedded" in tab.page.inner_text("#compare-a"))
-        for at, model in (("state.head", []), ("+compare.b", ["--model", str(other)])):
+        for at, model in (("state.head", []), ("compare.head", ["--model", str(other)])):
             weights = t.look(None, TEXT, "--head", name, *model)["weights"]
             got = tab.run(f"Array.from({{ length: M }}, (_, i) => Array.from(row({at}, i))).flat()")
             t.near(f"against: weights of {model or 'A'}", got, [p for line in weights for p in line], 2e-6)

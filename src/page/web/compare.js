@@ -3,11 +3,21 @@
  * Jensen-Shannon divergence of the two rows, 0 to ln 2.
  */
 const compare = {
-    b: ""
+    b: "",  // the place of a head; modified: A under What if; twin: the same head of the other text
+    head: -1,     // the place of B, as it is drawn; -1: none, or A itself
+    photos: null  // of images: what stands above the numbers (image_compare.js)
 };
 
+/* The same head of the other one of two texts; -1: there is none. */
+function twin(index) {
+    const {layer, head, run} = HEADS[index];
+    return manifest.runs?.length === 2 ?
+        HEADS.findIndex(h => h.layer === layer && h.head === head && h.run !== run) :
+        -1;
+}
+
 const rowA = i => row(state.head, i, compare.b === "modified");
-const rowB = i => compare.b === "modified" ? row(state.head, i) : row(+compare.b, i);
+const rowB = i => row(compare.b === "modified" ? state.head : compare.head, i);
 function divergence(a, b) {
     let sum = 0;
     for (let j = 0; j < N; j++) {
@@ -24,7 +34,9 @@ const headOfRun = i =>
 tabs.compare = {
     name: "Compare",
     show(panel) {
-        if (!compare.b) compare.b = HEADS.length > 1 ? String(state.head ? 0 : 1) : "modified";
+        const other = twin(state.head) >= 0;
+        if (!compare.b || (compare.b === "twin" && !other))
+            compare.b = other ? "twin" : HEADS.length > 1 ? String(state.head ? 0 : 1) : "modified";
         const heads = [...HEADS.keys()].slice(0, 400).map(
             i => [String(i), [headOfRun(i), HEADS[i].label].filter(Boolean).join(" · ")]);
         compare.body = el("div");
@@ -32,24 +44,34 @@ tabs.compare = {
         panel.append(
             el("div", {class: "tools"}, el("span", {id: "compare-a"}),
                select(
-                   "with B:", [["modified", "itself under What if"], ...heads], compare.b,
-                   b => {
-                       compare.b = b;
-                       change();
-                   })),
-            compare.body);
+                   "with B:",
+                   [
+                       ...other ? [[
+                           "twin", `the same head of the other ${manifest.image ? "image" : "text"}`
+                       ]] :
+                                  [],
+                       ["modified", "itself under What if"], ...heads
+                   ],
+                   compare.b, sets(compare, "b")),
+               ...compare.photos?.tools() || []),
+            compare.photos?.show() || "", compare.body);
     },
     draw() {
         byId("compare-a").textContent = `A: ${headOfRun(state.head)}`;
-        const key = [state.head, compare.b, version, dark].join();
-        if (key === compare.key || !thisData() ||
-            (compare.b !== "modified" && !headData(+compare.b)))
-            return;
+        const itself = compare.b === "modified", twins = compare.b === "twin";
+        compare.head = itself ? -1 : twins ? twin(state.head) : +compare.b;
+        if (!thisData() || (!itself && compare.head >= 0 && !headData(compare.head))) return;
+        const key = [state.head, compare.b, version, dark].join(), none = twins && compare.head < 0;
+        if (!none) compare.photos?.draw();
+        if (key === compare.key) return;
         compare.key = key;
-        compareAll();
+        if (none)
+            put(compare.body, note("The file has no such head of the other. Choose another B."));
+        else
+            compareAll();
     },
     compared() {
-        const b = compare.b === "modified" ? "the same under What if" : headOfRun(+compare.b);
+        const b = compare.b === "modified" ? "the same under What if" : headOfRun(compare.head);
         return `A: ${headOfRun(state.head)}. B: ${
             b}. Weight p = exp(score − lse) in each, over the keys that a query sees.`;
     },

@@ -13,8 +13,7 @@ const PHOTO = 520, TILE = [44, 76];  // sides in CSS pixels, at most; in the gri
 
 /* What was decoded of each image: its address, which <image> reads. */
 const photoUrls = new Map();
-function photoUrl() {
-    const {width, height, pixels} = manifest.image;
+function photoUrl({width, height, pixels} = manifest.image) {
     if (photoUrls.has(pixels)) return photoUrls.get(pixels);
     const canvas = el("canvas", {width, height}), context = canvas.getContext("2d"),
           made = context.createImageData(width, height), {data} = made, bytes = bytesOf(pixels);
@@ -37,28 +36,27 @@ const patchPlace = j => {
 const patchTop = values => values.reduce((top, p, j) => isPatch(j) && p > top ? p : top, 1e-9);
 const shownTop = values => isLinear() ? patchTop(values) : 1;
 
-/* A pixel for each patch. */
-function patchCanvas(values, seen, top) {
+/* A pixel for each patch, of the token that it is. */
+function patchCanvas(pixel) {
     const {rows, columns, first} = manifest.image,
                           canvas = el("canvas", {width: columns, height: rows}),
                           context = canvas.getContext("2d"),
                           made = context.createImageData(columns, rows),
-                          words = new Uint32Array(made.data.buffer),
-                          pixels = pixelsOf(photoColors());
-    for (let at = 0; at < words.length; at++)
-        words[at] = pixels[levelOf(values[first + at], seen(first + at), top)] ?? GREY_PIXEL;
+                          words = new Uint32Array(made.data.buffer);
+    for (let at = 0; at < words.length; at++) words[at] = pixel(first + at) ?? GREY_PIXEL;
     context.putImageData(made, 0, 0);
     return canvas;
 }
 
 /* The image and weights over it. */
-function photoLayers(values, width, height, seen, top) {
-    const canvas = patchCanvas(values, seen, top),
+function photoLayers(values, width, height, seen, top, image = manifest.image) {
+    const pixels = pixelsOf(photoColors()),
+          canvas = patchCanvas(j => pixels[levelOf(values[j], seen(j), top)]),
           map = photoView.smooth ?
         svg("image", {width, height, href: canvas.toDataURL(), preserveAspectRatio: "none"}) :
         cellsOf(canvas, 0, 0, width, height);
     return [
-        svg("image", {width, height, href: photoUrl(), preserveAspectRatio: "none"}),
+        svg("image", {width, height, href: photoUrl(image), preserveAspectRatio: "none"}),
         svg("g", {opacity: photoView.opacity / 100}, map)
     ];
 }
@@ -98,16 +96,19 @@ const photoName = () => `The image, shaded by the weights ${state.to ? "on" : "f
 const patchSays = (j, values) => `${tokenText(j)}: weight ${weightText(values[j])} ${
     state.to ? "on" : "from"} ${queryText(queries()[0])}`;
 
-/* The patch below a pointer, over the box of the figure. */
+/* The patch below a pointer, over the box of the figure in a stage. */
 function patchAt(event) {
     const {rows, columns, first} = manifest.image,
-                          {left, top, width, height} = boxOf(photoView.stage.firstChild);
+                          {left, top, width, height} = boxOf(event.currentTarget.firstChild);
     const r = floor((event.clientY - top) / height * rows),
           c = floor((event.clientX - left) / width * columns);
     return r >= 0 && r < rows && c >= 0 && c < columns ? first + r * columns + c : -1;
 }
 
-function listenToPhoto(stage) {
+/* A place for a drawing of patches: a click and arrows select one. says(j): what is said under the mouse. */
+function photoStage(label, says) {
+    const stage = el("div", {tabindex: 0, role: "group", label});
+    stage.style.cursor = "crosshair";
     hear(stage, "click", event => {
         const j = patchAt(event);
         if (j < 0) return;
@@ -119,8 +120,8 @@ function listenToPhoto(stage) {
             change({query: j, hover: null});
     });
     saysAt(stage, event => {
-        const j = patchAt(event), values = shading(manifest);
-        return j >= 0 && values ? patchSays(j, values) : "";
+        const j = patchAt(event);
+        return j >= 0 ? says(j) : "";
     });
     // arrows go from patch to patch
     hear(stage, "keydown", event => {
@@ -133,16 +134,44 @@ function listenToPhoto(stage) {
         if (to >= 0 && to < N) change({query: to, hover: null});
         say(queryText(state.query));
     });
+    return stage;
 }
 
-/* Tokens that are no part of the image, as buttons with their weights. */
-function showBefore(box, values) {
+/* Tokens that are no part of the image, as buttons with their numbers. */
+function showBefore(box, number, says) {
     const now = pairNow();
     const press = j => button(
-        [bdi(tokenText(j)), el("small", {}, ` ${weightText(values[j])}`)],
+        [bdi(tokenText(j)), el("small", {}, " " + number(j))],
         () => change({query: j, hover: null}),
-        {"aria-pressed": j === now.query, "data-place": "before" + j, label: patchSays(j, values)});
+        {"aria-pressed": j === now.query, "data-place": "before" + j, label: says(j)});
     refill(box, ...listOf(manifest.image.first, press));
+}
+
+/* A row that breaks. */
+function flowing(made, gap = 4) {
+    Object.assign(
+        made.style, {display: "flex", flexWrap: "wrap", gap: gap + "px", margin: "8px 0"});
+    return made;
+}
+const beforeBox = () => flowing(el("div", {role: "group", label: "Tokens before the image"}));
+
+/* Scale and opacity of weights over an image. */
+function photoTools() {
+    const opacity = el("input", {
+        type: "range",
+        min: 0,
+        max: 100,
+        step: 5,
+        value: photoView.opacity,
+        oninput: e => sets(photoView, "opacity", Number)(e.target.value)
+    });
+    return [
+        scaleSelect(),
+        check(
+            "smooth", photoView.smooth, sets(photoView, "smooth"),
+            "weights between the middles of patches are interpolated"),
+        el("label", {}, "Opacity", opacity)
+    ];
 }
 
 /* ---- The query in every head ---- */
@@ -188,33 +217,20 @@ function showTiles() {
 tabs.image = {
     name: "Image",
     show(panel) {
-        const opacity = el("input", {
-            type: "range",
-            min: 0,
-            max: 100,
-            step: 5,
-            value: photoView.opacity,
-            oninput: e => sets(photoView, "opacity", Number)(e.target.value)
-        });
         photoView.tiles = heads().map(photoTile);
         photoView.drawnKey = "";
-        photoView.before = el("div", {role: "group", label: "Tokens before the image"});
-        photoView.stage = el("div", {tabindex: 0, role: "group", label: "The image"});
-        photoView.stage.style.cursor = "crosshair";
+        photoView.before = beforeBox();
+        photoView.stage = photoStage("The image", j => {
+            const values = shading(manifest);
+            return values ? patchSays(j, values) : "";
+        });
         photoView.note = el("figcaption");
         photoView.legend = el("span");
-        const grid =
+        const grid = flowing(
             el("div", {role: "group", label: "The query in every head"},
-               ...photoView.tiles.map(({made}) => made));
-        for (const {style} of [grid, photoView.before])
-            Object.assign(style, {display: "flex", flexWrap: "wrap", gap: "4px", margin: "8px 0"});
-        listenToPhoto(photoView.stage);
+               ...photoView.tiles.map(({made}) => made)));
         panel.append(
-            el("div", {class: "tools"}, shadeSelect(), scaleSelect(),
-               check(
-                   "smooth", photoView.smooth, sets(photoView, "smooth"),
-                   "weights between the middles of patches are interpolated"),
-               el("label", {}, "Opacity", opacity), photoView.legend),
+            el("div", {class: "tools"}, shadeSelect(), ...photoTools(), photoView.legend),
             photoView.before, el("figure", {}, photoView.stage, photoView.note),
             el("h3", {}, "The query in every head"), grid,
             note("Each head on a scale of its own, up to its largest weight on a patch."));
@@ -226,7 +242,7 @@ tabs.image = {
             scaleBar(
                 scaleEnds(weightText(patchTop(values))),
                 level => text(photoColors()[round(level)])));
-        showBefore(photoView.before, values);
+        showBefore(photoView.before, j => weightText(values[j]), j => patchSays(j, values));
         put(photoView.stage, photoFigure(values));
         photoView.note.textContent = this.says(values);
         showTiles();

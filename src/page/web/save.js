@@ -11,7 +11,7 @@ const fileName = (ending, what = state.tab) => {
     const {layer, head, run} = thisHead(), {query, key, tab} = state;
     const more = {
         why: `key${key}-`,
-        compare: `with${HEADS[compare.b] ? placeName(compare.b) : "-itself"}-`
+        compare: `with${HEADS[compare.head] ? placeName(compare.head) : "-itself"}-`
     }[tab] ||
         "";
     return `${run ? `text${run}-` : ""}layer${layer}-head${head}-query${query}-${more}${what}${

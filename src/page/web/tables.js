@@ -44,7 +44,7 @@ function tableCell(table, r, column) {
     ].filter(Boolean).join("\n");
     const leads = cellPatch(table, at, column), to = leads && (() => {
                                                          if (leads.other !== undefined)
-                                                             compare.b = String(leads.other);
+                                                             compare.b = "twin";
                                                          change({hover: null, ...leads.patch});
                                                      });
     const made = leads ?
