@@ -8,7 +8,7 @@
 #include "files/gguf_keys.h"
 #include "files/gguf_parts.h"
 #include "fuzz/fuzz.h"
-#include "model/gguf/gguf.h"
+#include "gguf/gguf.h"
 #include "text/tokenizer_json.h"
 
 /* What opens as a container has tensors within its bytes, and keys that can be shown. */

@@ -21,7 +21,7 @@ ALLOWED = {
     "src/inspect/steps": (4, "steps of a layer, of a block of it, and of the rows of an image"),
     "src/model/config/recipe": (3, "steps of a recipe, and their files"),
     "src/model/generate/beams": (2, "a search with beams, and without"),
-    "src/model/gguf/config": (2, "config.json of a GGUF file, and its positions"),
+    "src/gguf/config": (2, "config.json of a GGUF file, and its positions"),
     "src/mpi/mpi_explain": (2, "a group, and what it plans"),
     "src/text/bpe": (2, "BPE, and its kind over metaspaces"),
     "src/train/checkpoint": (2, "a checkpoint is fine-tuned, and written"),

@@ -13,8 +13,8 @@ import sys
 
 ENGINE = "core kernels attn layer"
 #: A room of a model sees those before it.
-MODEL = ["model/weights", "model/layer", "model/arch", "model/config", "model/gguf", "model", "model/generate"]
-UPPER = f"{ENGINE} files text image {' '.join(MODEL)}"
+MODEL = ["model/weights", "model/layer", "model/arch", "model/config", "model", "model/generate"]
+UPPER = f"{ENGINE} files text gguf image {' '.join(MODEL)}"
 #: room: the rooms that it sees beside itself.
 SEES = {
     "core": "",
@@ -27,7 +27,8 @@ SEES = {
     "files": "core",
     "text": "core files",
     "image": "core files",
-    **{room: f"{ENGINE} files text image {' '.join(MODEL[:i])}" for i, room in enumerate(MODEL)},
+    "gguf": "core files text",
+    **{room: f"{ENGINE} files text gguf image {' '.join(MODEL[:i])}" for i, room in enumerate(MODEL)},
     "train/grammar": "core files",
     "train": f"{UPPER} train/grammar",
     "inspect": f"{UPPER} train",
@@ -42,7 +43,7 @@ HEADERS = {"qkv": "core", "status": "core", "stats": "core", "ranks": "core", "k
            "model": "model/weights", "generate": "model/generate", "train": "train", "heads": "inspect",
            "inspect": "inspect", "patterns": "inspect", "effects": "inspect", "vision": "model", "page": "page", "picture": "view"}
 #: Headers of other libraries, which libqkv does without: the rooms that may include them.
-ABOVE = f"files text image {' '.join(MODEL)} train/grammar train inspect page view"
+ABOVE = f"files text gguf image {' '.join(MODEL)} train/grammar train inspect page view"
 LIBRARIES = {"jansson": ABOVE, "utf8proc": ABOVE, "zlib": ABOVE, "png.h": "image", "jpeglib.h": "image", "jerror.h": "image",
              "cairo": "view", "pango": "view", "mpi.h": "mpi"}
 #: Rooms of the tool that see another one than common.

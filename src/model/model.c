@@ -13,11 +13,11 @@
 #include "files/gguf_find.h"
 #include "files/hub.h"
 #include "files/shards.h"
+#include "gguf/gguf.h"
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/arch/net_params.h"
 #include "model/config/config.h"
-#include "model/gguf/gguf.h"
 #include "model/model_impl.h"
 #include "model/weights/resolver.h"
 #include "text/tokenizer_json.h"
@@ -304,11 +304,18 @@ static qkv_status open_files(const char *folder, const char *weights, const want
 
 /* ---- GGUF ------------------------------------------------------------------------------------ */
 
+_Static_assert((int)QKVI_GGUF_MAX_LAYERS == (int)QKV_MAX_LAYERS, "one limit of both formats");
+
 /* The vector of a sentence is what the file says of it, and else the mean. */
 static qkv_status read_gguf_sentence(const qkvi_gguf *gguf, qkv_model *model, qkv_error *error) {
+    static const qkv_pooling poolings[] = {
+        [QKVI_GGUF_POOLING_MEAN] = QKV_POOLING_MEAN,
+        [QKVI_GGUF_POOLING_FIRST] = QKV_POOLING_CLS,
+        [QKVI_GGUF_POOLING_LAST] = QKV_POOLING_LAST,
+    };
     QKV_TRY(read_sentence(NULL, model, error));
-    if (gguf->pooling == QKV_POOLING_DEFAULT) return QKV_OK;
-    model->recipe.poolings[0] = model->info.pooling = gguf->pooling;
+    if (gguf->pooling == QKVI_GGUF_POOLING_NONE) return QKV_OK;
+    model->recipe.poolings[0] = model->info.pooling = poolings[gguf->pooling];
     return QKV_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/os.h"
 #include "core/rng.h"
-#include "model/gguf/gguf.h"
+#include "gguf/gguf.h"
 #include "model/model_impl.h"
 #include "train/trainer.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "files/gguf_types.h"
-#include "model/gguf/gguf.h"
+#include "gguf/gguf.h"
 #include "qkv/model.h"
 
 #define DATA QKV_TEST_DATA "/golden/gguf/"

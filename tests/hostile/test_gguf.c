@@ -5,7 +5,7 @@
 #include "hostile/gguf_words.h"
 
 #include "files/file.h"
-#include "model/gguf/gguf.h"
+#include "gguf/gguf.h"
 #include "qkv/files.h"
 
 /* ---- Containers ------------------------------------------------------------------------------ */

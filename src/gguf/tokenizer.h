@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "model/gguf/vocab.h"
+#include "gguf/vocab.h"
 
 /** Texts of the files, in memory; zeros at first. */
 typedef struct qkvi_gguf_texts {

@@ -1,5 +1,5 @@
 /* Vocabularies of GGUF files: see vocab.h. */
-#include "model/gguf/vocab.h"
+#include "gguf/vocab.h"
 
 #include "core/sort.h"
 

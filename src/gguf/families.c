@@ -2,7 +2,7 @@
  * Names of tensors: see families.h. Facts are from llama.cpp's gguf-py/gguf/constants.py and
  * tensor_mapping.py (names), and conversion/ (what it changes).
  */
-#include "model/gguf/families.h"
+#include "gguf/families.h"
 
 #include <inttypes.h>
 

@@ -9,15 +9,24 @@
 #include <jansson.h>
 
 #include "files/gguf_keys.h"
-#include "model/gguf/families.h"
-#include "qkv/model.h"
+#include "gguf/families.h"
+
+enum { QKVI_GGUF_MAX_LAYERS = 1024 }; /* QKV_MAX_LAYERS */
+
+/** Values of the key pooling_type. */
+typedef enum qkvi_gguf_pooling {
+    QKVI_GGUF_POOLING_NONE, /* or the file says nothing */
+    QKVI_GGUF_POOLING_MEAN,
+    QKVI_GGUF_POOLING_FIRST,
+    QKVI_GGUF_POOLING_LAST
+} qkvi_gguf_pooling;
 
 typedef struct qkvi_gguf_config {
     const qkvi_gguf_family *family;
     qkvi_gguf_sizes sizes;
-    qkv_pooling pooling; /* QKV_POOLING_DEFAULT: the file says nothing */
-    bool may_slide;      /* sizes of a Mistral whose window the format cannot say */
-    json_t *json;        /* config.json */
+    qkvi_gguf_pooling pooling;
+    bool may_slide; /* sizes of a Mistral whose window the format cannot say */
+    json_t *json;   /* config.json */
 } qkvi_gguf_config;
 
 /** FORMAT, SHAPE, UNSUPPORTED, MEMORY; config may be freed also then. */

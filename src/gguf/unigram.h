@@ -2,7 +2,7 @@
 #ifndef QKVI_GGUF_UNIGRAM_H
 #define QKVI_GGUF_UNIGRAM_H
 
-#include "model/gguf/vocab.h"
+#include "gguf/vocab.h"
 
 /**
  * Appends ,"normalizer":…,"model":{…}: pieces with their scores, and the map of characters of

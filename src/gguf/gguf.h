@@ -8,7 +8,7 @@
 #define QKVI_GGUF_GGUF_H
 
 #include "files/safetensors.h"
-#include "qkv/model.h"
+#include "gguf/config.h"
 #include "text/settings.h"
 
 enum { QKVI_GGUF_WARNINGS = 3 };
@@ -17,7 +17,7 @@ typedef struct qkvi_gguf {
     qkvi_safetensors *weights;
     qkvi_text_file config, generation;
     qkvi_text_files tokenizer;
-    qkv_pooling pooling;                /* QKV_POOLING_DEFAULT: the file says nothing */
+    qkvi_gguf_pooling pooling;
     char *warnings[QKVI_GGUF_WARNINGS]; /* fit to print; those that are there come first */
     struct qkvi_gguf_own *own;
 } qkvi_gguf;

@@ -1,5 +1,5 @@
 /* Unigram vocabularies: see unigram.h. */
-#include "model/gguf/unigram.h"
+#include "gguf/unigram.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #ifndef QKVI_GGUF_FAMILIES_H
 #define QKVI_GGUF_FAMILIES_H
 
-#include "model/gguf/weights.h"
+#include "gguf/weights.h"
 
 /** A part of a block, or of what is around the blocks: "attn_q", and its name in transformers. */
 typedef struct qkvi_gguf_part {

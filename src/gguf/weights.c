@@ -3,7 +3,7 @@
  * side in the file: all of it where rows are in order, else row by row, or column by column. A run
  * is read in whole blocks, so every value has the same bits however the parts are cut.
  */
-#include "model/gguf/weights.h"
+#include "gguf/weights.h"
 
 #include <inttypes.h>
 

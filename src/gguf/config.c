@@ -3,14 +3,12 @@
  * files) and src/ (what it computes without a key). Fields are spelled as transformers 4 wrote
  * them, which qkv and transformers 5 read, too.
  */
-#include "model/gguf/config.h"
+#include "gguf/config.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-#include "model/gguf/config_rope.h"
-
-enum { MAX_LAYERS = QKV_MAX_LAYERS };
+#include "gguf/config_rope.h"
 
 /* ---- Fields ---------------------------------------------------------------------------------- */
 
@@ -133,16 +131,14 @@ static qkv_status check_layout(const qkvi_gguf_making *m) {
 }
 
 static qkv_status take_pooling(qkvi_gguf_making *m) {
-    static const qkv_pooling poolings[] = { QKV_POOLING_DEFAULT, QKV_POOLING_MEAN, QKV_POOLING_CLS,
-                                            QKV_POOLING_LAST };
     int64_t type = 0;
     QKV_TRY(qkvi_gguf_own_int(m, "pooling_type", &type));
-    if (type < 0 || type > 3)
+    if (type < QKVI_GGUF_POOLING_NONE || type > QKVI_GGUF_POOLING_LAST)
         return QKVI_GGUF_FAIL(m->keys, QKV_ERR_UNSUPPORTED,
                               "key '%s.pooling_type' is %" PRId64
                               ", which is none of 0 (none), 1 (mean), 2 (first), 3 (last)",
                               m->out->family->arch, type);
-    m->out->pooling = poolings[type];
+    m->out->pooling = (qkvi_gguf_pooling)type;
     return QKV_OK;
 }
 
@@ -231,11 +227,11 @@ static qkv_status slides_in(const qkvi_gguf_making *m, bool *slides) {
 
 /* window 0: no layer has one. */
 static qkv_status put_layer_types(qkvi_gguf_making *m, int64_t window) {
-    bool slides[MAX_LAYERS];
+    bool slides[QKVI_GGUF_MAX_LAYERS];
     const int64_t n = m->out->sizes.n_layers;
-    if (n > MAX_LAYERS)
+    if (n > QKVI_GGUF_MAX_LAYERS)
         return QKVI_GGUF_FAIL(m->keys, QKV_ERR_LIMIT, "%" PRId64 " layers, the limit is %d", n,
-                              MAX_LAYERS);
+                              QKVI_GGUF_MAX_LAYERS);
     QKV_TRY(slides_in(m, slides));
     json_t *const types = json_array();
     for (int64_t i = 0; i < n; i++)

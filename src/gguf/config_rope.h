@@ -2,7 +2,7 @@
 #ifndef QKVI_GGUF_CONFIG_ROPE_H
 #define QKVI_GGUF_CONFIG_ROPE_H
 
-#include "model/gguf/config.h"
+#include "gguf/config.h"
 
 typedef struct qkvi_gguf_making {
     const qkvi_gguf_keys *keys;

@@ -4,12 +4,12 @@
  * XLM-RoBERTa) or bert (WordPiece, whose tokens have the mark of a space where a word begins, and
  * lack their ##).
  */
-#include "model/gguf/tokenizer.h"
+#include "gguf/tokenizer.h"
 
 #include <inttypes.h>
 
 #include "files/encode.h"
-#include "model/gguf/unigram.h"
+#include "gguf/unigram.h"
 #include "text/words.h"
 
 #define META "\xE2\x96\x81" /* U+2581 */

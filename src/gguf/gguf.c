@@ -1,8 +1,7 @@
 /* A model in GGUF files: see gguf.h. */
-#include "model/gguf/gguf.h"
+#include "gguf/gguf.h"
 
-#include "model/gguf/config.h"
-#include "model/gguf/tokenizer.h"
+#include "gguf/tokenizer.h"
 
 struct qkvi_gguf_own {
     qkvi_gguf_parts parts;

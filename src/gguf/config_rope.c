@@ -2,7 +2,7 @@
  * Positions in keys. rope.scaling.type is linear where it is absent, and the factor 1. Llama 3's
  * scaling is no key but a tensor, rope_freqs.weight, by which each frequency is divided.
  */
-#include "model/gguf/config_rope.h"
+#include "gguf/config_rope.h"
 
 #include <math.h>
 
