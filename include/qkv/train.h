@@ -11,7 +11,6 @@
 #ifndef QKV_TRAIN_H
 #define QKV_TRAIN_H
 
-#include "qkv/image.h"
 #include "qkv/model.h"
 #include "qkv/ranks.h"
 
@@ -214,21 +213,6 @@ static inline qkv_train_options qkv_train_options_init(void) {
  */
 QKV_API QKV_NODISCARD qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options,
                                            qkv_error *error);
-
-/**
- * Draws a picture of those that `shapes` trains on, and names what it shows: "two red boats". It is
- * one to three things, balls, boxes, boats or trees, of one colour, red, green, blue or yellow, and
- * up to three grey stones. All 48 names are equally likely. The same arguments give the same bytes.
- *
- * @param held_out  1: of the pictures that are held out; 0: of those that are trained on.
- * @param index     from 0 on.
- * @param side      pixels, 1 to 4,096. A picture is the same at any size.
- * @param name      receives what it shows; may be NULL.
- * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_MEMORY.
- */
-QKV_API QKV_NODISCARD qkv_status qkv_shapes_draw(uint64_t seed, int held_out, int64_t index,
-                                                 int64_t side, qkv_image **image, char name[32],
-                                                 qkv_error *error);
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 

@@ -4,7 +4,6 @@
 #include "core/rng.h"
 #include "files/file.h"
 #include "image/prepare.h"
-#include "qkv/train.h"
 #include "train/corpus.h"
 #include "train/run_fields.h"
 #include "train/shapes.h"
@@ -167,26 +166,4 @@ int32_t qkvi_pictures_draw(const qkvi_pictures *p, qkvi_split split, int64_t ind
     const int64_t place = place_of(p, split, index, seed);
     memcpy(rgb, p->rgb + (size_t)place * bytes, bytes);
     return p->label_of[place];
-}
-
-/* ---- For callers ----------------------------------------------------------------------------- */
-
-qkv_status qkv_shapes_draw(uint64_t seed, int held_out, int64_t index, int64_t side,
-                           qkv_image **image, char name[32], qkv_error *error) {
-    enum { MOST_SIDE = 4096 };
-    QKV_TRY(qkvi_need(image, "image", error));
-    *image = NULL;
-    if (index < 0)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "index = %lld is below 0", (long long)index);
-    if (side < 1 || side > MOST_SIDE)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "side = %lld is not between 1 and %d",
-                              (long long)side, MOST_SIDE);
-    uint8_t *const rgb = qkvi_malloc_array((size_t)(3 * side * side), 1);
-    if (!rgb) return qkvi_no_memory(error, "a picture");
-    const qkvi_split split = held_out ? QKVI_SPLIT_HELD_OUT : QKVI_SPLIT_TRAIN;
-    const int32_t label = qkvi_shapes_draw(seed, split, index, side, rgb);
-    const qkv_status status = qkv_image_from_rgb(rgb, side, side, image, error);
-    if (status == QKV_OK && name) qkvi_shapes_name(label, name);
-    free(rgb);
-    return status;
 }

@@ -252,11 +252,6 @@ static qkv_status image_encode(void) {
     return qkv_image_encode(P(0, qkv_model_images(clip)), 12, 12, P(1, pixels), 0, P(2, &own),
                             P(3, &null_error));
 }
-static qkv_status shapes_draw(void) {
-    static char name[32];
-    qkv_image *own = NULL;
-    return qkv_shapes_draw(1, 0, 3, 9, P(0, &own), P(1, name), P(2, &null_error));
-}
 static qkv_status image_match(void) {
     static double shares[1], matches[1];
     return qkv_image_match(P(0, clip), P(1, logits), 1, P(2, logits), P(3, matches), P(4, shares),
@@ -485,7 +480,6 @@ const null_call null_model[] = {
     { "qkv_model_candidates", fill, "rrrrn" },
     { "qkv_model_candidates: next", next, "rrrrn" },
     { "qkv_train", train, "rrn" },
-    { "qkv_shapes_draw", shapes_draw, "rnn" },
     { "qkv_eval", eval, "rr-nrn" },
     { "qkv_eval_report_free", eval_free, "n" },
     { "qkv_eval_open", eval_open, "rrnrn" },

@@ -1,6 +1,5 @@
 /* Models that read images: qkv/vision.h, and the calls of qkv/model.h on images. */
 #include "oom/calls.h"
-#include "qkv/train.h"
 #include "qkv/vision.h"
 
 #define FOLDER(name) QKV_TEST_DATA "/golden/vision/" name
@@ -59,21 +58,6 @@ static qkv_status see(qkv_error *error) {
     const qkv_status status = qkv_image_see(qkv_model_images(clip), picture, NULL, &made, error);
     oom_claim(status == QKV_OK || !made, "encoding is NULL after a failure");
     return status;
-}
-
-static qkv_image *drawn;
-static qkv_status draw(qkv_error *error) {
-    drawn = picture; /* must become NULL or an image */
-    const qkv_status status = qkv_shapes_draw(1, 1, 5, 20, &drawn, NULL, error);
-    oom_claim(status == QKV_OK || !drawn, "image is NULL after a failure");
-    return status;
-}
-
-static uint64_t take_picture(void) { return oom_hash(0, drawn->rgb, 3 * 20 * 20); }
-
-static void drop_picture(void) {
-    qkv_image_free(drawn);
-    drawn = NULL;
 }
 
 static uint64_t take_encoding(void) {
@@ -181,7 +165,6 @@ static const oom_call calls[] = {
     { "qkv_model_open", "one of images", NULL, open_vit, take_model, drop_model, OOM_IO, 60 },
     { "qkv_model_open", "two towers", NULL, open_clip, take_model, drop_model, OOM_IO, 60 },
     { "qkv_image_encode", "an image", NULL, encode, take_encoding, drop_encoding, 0, 0 },
-    { "qkv_shapes_draw", "a picture", NULL, draw, take_picture, drop_picture, 0, 0 },
     { "qkv_image_see", "an image", NULL, see, take_encoding, drop_encoding, 0, 0 },
     { "qkv_model_run", "an image of another size", new_ctx, run_small, take_run, drop_run, 0, 0 },
     { "qkv_model_pool", "by attention", new_ctx, pool, take_vector, drop_ctx, 0, 0 },

@@ -11,14 +11,15 @@
 #include <cmocka.h>
 
 #include "make_ctx.h"
-#include "qkv/train.h"
 #include "qkv/vision.h"
 #include "sanitizers.h"
+#include "train/shapes.h"
 
 /* The demonstration, on pictures that it was not trained on: n of them, of another seed. */
 static void test_seer(void **state) {
     (void)state;
-    enum { N = UNDER_SANITIZER ? 30 : 300 };
+    enum { N = UNDER_SANITIZER ? 30 : 300, SIDE = 48 };
+    static uint8_t rgb[3 * SIDE * SIDE];
     qkv_model *model;
     qkv_error error;
     int n_right = 0;
@@ -29,10 +30,11 @@ static void test_seer(void **state) {
         qkv_image *image;
         qkv_encoding *tokens;
         qkv_run *run;
-        char name[32];
+        char name[QKVI_SHAPES_NAME];
         float logits[48];
         int best = 0;
-        assert_int_equal(qkv_shapes_draw(1, 1, 128 + i, 48, &image, name, &error), QKV_OK);
+        qkvi_shapes_name(qkvi_shapes_draw(1, QKVI_SPLIT_HELD_OUT, 128 + i, SIDE, rgb), name);
+        assert_int_equal(qkv_image_from_rgb(rgb, SIDE, SIDE, &image, &error), QKV_OK);
         assert_int_equal(qkv_image_see(model, image, NULL, &tokens, &error), QKV_OK);
         assert_int_equal(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&tokens, 0, NULL,
                                        &run, &error),
