@@ -26,9 +26,10 @@ static bool is_word(const char *word, const char *name, size_t n_bytes) {
 }
 
 int head_column_find(const char *name, size_t n_bytes) {
+    const int named = qkv_heads_find(name, n_bytes);
     const qkv_head_number *column;
-    for (int c = 0; (column = head_column_at(c)); c++)
-        if (column->title && is_word(column->name, name, n_bytes)) return c;
+    if (named >= 0 && qkv_heads_number(named)->title) return named;
+    if (is_word(unlike.name, name, n_bytes)) return qkv_heads_n_numbers();
     for (int c = 0; (column = head_column_at(c)); c++)
         if (column->title && is_word(column->title, name, n_bytes)) return c;
     return -1;

@@ -119,6 +119,12 @@ class Images(unittest.TestCase):
         grey = pixels[:, :, 0]
         self.assertEqual(self.model.labels(grey), self.model.labels(np.stack([grey] * 3, axis=2)))
 
+    def test_the_bytes_of_a_file_are_the_file(self):
+        content = pathlib.Path(BOATS).read_bytes()
+        self.assertEqual(self.model.labels(content), self.model.labels(BOATS))
+        with self.assertRaisesRegex(qkv.FormatError, "the image: "):
+            self.model.labels(content[:-9])
+
     def test_an_image_of_pil(self):
         try:
             from PIL import Image

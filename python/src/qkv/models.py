@@ -107,10 +107,13 @@ def _patch(encoding: int, index: int) -> str:
 
 
 def _opened_image(image: Any) -> ctypes.c_void_p:
-    """A file, an array [height, width, 3] of uint8 (or grey [height, width]), or an image of PIL; to be freed."""
+    """A file or its bytes, an array [height, width, 3] of uint8 (or grey), or an image of PIL; to be freed."""
     made, error = ctypes.c_void_p(), ErrorText()
     if isinstance(image, (str, os.PathLike)):
         error.check(lib.qkv_image_read(path_of(image, "image"), ctypes.byref(made), error.pointer))
+        return made
+    if isinstance(image, bytes):
+        error.check(lib.qkv_image_parse(b"the image", image, len(image), ctypes.byref(made), error.pointer))
         return made
     if hasattr(image, "convert") and hasattr(image, "size"):
         image = image.convert("RGB")
@@ -119,7 +122,7 @@ def _opened_image(image: Any) -> ctypes.c_void_p:
         pixels = np.repeat(pixels[:, :, None], 3, axis=2)
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise ArgumentError(f"image has shape {list(pixels.shape)} and type {pixels.dtype}, and must be uint8 "
-                            "[height, width, 3], a path, or an image of PIL")
+                            "[height, width, 3], a path, the bytes of a file, or an image of PIL")
     pixels = np.ascontiguousarray(pixels)
     error.check(lib.qkv_image_from_rgb(pixels.ctypes.data, pixels.shape[0], pixels.shape[1], ctypes.byref(made),
                                        error.pointer))
@@ -211,8 +214,8 @@ class Model(NoCopies):
         return int(found)
 
     def see(self, image: Any, *, size: int | None = None) -> Tokens:
-        """The tokens of an image, prepared as the model's files say: a path, an array of uint8 [height, width, 3], or
-        an image of PIL. `size` asks for another side, in pixels, than that of the model."""
+        """The tokens of an image, prepared as the model's files say: a path, the bytes of a file, an array of uint8
+        [height, width, 3], or an image of PIL. `size` asks for another side, in pixels, than that of the model."""
         model, made, error = self._images, ctypes.c_void_p(), ErrorText()
         options = init(_c.qkv_see_options, size=0 if size is None else integer(size, "size", least=1))
         opened = _opened_image(image)
