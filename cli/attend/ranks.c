@@ -15,9 +15,8 @@
 /* What is of whole arrays, or printed. */
 static const struct option_conflict inputs[] = {
     { .these = "--mpi",
-      .with =
-          "--mask|--mask-bits|--block-mask|--cu-seqlens|--grad-out|--stats|--explain|--json|--x" },
-    { .these = "--mpi", .without = "-o", .message = "%s goes with -o" },
+      .with = "--mask|--mask-bits|--block-mask|--cu-seqlens|--grad-out|--stats|--json|--x" },
+    { .these = "--mpi", .without = "-o|--explain", .message = "%s goes with -o" },
 };
 
 int attend_ranks_check(const struct cli_command *command, const struct attend_options *options) {
@@ -46,6 +45,18 @@ static void take_piece(const struct attend_problem *problem, qkv_attention_desc 
     if (desc->seg_q) desc->seg_q += rows->first_q;
 }
 
+/* --explain: what each scheme would cost on these ranks. */
+static int explain(qkv_ctx *ctx, const struct attend_problem *problem) {
+    qkv_attention_desc desc;
+    qkv_error error;
+    char costs[RANKS_COSTS_BYTES];
+    take_piece(problem, &desc);
+    const struct ranks_call call = { .ctx = ctx, .desc = &desc };
+    const qkv_status status = ranks_costs(&call, costs, &error);
+    if (status == QKV_OK && ranks_rank() == 0) fputs(costs, stdout);
+    return cli_status(status, &error);
+}
+
 static int compute(qkv_ctx *ctx, const struct attend_problem *problem,
                    struct attend_results *mine) {
     qkv_attention_desc desc;
@@ -58,7 +69,7 @@ static int compute(qkv_ctx *ctx, const struct attend_problem *problem,
                                      .v = problem->v->data,
                                      .o = mine->o,
                                      .lse = mine->lse };
-    return cli_status(ranks_forward(&call, &error), &error);
+    return cli_status(ranks_compute(&call, &error), &error);
 }
 
 /* ---- The results ----------------------------------------------------------------------------- */
@@ -179,16 +190,23 @@ static int agree_on_arrays(const struct attend_problem *problem, int code) {
         code, &(struct ranks_fact){ "shape", shown, hash_add(HASH_START, shown, strlen(shown)) });
 }
 
+static int results_of(const struct attend_options *options, qkv_ctx *ctx,
+                      const struct attend_problem *problem, struct attend_results *mine,
+                      struct attend_results *whole) {
+    int code = ranks_agree(compute(ctx, problem, mine));
+    if (!code) code = gather(problem, mine, whole);
+    return !code && ranks_rank() == 0 ? attend_outputs_write(options, problem, whole) : code;
+}
+
 static int run(const struct attend_options *options, qkv_ctx *ctx, struct attend_rules *rules,
                struct attend_problem *problem) {
     struct attend_results mine = { 0 }, whole = { 0 };
     int code = attend_problem_read(ctx, options, rules, problem);
-    if (!code) code = alloc(options, problem, &mine, &whole);
+    if (!code && options->o) code = alloc(options, problem, &mine, &whole);
     if (!code && ranks_rank() == 0) code = attend_outputs_check(options);
     code = agree_on_arrays(problem, code);
-    if (!code) code = ranks_agree(compute(ctx, problem, &mine));
-    if (!code) code = gather(problem, &mine, &whole);
-    if (!code && ranks_rank() == 0) code = attend_outputs_write(options, problem, &whole);
+    if (!code && options->explain) code = ranks_agree(explain(ctx, problem));
+    if (!code && options->o) code = results_of(options, ctx, problem, &mine, &whole);
     attend_results_free(&mine);
     attend_results_free(&whole);
     return code;

@@ -144,19 +144,13 @@ static struct ranks_call call_of(const struct ranks_bench *b, qkv_attention_desc
                                .o = b->o + bytes,
                                .lse = b->lse + at,
                                .scheme = b->c->scheme,
-                               .grads = grads,
-                               .columns = &b->columns };
+                               .columns = b->c->call == BENCH_COLUMNS ? &b->columns : NULL };
     if (b->c->call == BENCH_BACKWARD) {
+        call.grads = grads;
         grads->d_o = (const char *)grads->d_o + bytes;
         grads->d_q = (char *)grads->d_q + bytes;
     }
     return call;
-}
-
-static qkv_status run(const struct ranks_bench *b, const struct ranks_call *call,
-                      qkv_error *error) {
-    if (b->c->call == BENCH_COLUMNS) return ranks_columns(call, error);
-    return b->c->call == BENCH_BACKWARD ? ranks_backward(call, error) : ranks_forward(call, error);
 }
 
 static qkv_status pieces(const struct ranks_bench *b, bool no_keys, qkv_error *error) {
@@ -175,7 +169,7 @@ static qkv_status pieces(const struct ranks_bench *b, bool no_keys, qkv_error *e
         desc.flags |= QKV_SET_KV_LEN;
         desc.kv_len = &b->no_keys;
     }
-    return run(b, &call, error);
+    return ranks_compute(&call, error);
 }
 
 /* Of this rank's keys, with all queries. */
@@ -188,7 +182,7 @@ static qkv_status columns_alone(const struct ranks_bench *b, qkv_error *error) {
     desc.q_offset = -at;
     call.k = b->k + bytes_to(b, at);
     call.alone = true;
-    return run(b, &call, error);
+    return ranks_compute(&call, error);
 }
 
 /* In ulysses a rank has all tokens of its share of heads. */
@@ -199,7 +193,7 @@ static qkv_status share_alone(const struct ranks_bench *b, qkv_error *error) {
     desc.n_heads /= ranks_size();
     desc.n_kv_heads /= ranks_size();
     call.alone = true;
-    return run(b, &call, error);
+    return ranks_compute(&call, error);
 }
 
 /* In zigzag a rank has two runs, whose queries see other keys. */
@@ -220,7 +214,7 @@ static qkv_status runs_alone(const struct ranks_bench *b, qkv_error *error) {
         call.alone = true;
         desc.q_offset = begin[i];
         if (n_runs == 2) call.scheme = "ring";
-        status = run(b, &call, error);
+        status = ranks_compute(&call, error);
     }
     return status;
 }
@@ -246,7 +240,7 @@ static qkv_status decode(const struct ranks_bench *b, enum ranks_part part, qkv_
                                      .view = &view,
                                      .scheme = b->c->scheme,
                                      .alone = part == PART_COMPUTE };
-    return ranks_decode(&call, error);
+    return ranks_compute(&call, error);
 }
 
 static qkv_status one_process(const struct ranks_bench *b, qkv_error *error) {

@@ -85,8 +85,9 @@ void ranks_sent(void);
 /* ---- Attention of qkv/mpi.h ------------------------------------------------------------------ */
 
 /*
- * Calls of qkv/mpi.h. alone: with a group of this rank only, to compute the same in one process.
- * QKV_ERR_UNSUPPORTED without MPI.
+ * A call of qkv/mpi.h: that of view, columns or grads, if one of them is there, else forward.
+ * alone: with a group of this rank only, to compute the same in one process. QKV_ERR_UNSUPPORTED
+ * without MPI.
  */
 struct ranks_call {
     qkv_ctx *ctx;
@@ -95,15 +96,19 @@ struct ranks_call {
     void *o;
     float *lse;
     const char *scheme;                   /* of forward and decode; NULL: the default */
-    const qkv_attention_grads *grads;     /* of backward */
-    const qkv_attention_columns *columns; /* of columns */
     const qkv_kv_view *view;              /* of decode */
+    const qkv_attention_columns *columns; /* of columns */
+    const qkv_attention_grads *grads;     /* of backward */
     bool alone;
 };
-qkv_status ranks_forward(const struct ranks_call *call, qkv_error *error);
-qkv_status ranks_backward(const struct ranks_call *call, qkv_error *error);
-qkv_status ranks_columns(const struct ranks_call *call, qkv_error *error);
-qkv_status ranks_decode(const struct ranks_call *call, qkv_error *error);
+qkv_status ranks_compute(const struct ranks_call *call, qkv_error *error);
+/*
+ * What forward would cost by each scheme, a line for each, at rates that are measured on these
+ * ranks first.
+ */
+enum { RANKS_COSTS_BYTES = 2048 };
+qkv_status ranks_costs(const struct ranks_call *call, char text[RANKS_COSTS_BYTES],
+                       qkv_error *error);
 
 /* Bytes that this rank has sent in messages, and as the root of broadcasts. */
 int64_t ranks_bytes_sent(void);

@@ -7,6 +7,7 @@
 #include "common/hash.h"
 #include "common/journal.h"
 #include "common/ranks.h"
+#include "common/text.h"
 
 enum { TAG = 1 };
 
@@ -203,42 +204,45 @@ static qkv_status group_of(const struct ranks_call *call, qkvmpi_group **of, qkv
     return QKV_OK;
 }
 
-qkv_status ranks_forward(const struct ranks_call *c, qkv_error *error) {
+qkv_status ranks_compute(const struct ranks_call *c, qkv_error *error) {
     qkvmpi_options options = qkvmpi_options_init();
     qkvmpi_group *of;
-    const qkv_status status = group_of(c, &of, error);
+    qkv_status status = group_of(c, &of, error);
     if (status != QKV_OK) return status;
     options.scheme = c->scheme;
-    return told(
-        qkvmpi_attention_forward(of, c->ctx, c->desc, c->q, c->k, c->v, c->o, c->lse, &options), of,
-        error);
+    if (c->view)
+        status =
+            qkvmpi_attention_decode(of, c->ctx, c->desc, c->q, c->view, c->o, c->lse, &options);
+    else if (c->columns)
+        status = qkvmpi_attention_columns_pass(of, c->ctx, c->desc, c->q, c->k, c->lse, c->columns);
+    else if (c->grads)
+        status = qkvmpi_attention_backward(of, c->ctx, c->desc, c->q, c->k, c->v, c->o, c->lse,
+                                           c->grads);
+    else
+        status =
+            qkvmpi_attention_forward(of, c->ctx, c->desc, c->q, c->k, c->v, c->o, c->lse, &options);
+    return told(status, of, error);
 }
 
-qkv_status ranks_backward(const struct ranks_call *c, qkv_error *error) {
-    qkvmpi_group *of;
-    const qkv_status status = group_of(c, &of, error);
-    if (status != QKV_OK) return status;
-    return told(
-        qkvmpi_attention_backward(of, c->ctx, c->desc, c->q, c->k, c->v, c->o, c->lse, c->grads),
-        of, error);
+static void write_costs(const qkvmpi_plan *plan, char text[RANKS_COSTS_BYTES]) {
+    snprintf(text, RANKS_COSTS_BYTES,
+             "%d ranks, measured: %.3g operations/s, %.3g bytes/s, %.3g s a message\n",
+             plan->n_ranks, plan->flops_per_second, plan->bytes_per_second,
+             plan->seconds_per_message);
+    for (int s = 0; s < QKVMPI_SCHEMES; s++)
+        text_append(text, RANKS_COSTS_BYTES, "  %-8s  %s\n", plan->schemes[s].name,
+                    plan->schemes[s].reason);
+    text_append(text, RANKS_COSTS_BYTES, "  %-8s  %s\n", "auto", plan->reason);
 }
 
-qkv_status ranks_columns(const struct ranks_call *c, qkv_error *error) {
-    qkvmpi_group *of;
-    const qkv_status status = group_of(c, &of, error);
-    if (status != QKV_OK) return status;
-    return told(qkvmpi_attention_columns_pass(of, c->ctx, c->desc, c->q, c->k, c->lse, c->columns),
-                of, error);
-}
-
-qkv_status ranks_decode(const struct ranks_call *c, qkv_error *error) {
+qkv_status ranks_costs(const struct ranks_call *c, char text[RANKS_COSTS_BYTES], qkv_error *error) {
     qkvmpi_options options = qkvmpi_options_init();
-    qkvmpi_group *of;
-    const qkv_status status = group_of(c, &of, error);
-    if (status != QKV_OK) return status;
-    options.scheme = c->scheme;
-    return told(qkvmpi_attention_decode(of, c->ctx, c->desc, c->q, c->view, c->o, c->lse, &options),
-                of, error);
+    qkvmpi_plan plan = qkvmpi_plan_init();
+    qkv_status status = qkvmpi_measure(group, c->ctx, c->desc->dtype, &options);
+    if (status == QKV_OK)
+        status = qkvmpi_attention_explain(group, c->ctx, c->desc, &options, &plan);
+    if (status == QKV_OK) write_costs(&plan, text);
+    return told(status, group, error);
 }
 
 /* ---- What is sent, and waited for ------------------------------------------------------------ */

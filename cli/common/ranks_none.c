@@ -54,23 +54,15 @@ static qkv_status refuse(qkv_error *error) {
     return error->status;
 }
 
-qkv_status ranks_forward(const struct ranks_call *call, qkv_error *error) {
+qkv_status ranks_compute(const struct ranks_call *call, qkv_error *error) {
     (void)call;
     return refuse(error);
 }
 
-qkv_status ranks_backward(const struct ranks_call *call, qkv_error *error) {
+qkv_status ranks_costs(const struct ranks_call *call, char text[RANKS_COSTS_BYTES],
+                       qkv_error *error) {
     (void)call;
-    return refuse(error);
-}
-
-qkv_status ranks_columns(const struct ranks_call *call, qkv_error *error) {
-    (void)call;
-    return refuse(error);
-}
-
-qkv_status ranks_decode(const struct ranks_call *call, qkv_error *error) {
-    (void)call;
+    *text = '\0';
     return refuse(error);
 }
 

@@ -49,6 +49,17 @@ refused '^qkv: --q has shape \[700,16\], --k has \[700,32\]: the head sizes diff
 refused '^qkv: .*/t.csv: is not a .npy file' 2 --q "$folder/t.csv" --k "$folder/long.npy" --v "$folder/long.npy"
 refused '^qkv attend: --mpi together with --stats$' 1 --q x.npy --k x.npy --v x.npy --stats "$folder/s.json"
 
+# What each scheme would cost, without results and with them.
+$mpirun 3 "$qkv" attend --mpi --explain --q "$folder/long.npy" --k "$folder/long.npy" --v "$folder/long.npy" --causal 0 \
+    >"$folder/out" 2>"$folder/err"
+check "--explain: exit $?" is $? -eq 0
+check "--explain: rates" is "$(grep -c '^3 ranks, measured: [0-9.e+]* operations/s, [0-9.e+]* bytes/s, [0-9.e-]* s a message$' "$folder/out")" -eq 1
+check "--explain: schemes that can be" is \
+    "$(grep -Ec '^  (ordered|ring)  +[0-9.e-]+ s: computing takes [0-9.e-]+ s, [0-9.]+ times the mean' "$folder/out")" -eq 2
+check "--explain: schemes that cannot" is "$(grep -Ec '^  (zigzag|ulysses)  +not possible: ' "$folder/out")" -eq 2
+check "--explain: the choice" is "$(grep -c '^  auto      ordered: ' "$folder/out")" -eq 1
+check "--explain: more is printed" is "$(wc -l <"$folder/out")" -eq 6
+
 # A file of another shape that only one rank sees: the same error on all, said once, and no file.
 mkdir "$folder/a" "$folder/b"
 cp "$folder/long.npy" "$folder/a/q.npy"
