@@ -37,6 +37,7 @@ step layers python3 tools/check_layers.py
 step systems python3 tools/check_system.py
 step circles python3 tools/check_circles.py
 step names python3 tools/check_names.py
+step callers python3 tools/check_callers.py
 step pictures check_pictures
 step structs python3 tools/check_structs.py
 step prose python3 tools/check_prose.py
