@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/attention/golden/attention_cases.bin: 40 small attention problems with results in float64.
+"""Makes tests/attn/attention_cases.bin: 40 small attention problems with results in float64.
 
 Forward by numpy, row by row from the definition; gradients by PyTorch's autograd in float64. Inputs are not stored: both
 sides make them with the same integer hash, so that cases may have 300 keys and the file stays small.

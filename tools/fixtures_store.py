@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/store_data: files of PyPI safetensors and numpy that our readers must read and our writers must equal.
+"""Writes tests/files/store_data: files of PyPI safetensors and numpy that our readers must read and our writers must equal.
 
 Made with safetensors 0.8.0 and numpy 2.x. Every array holds (i mod 7) - 3 at index i, as its own type (bool: i mod 3 == 0;
 unsigned: i mod 7), so that the tests need no copy of the data.

@@ -3,7 +3,7 @@
 
     python3 tools/generate_cases.py tests/golden/generate_cases.json      needs torch, transformers
 
-The model's logits are a hash of all tokens so far (logits_of, repeated in tests/golden/test_generate.c), exact in f32.
+The model's logits are a hash of all tokens so far (logits_of, repeated in tests/model/test_generate_golden.c), exact in f32.
 transformers computes in float32; here its two searches are compiled again with float64 in that place, and torch.topk,
 whose order of equal values is not specified, is a stable sort. A line is a case:
 

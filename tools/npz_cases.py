@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes .npz files that our reader must read, and one that our writer must equal.
 
-    python3 tools/npz_cases.py tests/unit/store_data fuzz/corpus/npz    needs numpy
+    python3 tools/npz_cases.py tests/files/store_data fuzz/corpus/npz    needs numpy
     python3 tools/npz_cases.py --check F.npz...                         numpy reads what we wrote
 
 numpy.savez and savez_compressed, and what Python's zipfile writes where it cannot go back (descriptors behind the data),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/attention/golden/onnx_cases.bin: the node tests of ONNX for Attention, with their data.
+"""Writes tests/onnx/onnx_cases.bin: the node tests of ONNX for Attention, with their data.
 
 usage: tools/onnx_cases.py [--list]        needs onnx 1.23.2, numpy 2.4.6, ml_dtypes 0.6.0
 
@@ -66,7 +66,7 @@ def main():
         return
     versions = f"onnx {onnx.__version__}, numpy {np.__version__}, ml_dtypes {ml_dtypes.__version__}"
     data = b"QKVONNX1" + padded(versions.encode(), 64) + struct.pack("<q", len(tests)) + b"".join(map(case, tests))
-    path = pathlib.Path(__file__).resolve().parent.parent / "tests/attention/golden/onnx_cases.bin"
+    path = pathlib.Path(__file__).resolve().parent.parent / "tests/onnx/onnx_cases.bin"
     path.write_bytes(data)
     print(f"{path.name}: {len(tests)} cases, {len(data)} bytes; {versions}")
 

@@ -4,7 +4,7 @@
     python3 tools/trained_cases.py build/release/golden_trained tests/golden/trained.safetensors
 
 Trains by that program, loads every folder by AutoTokenizer and the class that its config.json names, without a missing or an unexpected
-tensor, and runs the text of tests/golden/test_trained.c. Needs torch, transformers, safetensors.
+tensor, and runs the text of tests/train/test_trained_golden.c. Needs torch, transformers, safetensors.
 
     NAME.ids, NAME.decoder_ids    what goes in          NAME.logits  [tokens][words]
     NAME.hash                     FNV-1a of the model.safetensors that this is of, 16 hexadecimal digits

@@ -9,7 +9,7 @@ gradient its norm and its product with formula("p:" + name). Weights are a formu
 
     value i of NAME = offset + scale u,   u = 2 (s >> 40) / 2^24 - 1,   s = splitmix64(FNV-1a of NAME + i), in f32
 
-untied and unused are what qkv says about the folder. The test (tests/golden/test_untied.c) needs no Python.
+untied and unused are what qkv says about the folder. The test (tests/model/test_untied_golden.c) needs no Python.
 """
 import json
 import pathlib

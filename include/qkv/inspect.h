@@ -568,7 +568,7 @@ QKV_DEFINE_INIT(qkv_map_report)
  * Accuracy: entropies are within 1e-10, and KL is as exact as sums of doubles. Where a run ends
  *     depends on its start: compare maps of different seeds by KL only. Forces by Barnes and Hut
  *     had errors of at most 0.6, 3.6 and 9 % of the largest force, with theta 0.2, 0.5 and 1
- *     (tests/unit/test_map_tree.c).
+ *     (tests/inspect/test_map_tree.c).
  * Determinism: the same bits for any number of threads and any instruction set.
  * Memory: 8 points^2 bytes; with Barnes and Hut at most points (60 (3 perplexity + 1) + 250). Both
  *     add 8 head_dim (2 points + head_dim), and at most 270 MB for the figures of the report.

@@ -1,7 +1,7 @@
 /*
  * What comes next: memory that the same call will read or write soon, announced to the processor a
  * cache line at a time while it computes something else. Three rules, which
- * tests/attention/unit/test_attention_announced.c holds:
+ * tests/attn/test_attention_announced.c holds:
  *
  *   - what is announced will be read or written by the same call;
  *   - each line at most once, spread over the steps of the products that go on meanwhile (two

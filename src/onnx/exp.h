@@ -5,7 +5,7 @@
  *     tanh(x) = t / (t + 2),  t = exp(2x) - 1 = 2^n e + (2^n - 1)
  * (Cody and Waite 1980.) ln 2 is split into 33 bits and a rest, so that n ln 2 is exact enough. The
  * terms that e leaves out are below 2^-57 of the result. Errors are at most 2 units in the last
- * place for exp, and 3 for tanh (tests/attention/unit/test_attention_onnx_parts.c).
+ * place for exp, and 3 for tanh (tests/onnx/test_attention_onnx_parts.c).
  */
 #ifndef QKVI_ONNX_EXP_H
 #define QKVI_ONNX_EXP_H

@@ -4,7 +4,7 @@
  * Colours: blue, vermilion, black, light blue and yellow of Okabe and Ito (2008), wine and pink of
  * Tol (2018). Each has a contrast of at least 3 to the page, and any two of a theme are at least 29
  * apart in CIE Lab, also as seen by readers without one kind of cones
- * (tests/unit/test_view_charts.c computes both).
+ * (tests/view/test_view_charts.c computes both).
  */
 #include "view/series.h"
 

@@ -2,8 +2,8 @@
 #ifndef QKV_TESTS_JOBS_H
 #define QKV_TESTS_JOBS_H
 
-#include "attention/columns_arrays.h"
-#include "attention/stats_arrays.h"
+#include "attn/columns_arrays.h"
+#include "attn/stats_arrays.h"
 #include "check/stored_case.h"
 #include "dist/pieces.h"
 #include "dist/world.h"

@@ -2,7 +2,7 @@
 #ifndef QKV_TESTS_TURNS_H
 #define QKV_TESTS_TURNS_H
 
-#include "attention/every_isa.h"
+#include "attn/every_isa.h"
 #include "dist/pieces.h"
 #include "sanitizers.h"
 

@@ -7,7 +7,7 @@
 #include "oom/calls.h"
 #include "qkv/files.h"
 
-#define DATA QKV_TEST_DATA "/unit/store_data/"
+#define DATA QKV_TEST_DATA "/files/store_data/"
 
 static qkv_array *array;
 static char path[256];

@@ -10,7 +10,7 @@
  * that zeros fill up to a multiple of 32.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS; the instruction
- * itself (tests/unit/test_gemm_bf16.c).
+ * itself (tests/kernels/test_gemm_bf16.c).
  */
 #ifndef QKVI_TMPL_AMX_H
 #define QKVI_TMPL_AMX_H

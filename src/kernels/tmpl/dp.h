@@ -13,7 +13,7 @@
  * large. Its c is below 2^-101 then, or nothing would have remained, so nothing overflows.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS; the instruction
- * itself (tests/attention/unit/test_attention_dp.c).
+ * itself (tests/attn/test_attention_dp.c).
  */
 #ifndef QKVI_TMPL_DP_H
 #define QKVI_TMPL_DP_H
