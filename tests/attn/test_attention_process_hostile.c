@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "limits/temporary.h"
 #include "sanitizers.h"
 
 static bool exits_with_0(pid_t child) {
@@ -212,7 +213,7 @@ static void AT22_exit_while_another_thread_is_inside(void **state) {
 /* ---- AT25: how many threads by default ------------------------------------------------------- */
 
 /* Files below /proc and /sys are those of a folder, where it has them. */
-static char folder[64];
+static char folder[TEMPORARY_PATH];
 
 __attribute__((visibility("default"))) FILE *fopen(const char *path, const char *how) {
     FILE *(*real)(const char *, const char *);
@@ -267,12 +268,11 @@ static void AT25_one_processor_by_affinity(void **state) {
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/qkv-cgroup-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return mkdtemp(temporary("qkv-cgroup", folder)) ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    char command[128];
+    char command[TEMPORARY_PATH + 20];
     (void)state;
     snprintf(command, sizeof command, "rm -r '%s'", folder);
     folder[0] = 0;

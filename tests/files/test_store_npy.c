@@ -15,11 +15,12 @@
 
 #include "files/elems.h"
 #include "files/file.h"
+#include "limits/temporary.h"
 #include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/files/store_data/"
 
-static char folder[] = "/tmp/qkv-npy-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 /* ---- Files of numpy -------------------------------------------------------------------------- */
 
@@ -288,7 +289,7 @@ static void test_bad_arguments(void **state) {
 }
 
 static int make_folder(void **state) {
-    *state = mkdtemp(folder);
+    *state = mkdtemp(temporary("qkv-npy", folder));
     return *state ? 0 : -1;
 }
 

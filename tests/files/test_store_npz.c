@@ -15,11 +15,12 @@
 #include <cmocka.h>
 
 #include "files/zip.h"
+#include "limits/temporary.h"
 #include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/files/store_data/"
 
-static char folder[] = "/tmp/qkv-npz-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 static const char *in_folder(const char *name) {
     static char paths[4][200];
@@ -244,7 +245,7 @@ static void test_refuses(void **state) {
 
 static int make_folder(void **state) {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    return mkdtemp(temporary("qkv-npz", folder)) ? 0 : -1;
 }
 
 static int remove_folder(void **state) {

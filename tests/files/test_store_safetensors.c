@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "files/safetensors.h"
+#include "limits/temporary.h"
 
 #define DATA QKV_TEST_DATA "/files/store_data/"
 
@@ -145,10 +146,10 @@ static void test_unaligned_data(void **state) {
     qkvi_safetensors_close(file);
 }
 
-static char folder[] = "/tmp/qkv-store-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 static int make_folder(void **state) {
-    *state = mkdtemp(folder);
+    *state = mkdtemp(temporary("qkv-store", folder));
     return *state ? 0 : -1;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "limits/limits.h"
+#include "limits/temporary.h"
 #include "sanitizers.h"
 
 enum { MAX_CASES = 512 };
@@ -38,7 +39,7 @@ static struct {
     char slowest[200], largest[200];
 } run;
 
-static char folder[] = "/tmp/qkv-hostile-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 const char *hostile_path(char path[512], const char *name) {
     snprintf(path, 512, "%s/%s", folder, name);
@@ -171,7 +172,7 @@ static int make_folder(void **state) {
     run.shared =
         mmap(NULL, sizeof *run.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     (void)state; /* cmocka would put it in the place of every test's own */
-    if (!mkdtemp(folder) || run.shared == MAP_FAILED) return -1;
+    if (!mkdtemp(temporary("qkv-hostile", folder)) || run.shared == MAP_FAILED) return -1;
     if (run.family->begin) run.family->begin();
     return 0;
 }

@@ -16,6 +16,7 @@
 
 #include "image/decode.h"
 #include "image/prepare.h"
+#include "limits/temporary.h"
 #include "qkv/files.h"
 
 static qkv_error error;
@@ -143,7 +144,7 @@ static void test_refused(void **state) {
 /* ---- Which file ------------------------------------------------------------------------------ */
 
 static void put(const char *folder, const char *name, const char *text) {
-    char path[200];
+    char path[400];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (text)
         assert_int_equal(qkv_file_write(path, text, strlen(text), NULL), QKV_OK);
@@ -153,10 +154,10 @@ static void put(const char *folder, const char *name, const char *text) {
 
 static void test_files(void **state) {
     static const char plain[] = "preprocessor_config.json", nested[] = "processor_config.json";
-    char folder[] = "/tmp/qkv-image-XXXXXX";
+    char folder[TEMPORARY_PATH];
     qkvi_image_rules rules;
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary("qkv-image", folder)));
     assert_int_equal(qkvi_image_rules_find(folder, "vit", &rules, &error), QKV_ERR_IO);
     assert_non_null(strstr(error.message, plain));
     put(folder, nested, "{\"processor_class\": \"CLIPProcessor\"}");

@@ -8,12 +8,17 @@
  * Neither happens because the machine is slow or busy. The command gets the pace in QKV_TEST_PACE.
  * Its exit status is passed on; the last line says how much CPU time it used.
  *
+ * The command's temporary files are in a folder of its own, TMPDIR, and where there is a /dev/shm
+ * also in QKV_TEST_SHM (temporary.h). They are removed however it ends, and also where a signal
+ * ends this program.
+ *
  * All processes are descendants of this one, which adopts orphans (PR_SET_CHILD_SUBREAPER). The CPU
  * time of a process is in /proc/PID/stat, with that of the children that it has waited for.
  */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -157,13 +162,15 @@ static bool hangs(const window *w, double seconds, double length) {
 }
 
 /* Until the command ends or has to be ended. */
-static int watch(const sigset_t *children) {
+static int watch(const sigset_t *signals) {
     const double length = IDLE_SECONDS * run.pace;
     window w = { .began = now() };
     int status;
     while (!command_has_ended(&status)) {
-        if (sigtimedwait(children, NULL, &LOOK_EVERY) == SIGCHLD) continue;
+        const int signal = sigtimedwait(signals, NULL, &LOOK_EVERY);
+        if (signal == SIGCHLD) continue;
         const double seconds = look();
+        if (signal > 0) return kill_ours(), 128 + signal;
         w.n_looks++;
         w.n_ready += some_are_ready();
         if (seconds > run.most_seconds) {
@@ -180,6 +187,59 @@ static int watch(const sigset_t *children) {
     return exit_code(status);
 }
 
+/* ---- Temporary files ------------------------------------------------------------------------- */
+
+static struct folder {
+    const char *variable, *parent;
+    char path[512];
+} folders[] = { { "TMPDIR", "/tmp", "" }, { "QKV_TEST_SHM", "/dev/shm", "" } };
+
+enum { FOLDERS = sizeof folders / sizeof *folders, REMOVES = 20, OPEN_FILES = 16 };
+
+/* Without a folder the command has the variable that this program has, or none. */
+static void make_folders(void) {
+    const char *const given = getenv("TMPDIR");
+    if (given && *given) folders[0].parent = given;
+    for (int i = 0; i < FOLDERS; i++) {
+        struct folder *const f = &folders[i];
+        const int n = snprintf(f->path, sizeof f->path, "%s/qkv-test-XXXXXX", f->parent);
+        if (n >= (int)sizeof f->path || !mkdtemp(f->path))
+            *f->path = '\0';
+        else
+            setenv(f->variable, f->path, 1);
+    }
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at) {
+    (void)status, (void)type, (void)at;
+    remove(path);
+    return 0;
+}
+
+/* What the command should have removed is told, one name of each folder. */
+static void tell_left(const char *path) {
+    DIR *const folder = opendir(path);
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        printf("limits: left behind: %s/%s\n", path, e->d_name);
+        break;
+    }
+    if (folder) closedir(folder);
+}
+
+/* Again where what was killed has written meanwhile. */
+static void remove_folders(void) {
+    for (int i = 0; i < FOLDERS; i++) tell_left(folders[i].path);
+    for (int i = 0; i < FOLDERS; i++)
+        for (int n = 0; *folders[i].path && n < REMOVES; n++) {
+            nftw(folders[i].path, remove_one, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+            if (access(folders[i].path, F_OK) != 0) break;
+            nanosleep(&(struct timespec){ .tv_nsec = LOOK_EVERY.tv_nsec / 4 }, NULL);
+        }
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 static bool read_arguments(int argc, char **argv) {
     FILE *const in = argc > 3 ? fopen(argv[1], "r") : NULL;
     const bool is_read = in && fscanf(in, "%lf", &run.pace) == 1 && run.pace > 0;
@@ -189,24 +249,27 @@ static bool read_arguments(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    static const int ends[] = { SIGCHLD, SIGHUP, SIGINT, SIGTERM };
     char pace[32];
-    sigset_t children, before;
+    sigset_t signals, before;
     if (!read_arguments(argc, argv))
         return fputs("usage: bounded PACE_FILE SECONDS COMMAND [ARGUMENT...]\n", stderr), NOT_RUN;
     snprintf(pace, sizeof pace, "%.4f", run.pace);
     setenv("QKV_TEST_PACE", pace, 1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &children, &before);
+    sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) sigaddset(&signals, ends[i]);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    make_folders();
     run.command = fork();
     if (run.command == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);
         execvp(argv[3], argv + 3);
         return perror(argv[3]), NOT_RUN;
     }
-    if (run.command < 0) return perror("fork"), NOT_RUN;
-    const int code = watch(&children);
+    if (run.command < 0) return perror("fork"), remove_folders(), NOT_RUN;
+    const int code = watch(&signals);
+    remove_folders();
     printf("limits: %.2f s of CPU, at most %.0f\n", look(), run.most_seconds);
     return code;
 }

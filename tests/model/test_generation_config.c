@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "files/file.h"
+#include "limits/temporary.h"
 #include "model/config/generation_config.h"
 #include "model/model_impl.h"
 #include "qkv/generate.h"
@@ -172,7 +173,7 @@ static void remove_folder(const char *folder) {
         snprintf(path, sizeof path, "%s/%s", folder, names[f]);
         unlink(path);
     }
-    rmdir(folder);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 /* What options_of says about a file, for a caller who draws or not. says NULL: it takes it. */
@@ -193,10 +194,10 @@ static void expect_options(const char *folder, const char *json, int samples, qk
 }
 
 static void test_options(void **state) {
-    char folder[] = "/tmp/qkv-generation-XXXXXX";
+    char folder[TEMPORARY_PATH];
     qkv_generate_options o;
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary("qkv-generation", folder)));
     expect_options(folder, "{\"temperature\": 0.0}", 0, QKV_OK, NULL, &o);
     assert_true(o.temperature == 1 && !o.sample);
     expect_options(folder, "{\"temperature\": 0.0}", 1, QKV_ERR_FORMAT,
@@ -249,14 +250,14 @@ static void test_problems(void **state) {
         { "{\"temperature\": \"hot\"}", QKV_ERR_FORMAT, "temperature is a string" },
         { "{\"num_beams\": 2000}", QKV_ERR_LIMIT, "num_beams = 2000" },
     };
-    char folder[] = "/tmp/qkv-generation-XXXXXX";
+    char folder[TEMPORARY_PATH];
     const int32_t ids[] = { 5, 9 };
     const qkv_encoding text = { .n = 2, .ids = (int32_t *)(uintptr_t)ids }, *const texts[] = {
         &text
     };
     qkv_ctx *ctx;
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary("qkv-generation", folder)));
     assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qkv_generate_options options;

@@ -14,12 +14,13 @@
 #include <cmocka.h>
 
 #include "files/safetensors.h"
+#include "limits/temporary.h"
 #include "model/config/recipe.h"
 
-static char folder[64] = "/tmp/qkv_pooling_XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 static void put(const char *name, const char *text) {
-    char path[200];
+    char path[400];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (!text) {
         unlink(path);
@@ -171,7 +172,7 @@ static void test_prompts(void **state) {
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
 static void put_weights(const char *name, int n, qkvi_stored_out *tensors) {
-    char path[200];
+    char path[400];
     qkv_error error;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (qkvi_safetensors_write(path, tensors, n, NULL, NULL, &error) != QKV_OK)
@@ -339,9 +340,9 @@ static void test_refused_configs(void **state) {
 static const char *const folders[] = { "1_Pooling", "2_Dense", "2_Normalize", "3_LayerNorm" };
 
 static int make_folder(void **state) {
-    char path[100];
+    char path[300];
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    if (!mkdtemp(temporary("qkv-pooling", folder))) return -1;
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
         if (mkdir(path, 0700)) return -1;
@@ -351,7 +352,7 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     static const char *const files[] = { "config.json", "model.safetensors" };
-    char path[100];
+    char path[300];
     (void)state;
     qkvi_recipe_free(&recipe);
     put("modules.json", NULL);

@@ -17,6 +17,7 @@
 
 #include "files/file.h"
 #include "files/hub.h"
+#include "limits/temporary.h"
 #include "model/arch/family.h"
 #include "model/config/config.h"
 
@@ -568,10 +569,10 @@ static void test_cache(void **state) {
     unsetenv("HF_HOME");
 }
 
-static char folder[] = "/tmp/qkv-config-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 static int make_folder(void **state) {
-    *state = mkdtemp(folder);
+    *state = mkdtemp(temporary("qkv-config", folder));
     return *state ? 0 : -1;
 }
 

@@ -16,6 +16,7 @@
 
 #include "files/file.h"
 #include "files/safetensors.h"
+#include "limits/temporary.h"
 #include "model/model_impl.h"
 
 #define OLD QKV_TEST_DATA "/golden/bert_old"
@@ -384,10 +385,10 @@ static void test_no_model(void **state) {
     assert_null(model);
 }
 
-static char folder[] = "/tmp/qkv-model-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 static int make_folder(void **state) {
-    *state = mkdtemp(folder);
+    *state = mkdtemp(temporary("qkv-model", folder));
     return *state ? 0 : -1;
 }
 

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "limits/temporary.h"
 #include "oom/calls.h"
 #include "oom/fail_alloc.h"
 
@@ -35,8 +36,10 @@ static int list(void) {
 
 static int set_up(void **state) {
     (void)state;
-    strcpy(oom_folder, "/dev/shm/qkv-oom-XXXXXX"); /* there a flush takes no time */
-    if (!mkdtemp(oom_folder) && !mkdtemp(strcpy(oom_folder, "/tmp/qkv-oom-XXXXXX"))) return -1;
+    const char *const memory = getenv("QKV_TEST_SHM"); /* there a flush takes no time */
+    if (!mkdtemp(temporary_in(memory ? memory : "/dev/shm", "qkv-oom", oom_folder)) &&
+        !mkdtemp(temporary("qkv-oom", oom_folder)))
+        return -1;
     if (group->setup) group->setup();
     fail_alloc_start();
     print_message("seed %llu\n", (unsigned long long)seed);

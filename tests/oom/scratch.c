@@ -6,9 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "limits/temporary.h"
 #include "oom/sweep.h"
 
-char oom_folder[64];
+char oom_folder[TEMPORARY_PATH];
 const char *oom_unwatched = "";
 
 uint64_t oom_hash(uint64_t hash, const void *bytes, size_t n) {

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "files/file.h"
+#include "limits/temporary.h"
 #include "train/corpus.h"
 #include "train/grammar/grammar.h"
 
@@ -307,8 +308,8 @@ static void test_documentation(void **state) {
 /* ---- Text files ---- */
 
 static qkvi_corpus *text_corpus(const char *content) {
-    char path[] = "/tmp/qkv_test_corpus_XXXXXX";
-    const int fd = mkstemp(path);
+    char path[TEMPORARY_PATH];
+    const int fd = mkstemp(temporary("qkv-corpus", path));
     qkvi_corpus *text = NULL;
     qkv_error error = { 0 };
     assert_true(fd >= 0);

@@ -13,12 +13,13 @@
 
 #include <cmocka.h>
 
+#include "limits/temporary.h"
 #include "make_ctx.h"
 #include "qkv/train.h"
 
 enum { N_LINES = 75, N_PIECES = 4 }; /* 75 lines and 50 pairs with another second half */
 
-static char text_path[] = "/tmp/qkv-pieces-XXXXXX";
+static char text_path[TEMPORARY_PATH];
 static qkv_ctx *ctx;
 static qkv_model *model;
 static qkv_error error;
@@ -31,7 +32,7 @@ static qkv_error error;
 static int set_up(void **state) {
     (void)state;
     const char *const words[] = { "the", "man", "saw", "a", "dog", "book", "garden" };
-    const int fd = mkstemp(text_path);
+    const int fd = mkstemp(temporary("qkv-pieces", text_path));
     FILE *const out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) return -1;
     for (int i = 0; i < N_LINES; i++) {

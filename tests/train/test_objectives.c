@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "limits/temporary.h"
 #include "text/bpe_train.h"
 #include "train/trainer.h"
 
@@ -26,7 +27,7 @@
 
 enum { MAX_LEN = 12, CAPACITY = 300 };
 
-static char path[] = "/tmp/qkv-objectives-XXXXXX";
+static char path[TEMPORARY_PATH];
 
 static void write_text(const char *text) {
     FILE *const out = fopen(path, "wb");
@@ -258,7 +259,7 @@ static void test_examples_are_functions(void **state) {
 
 static int make_path(void **state) {
     (void)state;
-    const int file = mkstemp(path);
+    const int file = mkstemp(temporary("qkv-objectives", path));
     return file < 0 || close(file) != 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/rng.h"
 #include "files/file.h"
+#include "limits/temporary.h"
 #include "qkv/train.h"
 #include "train/grammar/grammar.h"
 
@@ -37,7 +38,7 @@ static const char words[] = "person it : it it its was is has does\n"
                             "  say <X> X.was opening the Y when Y.subj* V.past .\n"
                             "  held say <X> X.was opening the Y until Y.subj* V.past .\n";
 
-static char grammar_path[64], text_path[64];
+static char grammar_path[TEMPORARY_PATH], text_path[TEMPORARY_PATH];
 static uint64_t seed = 20261122;
 
 static void put(const char *path, const char *bytes, size_t n) {
@@ -258,7 +259,8 @@ int main(int argc, char **argv) {
     };
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
     print_message("seed %llu\n", (unsigned long long)seed);
-    snprintf(grammar_path, sizeof grammar_path, "/tmp/qkv-grammar-%d", (int)getpid());
-    snprintf(text_path, sizeof text_path, "/tmp/qkv-sentences-%d", (int)getpid());
+    if (close(mkstemp(temporary("qkv-grammar", grammar_path))) != 0 ||
+        close(mkstemp(temporary("qkv-sentences", text_path))) != 0)
+        return perror("mkstemp"), 1;
     return cmocka_run_group_tests_name("sentences", tests, NULL, remove_files);
 }

@@ -19,7 +19,7 @@
 #include "tiny_run.h"
 
 static uint64_t draws;
-static char base_path[80]; /* a model to start from */
+static char base_path[TEMPORARY_PATH + 8]; /* a model to start from */
 
 static qkv_ctx *any_ctx(void) {
     int n_isas = 0;
@@ -204,7 +204,7 @@ static void drop_base(void) {
 }
 
 static char *slurp_base(const char *name, size_t *n) {
-    char path[128], *bytes;
+    char path[300], *bytes;
     qkv_error error;
     snprintf(path, sizeof path, "%s/%s", base_path, name);
     if (qkvi_file_load(path, 1 << 24, &bytes, n, &error)) fail_msg("%s", error.message);

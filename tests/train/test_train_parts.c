@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "limits/temporary.h"
 #include "train/adamw.h"
 #include "train/examples.h"
 #include "train/trainer.h"
@@ -288,10 +289,10 @@ typedef struct fixture {
 enum { MAX_LEN = 24, N_LINES = 400 };
 
 static void open_fixture(fixture *f, int n_threads) {
-    char path[] = "/tmp/qkv-corpus-XXXXXX";
+    char path[TEMPORARY_PATH];
     qkv_ctx_options options = qkv_ctx_options_init();
     qkv_error error;
-    const int fd = mkstemp(path);
+    const int fd = mkstemp(temporary("qkv-corpus", path));
     assert_true(fd >= 0);
     close(fd);
     write_corpus(path, N_LINES);

@@ -240,7 +240,7 @@ static void test_free_options(void **state) {
 static void test_another_folder(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
-    char stopped[64];
+    char stopped[TEMPORARY_PATH + 16];
     const result expected = whole_run(&options);
     qkv_ctx *const ctx = any_ctx();
     const int raised = 1;
@@ -280,7 +280,7 @@ static void test_begin_anew(void **state) {
 
 /* Sound files with the right checksums that cannot be: fields, sizes, types, tensors. */
 static void write_forged(const qkvi_run_fields *fields, qkvi_stored_out *tensors, int64_t n) {
-    char path[128], text[QKVI_RUN_BYTES];
+    char path[300], text[QKVI_RUN_BYTES];
     qkv_error error;
     snprintf(path, sizeof path, "%s/%s", out_path, checkpoint);
     qkvi_run_fields_print(fields, text);
@@ -297,7 +297,7 @@ static int fail_if_reported(void *user, const qkv_train_report *report) {
 }
 
 static void unlink_out(const char *name) {
-    char path[128];
+    char path[300];
     snprintf(path, sizeof path, "%s/%s", out_path, name);
     assert_int_equal(unlink(path), 0);
 }
@@ -320,7 +320,7 @@ static void test_finished(void **state) {
     unlink_out("model.safetensors"); /* then it is not */
     expect_refused(tiny_run(), QKV_ERR_IO, "no run was stopped here, or it was finished");
     model[n - 1] ^= 1;
-    char path[128];
+    char path[300];
     snprintf(path, sizeof path, "%s/model.safetensors", out_path);
     assert_int_equal(qkvi_file_save(path, model, n, NULL), QKV_OK);
     expect_refused(tiny_run(), QKV_ERR_IO, "no run was stopped here, or it was finished");
@@ -422,7 +422,7 @@ static void test_checkpoint_of_before(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
     const int raised = 1;
-    char path[128];
+    char path[300];
     qkvi_safetensors *file;
     qkvi_run_fields run;
     qkv_error error;
@@ -459,7 +459,7 @@ static void test_checkpoint_of_before(void **state) {
 /* ---- Hostile files --------------------------------------------------------------------------- */
 
 static void put_checkpoint(const char *bytes, size_t n) {
-    char path[128];
+    char path[300];
     qkv_error error;
     snprintf(path, sizeof path, "%s/%s", out_path, checkpoint);
     if (qkvi_file_save(path, bytes, n, &error) != QKV_OK) fail_msg("%s", error.message);
@@ -550,7 +550,7 @@ static void expect_forgery_refused(forgery *f, const char *says) {
 
 static void test_forged(void **state) {
     (void)state;
-    char path[128];
+    char path[300];
     qkvi_safetensors *file;
     qkvi_run_fields whole;
     qkv_error error;
@@ -584,7 +584,7 @@ static void test_forged(void **state) {
 /* Neither a checkpoint nor a file. */
 static void test_no_file(void **state) {
     (void)state;
-    char path[128];
+    char path[300];
     snprintf(path, sizeof path, "%s/%s", out_path, checkpoint);
     mkdir(out_path, 0777);
     assert_int_equal(mkdir(path, 0777), 0);

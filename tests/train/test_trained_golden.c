@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "files/safetensors.h"
+#include "limits/temporary.h"
 #include "qkv/model.h"
 #include "qkv/train.h"
 #include "train/run_fields.h"
@@ -44,7 +45,7 @@ static const struct trained {
 };
 enum { N_TRAINED = sizeof all / sizeof *all };
 
-static char folder[] = "/tmp/qkv-trained-XXXXXX";
+static char folder[TEMPORARY_PATH];
 
 static char *in(const char *parent, const char *name, char path[512]) {
     assert_true(snprintf(path, 512, "%s/%s", parent, name) < 512);
@@ -246,7 +247,7 @@ static void test_transformers_logits(void **state) {
     assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
     if (qkvi_safetensors_open(QKV_TEST_DATA "/golden/trained.safetensors", &file, &error))
         fail_msg("%s", error.message);
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary("qkv-trained", folder)));
     write_text(folder);
     for (int t = 0; t < N_TRAINED; t++) {
         train(ctx, folder, &all[t]);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "files/file.h"
+#include "limits/temporary.h"
 #include "make_ctx.h"
 #include "qkv/train.h"
 
@@ -20,8 +21,8 @@
 
 #define TEXT FIRST_A "\t" FIRST_B "\n" SECOND_A "\t" SECOND_B "\n"
 
-static char folder[] = "/tmp/qkv-train-XXXXXX";
-static char text_path[64], out_path[64];
+static char folder[TEMPORARY_PATH];
+static char text_path[TEMPORARY_PATH + 8], out_path[TEMPORARY_PATH + 8];
 
 static inline void write_text(const char *text) {
     FILE *const out = fopen(text_path, "wb");
@@ -50,7 +51,7 @@ static inline qkv_train_options small_run(void) {
 }
 
 static inline char *slurp(const char *name, size_t *n) {
-    char path[128], *bytes;
+    char path[300], *bytes;
     qkv_error error;
     snprintf(path, sizeof path, "%s/%s", out_path, name);
     if (qkvi_file_load(path, 1 << 24, &bytes, n, &error) != QKV_OK) fail_msg("%s", error.message);
@@ -58,7 +59,7 @@ static inline char *slurp(const char *name, size_t *n) {
 }
 
 static inline int exists(const char *name) {
-    char path[128];
+    char path[300];
     snprintf(path, sizeof path, "%s/%s", out_path, name);
     return qkvi_file_exists(path);
 }
@@ -77,7 +78,7 @@ static inline void clear_out(void) {
                                          "checkpoint.safetensors",
                                          "train_run.txt" };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-        char path[128];
+        char path[300];
         snprintf(path, sizeof path, "%s/%s", out_path, names[n]);
         unlink(path);
     }
@@ -126,7 +127,7 @@ static inline void expect_same(result got, const result *expected, const char *w
 
 /* Four sentences, repeated often, in which each word follows from the others. */
 static inline int make_folder(void **state) {
-    *state = mkdtemp(folder);
+    *state = mkdtemp(temporary("qkv-train", folder));
     if (!*state) return -1;
     snprintf(text_path, sizeof text_path, "%s/text", folder);
     snprintf(out_path, sizeof out_path, "%s/out", folder);
