@@ -3,8 +3,9 @@
  *
  * t-SNE of the head that is shown first is run up to 32 times. The other heads together get about
  * as much work: a short text has a map of every head, a long one only of the shown head. Work is
- * counted, not timed, so that the same command writes the same page. With more points than the
- * exact method takes there is a map only if --map was given.
+ * counted, not timed, so that the same command writes the same page. Where one exact run would be
+ * more, the run is by the method of Barnes and Hut. With more points than the exact method takes
+ * there is a map only if --map was given.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -25,6 +26,13 @@ static int64_t runs_of(int64_t points, int64_t n_heads, int most) {
     const double a_run = (double)points * ((double)points + 64) * ITERS;
     const double runs = budget / ((double)n_heads * a_run);
     return (int64_t)fmin(runs, most);
+}
+
+/* With too many points for the exact method, which it is then asked for, there is no map. */
+static qkv_map_method method_of(const struct arg_int *map, int64_t points) {
+    if (map->set) return QKV_MAP_AUTO;
+    const bool is_dear = points <= QKV_MAP_MAX_EXACT_POINTS && runs_of(points, 1, 1) == 0;
+    return is_dear ? QKV_MAP_BARNES_HUT : QKV_MAP_EXACT;
 }
 
 /* What is done of all heads, for one line. */
@@ -65,7 +73,7 @@ static qkv_status make_map(const struct page *page, int64_t points, int64_t n_ru
     qkv_map_report report = qkv_map_report_init();
     options.n_runs = n_runs;
     options.n_iters = ITERS;
-    options.method = map->set ? QKV_MAP_AUTO : QKV_MAP_EXACT;
+    options.method = method_of(map, points);
     options.metric = inner ? QKV_MAP_INNER : QKV_MAP_COSINE;
     call.cancel = &cli_cancelled;
     call.progress = show_progress;

@@ -177,6 +177,12 @@ for what in x "$(printf '\033')"; do
     check "a line of it" test "$(wc -c <"$folder/out")" -lt 1000
 done
 
+# A page of many queries and keys: no map over all pairs, which would take nearly all of its time
+awk 'BEGIN { for (i = 0; i < 700; i++) printf "%.4f,%.4f,%.4f\n", sin(i), sin(i * 1.7), sin(i * i) }' >"$folder/rows.csv"
+run look --q "$folder/rows.csv" --k "$folder/rows.csv" -o "$folder/rows.html" --quiet
+code 0
+check "a map over all pairs" grep -q '"map_note":"t-SNE, cosine, perplexity 30, Barnes-Hut, ' "$folder/rows.html"
+
 # Long lines of a text to train or measure on
 small="--layers 1 --heads 2 --hidden 8 --batch 4 --steps 2 --quiet"
 for what in 'a ' 'x' "$(printf '\314\201\314\226')" "$(printf '\344\270\255')"; do
