@@ -113,7 +113,7 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
     }
     if (results->stats) {
         const int64_t bytes = (int64_t)results->stats->n_json;
-        arrays[n] = (qkv_array){ QKV_ARRAY_BYTES, 1, { bytes }, bytes, results->stats->json };
+        arrays[n] = (qkv_array){ QKV_ARRAY_BYTES, 1, { bytes }, bytes, results->stats->json, NULL };
         written[n] = &arrays[n];
         paths[n++] = options->stats;
     }

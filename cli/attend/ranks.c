@@ -179,15 +179,39 @@ static int alloc(const struct attend_options *options, const struct attend_probl
     return ranks_rank() == 0 ? attend_results_alloc(options, problem, whole) : EXIT_OK;
 }
 
-/* Each rank reads its rows of files that it may have alone. */
-static int agree_on_arrays(const struct attend_problem *problem, int code) {
-    const qkv_array *const arrays[] = { problem->q, problem->k, problem->v };
-    char shown[700] = "", shape[200];
-    for (int a = 0; !code && a < 3; a++)
-        text_append(shown, sizeof shown, "%s--%c %s", a ? ", " : "", "qkv"[a],
-                    attend_shape_text(arrays[a], shape));
+static int agree_on_text(const char *what, const char *shown, int code) {
     return ranks_agree_on(
-        code, &(struct ranks_fact){ "shape", shown, hash_add(HASH_START, shown, strlen(shown)) });
+        code, &(struct ranks_fact){ what, shown, hash_add(HASH_START, shown, strlen(shown)) });
+}
+
+/*
+ * Each rank reads its rows of files that it may have alone. Numbers of another type are rounded
+ * otherwise, and integers are no floats.
+ */
+static int agree_on_arrays(const struct attend_problem *problem, int code) {
+    static const char *const names[] = { "--q", ", --k", ", --v" };
+    const qkv_array *const arrays[] = { problem->q, problem->k, problem->v };
+    char shapes[700] = "", types[100] = "", shape[200];
+    for (int a = 0; !code && a < 3; a++) {
+        attend_shape_text(arrays[a], shape);
+        text_append(shapes, sizeof shapes, "%s %s", names[a], shape);
+        text_append(types, sizeof types, "%s %s", names[a], arrays[a]->stored);
+    }
+    code = agree_on_text("shape", shapes, code);
+    return agree_on_text("type of numbers", types, code);
+}
+
+/* Of all queries, which each rank reads; the library sees those of a rank only. */
+static int agree_on_segments(const struct attend_options *options,
+                             const struct attend_problem *problem, int code) {
+    const qkv_attention_desc *const d = &problem->desc;
+    uint64_t hash = HASH_START;
+    if (!options->segments_q) return code;
+    for (int64_t b = 0; !code && b < (d->seg_q_stride ? d->n_batch : 1); b++)
+        hash = hash_add(hash, problem->seg_q + b * d->seg_q_stride,
+                        (size_t)d->len_q * sizeof *problem->seg_q);
+    return ranks_agree_on(
+        code, &(struct ranks_fact){ "file of --segments-q", options->segments_q, hash });
 }
 
 static int results_of(const struct attend_options *options, qkv_ctx *ctx,
@@ -205,6 +229,7 @@ static int run(const struct attend_options *options, qkv_ctx *ctx, struct attend
     if (!code && options->o) code = alloc(options, problem, &mine, &whole);
     if (!code && ranks_rank() == 0) code = attend_outputs_check(options);
     code = agree_on_arrays(problem, code);
+    code = agree_on_segments(options, problem, code);
     if (!code && options->explain) code = ranks_agree(explain(ctx, problem));
     if (!code && options->o) code = results_of(options, ctx, problem, &mine, &whole);
     attend_results_free(&mine);

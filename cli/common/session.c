@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/number.h"
 #include "common/term.h"
 #include "core/os.h"
@@ -124,10 +125,27 @@ static int refuse_images(const struct session *session) {
                     session->info->architecture, session->command->name);
 }
 
+/* The files of a tokenizer, one by one, so that the message names the first that differs. */
+static int agree_on_files(const qkv_tokenizer *tokenizer, int code) {
+    enum { MOST_FILES = 9 }; /* ranks with fewer go on, too */
+    for (int64_t i = 0; i < MOST_FILES; i++) {
+        char shown[80] = "none";
+        uint64_t digest = 0;
+        const char *const name = code ? NULL : qkv_tokenizer_file(tokenizer, i, &digest);
+        if (name) snprintf(shown, sizeof shown, "%s (%016" PRIx64 ")", name, digest);
+        code = ranks_agree_on(code,
+                              &(struct ranks_fact){ "file of the tokenizer", shown,
+                                                    hash_add(HASH_START, shown, strlen(shown)) });
+    }
+    return code;
+}
+
 /* Ranks may each have files of that name. */
 static int agree_on_model(const struct session *session, int code) {
     char shown[300] = "";
     if (ranks_size() == 1) return code;
+    code = agree_on_files(session->tokenizer, code);
+    code = agree_on_files(session->target, code);
     const uint64_t hash = code ? 0 : session_digest(session);
     if (!code)
         snprintf(shown, sizeof shown, "%.200s (%016" PRIx64 ")", session->info->source, hash);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
+#include "common/hash.h"
 #include "common/rows.h"
 #include "look/arrays.h"
 
@@ -51,25 +52,31 @@ int arrays_parse(const struct cli_command *command, const struct look_options *o
 
 /* ---- Rows of ranks --------------------------------------------------------------------------- */
 
-/* What ranks must have in common: the shape of the whole array. */
+/* What ranks must have in common: the shape of the whole array, and its type in the file. */
 struct header {
     int64_t rank, shape[8];
+    char type[8];
 };
 
 static struct header header_of(const qkv_array *whole) {
     struct header h = { .rank = whole->rank };
     for (int d = 0; d < whole->rank; d++) h.shape[d] = whole->shape[d];
+    snprintf(h.type, sizeof h.type, "%s", whole->stored);
     return h;
 }
 
 /* headers: [n ranks]. */
 static int compare(const char *option, const char *path, const struct header *headers) {
-    const int64_t size = ranks_size();
-    for (int64_t rank = 1; rank < size; rank++)
-        if (headers[rank].rank != headers[0].rank ||
-            memcmp(headers[rank].shape, headers[0].shape, sizeof headers->shape) != 0)
-            return cli_fail("%s %s: rank %d reads another shape than rank 0", option, path,
-                            (int)rank);
+    const int size = ranks_size();
+    for (int rank = 1; rank < size; rank++) {
+        const struct header *const theirs = &headers[rank];
+        if (theirs->rank != headers->rank ||
+            memcmp(theirs->shape, headers->shape, sizeof headers->shape) != 0)
+            return cli_fail("%s %s: rank %d reads another shape than rank 0", option, path, rank);
+        if (strcmp(theirs->type, headers->type) != 0)
+            return cli_fail("%s %s: rank %d reads numbers of type %s, and rank 0 of %s", option,
+                            path, rank, theirs->type, headers->type);
+    }
     return EXIT_OK;
 }
 
@@ -205,6 +212,33 @@ static int check_plot(const struct arrays *arrays) {
                     a->n_queries, a->n_keys, MOST_OF_A_CHART);
 }
 
+static uint64_t add_tokens(uint64_t hash, char *const *tokens, int64_t n) {
+    for (int64_t i = 0; tokens && i < n; i++)
+        hash = hash_add(hash, tokens[i], strlen(tokens[i]) + 1);
+    return hash_add(hash, "", 1);
+}
+
+/* Which tokens are the same is counted on each rank, of its own files. */
+static int read_names(struct arrays *arrays) {
+    const struct look_options *const options = arrays->options;
+    const qkv_heads_arrays *const a = &arrays->desc;
+    const struct array_tokens tokens = {
+        options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
+    };
+    const char *const shown = options->tokens ? options->tokens : options->q_tokens;
+    qkv_error error;
+    uint64_t hash = HASH_START;
+    const int code = cli_status(
+        array_names_read(&tokens, arrays->self, &arrays->key_names, &arrays->query_names, &error),
+        &error);
+    if (!shown || ranks_size() == 1) return ranks_agree(code);
+    if (!code) {
+        hash = add_tokens(hash, arrays->key_names.tokens, a->n_keys);
+        hash = add_tokens(hash, arrays->query_names.tokens, a->n_queries);
+    }
+    return ranks_agree_on(code, &(struct ranks_fact){ "list of tokens", shown, hash });
+}
+
 int arrays_read(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
     qkv_heads_arrays *a = &arrays->desc;
@@ -231,13 +265,7 @@ int arrays_read(struct arrays *arrays) {
         a->list = arrays->places;
         a->n_list = arrays->n_places;
     }
-    const struct array_tokens tokens = {
-        options->tokens, options->q_tokens, a->n_keys, a->n_queries, "", options->common.quiet
-    };
-    qkv_error error;
-    code = cli_status(
-        array_names_read(&tokens, arrays->self, &arrays->key_names, &arrays->query_names, &error),
-        &error);
+    code = read_names(arrays);
     a->keys = (const char *const *)arrays->key_names.tokens;
     a->queries = (const char *const *)arrays->query_names.tokens;
     a->two_texts = arrays->query_names.tokens && !a->causal && !arrays->window;

@@ -43,6 +43,11 @@ typedef struct qkv_array {
     int64_t shape[8];
     int64_t n_elems;
     void *data;
+    /**
+     * Of an array that was read, its type in the file: "F64", "F16", "U8" …, as in
+     * qkv_tensor_entry. NULL for text. Not read by what writes arrays.
+     */
+    const char *stored;
 } qkv_array;
 
 /**

@@ -64,6 +64,14 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open_memory(const void *vocab, si
                                                            qkv_error *error);
 QKV_API void qkv_tokenizer_free(qkv_tokenizer *tokenizer);
 
+/**
+ * Returns the name of the index-th file that a tokenizer was made from, without its folder; NULL
+ * past the end. *digest, unless digest is NULL, receives a hash of the file's bytes, by which
+ * several processes compare what each has opened. It is no cryptographic one.
+ */
+QKV_API const char *qkv_tokenizer_file(const qkv_tokenizer *tokenizer, int64_t index,
+                                       uint64_t *digest);
+
 /* ---- Text to tokens -------------------------------------------------------------------------- */
 
 /**

@@ -97,6 +97,12 @@ class Ranks(unittest.TestCase):
         wrong = k[..., :8] if COMM.rank == last else k
         with self.assertRaisesRegex(qkv.ShapeError, f"rank {last}: q has 16 channels, k has 8"):
             self.group.attention(q, wrong, v)
+        if last:
+            other = [a.astype(np.float16) if COMM.rank == last else a for a in (q, k, v)]
+            with self.assertRaisesRegex(qkv.QkvError, f"dtype = .* on rank {last}, but .* on rank 0"):
+                self.group.attention(*other)
+        with self.assertRaisesRegex(qkv.DTypeError, f"rank {last}: q is float64"):
+            self.group.attention(*(a.astype(np.float64) if COMM.rank == last else a for a in (q, k, v)))
         with self.assertRaisesRegex(qkv.DTypeError, f"rank {last}: out_dtype"):
             self.group.attention(q, k, v, out_dtype="int8" if COMM.rank == last else None)
         with self.assertRaisesRegex(qkv.QkvError, "scheme"):

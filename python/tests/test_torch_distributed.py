@@ -63,6 +63,17 @@ def check_errors(rank, size):
     if size > 1:
         with test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: rules is"):
             distributed.ring_attention(x, x, x, scale=2.0 if rank == last else 1.0)
+        with test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: dtype is torch.bfloat16, and rank 0 has "):
+            distributed.ring_attention(*[x.bfloat16() if rank == last else x] * 3)
+        with test.assertRaisesRegex(qkv.DTypeError, f"rank {last}: q is float32 and k is float16"):
+            distributed.ring_attention(x, x.half() if rank == last else x, x)
+        with test.assertRaisesRegex(qkv.DTypeError, f"rank {last}: .*int32"):
+            distributed.ring_attention(*[x.int() if rank == last else x] * 3)
+        with test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: requires_grad is False, and rank 0"):
+            distributed.ring_attention(x.clone().requires_grad_(rank != last), x, x)
+        with torch.set_grad_enabled(rank != last), \
+                test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: requires_grad is False, and rank 0"):
+            distributed.ring_attention(x.clone().requires_grad_(), x, x)
     test.assertEqual(distributed.ring_attention(x, x, x)[0].shape, x.shape)
 
 

@@ -121,13 +121,13 @@ qkv_status qkvi_peers_agree(qkvi_peers *ranks, qkv_status status, const double *
     return QKV_OK;
 }
 
-qkv_status qkvi_peers_compare(qkvi_peers *ranks, uint64_t hash, qkv_error *error) {
+qkv_status qkvi_peers_compare(qkvi_peers *ranks, const char *what, uint64_t hash,
+                              qkv_error *error) {
     ranks->own.hash = hash;
     QKV_TRY(qkvi_peers_agree(ranks, QKV_OK, NULL, error));
     for (int r = 1; r < ranks->size; r++)
         if (ranks->records[r].hash != ranks->records[0].hash)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                                  "rank %d has other options, files or bf16 than rank 0", r);
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "rank %d has %s than rank 0", r, what);
     return QKV_OK;
 }
 

@@ -56,8 +56,8 @@ size_t qkvi_peers_n_own(const qkvi_peers *ranks);
  */
 qkv_status qkvi_peers_agree(qkvi_peers *ranks, qkv_status status, const double *values,
                             qkv_error *error);
-/** ARGUMENT, naming the first rank whose hash is not that of rank 0. */
-qkv_status qkvi_peers_compare(qkvi_peers *ranks, uint64_t hash, qkv_error *error);
+/** ARGUMENT, naming the first rank whose hash is not that of rank 0, and what it is of. */
+qkv_status qkvi_peers_compare(qkvi_peers *ranks, const char *what, uint64_t hash, qkv_error *error);
 
 /**
  * Exchanges bytes: at[0] and bytes[0] say what goes from `send` to each rank, at[1] and bytes[1]

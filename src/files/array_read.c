@@ -32,6 +32,7 @@ static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qk
                               file->source.name, QKVI_PRINTABLE(200, name));
     QKV_TRY(qkvi_array_make(qkvi_array_type_of(tensor->type, floats), tensor->rank, tensor->shape,
                             tensor->n_elems, array, error));
+    (*array)->stored = qkvi_elem_name(tensor->type);
     tensor_bytes from = { file, tensor };
     const qkvi_byte_source bytes = { file->source.name, tensor->end - tensor->begin, take_tensor,
                                      &from };

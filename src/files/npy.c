@@ -266,6 +266,7 @@ qkv_status qkvi_npy_take_array(const qkvi_byte_source *bytes, qkv_array_type flo
                               bytes->name);
     QKV_TRY(qkvi_array_make(qkvi_array_type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems,
                             array, error));
+    (*array)->stored = qkvi_elem_name(npy.type);
     const qkvi_stored_elems stored = { npy.type, npy.big_endian, npy.n_elems };
     QKV_TRY(qkvi_array_fill(bytes, &stored, *array, error));
     return npy.fortran_order ? transpose(*array, error) : QKV_OK;

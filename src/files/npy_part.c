@@ -60,6 +60,7 @@ static qkv_status read_part(const qkvi_source *source, qkv_array_type floats, in
     npy.shape[npy.rank - 2] = end - begin;
     QKV_TRY(qkvi_array_make(qkvi_array_type_of(npy.type, floats), npy.rank, npy.shape, n_blocks * n,
                             array, error));
+    (*array)->stored = qkvi_elem_name(npy.type);
     rows[0] = begin;
     rows[1] = n_rows;
     void *const stored = malloc(n * qkvi_elem_bytes(npy.type) + 1);

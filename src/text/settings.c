@@ -280,9 +280,11 @@ qkv_status qkvi_settings_make(const qkvi_settings *s, const json_t *root, qkv_to
         return qkvi_error_set(s->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer",
                               s->files->vocab.name);
     const qkv_status status = fill(s, root, made);
-    if (status == QKV_OK)
+    if (status == QKV_OK) {
+        qkvi_tokenizer_keep_files(s->files, made);
         *out = made;
-    else
+    } else {
         qkv_tokenizer_free(made);
+    }
     return status;
 }

@@ -118,6 +118,9 @@ qkv_status qkvi_settings_take_json(qkvi_settings *settings, const json_t *root);
  */
 qkv_status qkvi_settings_apply(const qkvi_settings *settings, qkv_tokenizer *tokenizer);
 
+/** Keeps names and digests of the files that are there (tokenizer_files.c). */
+void qkvi_tokenizer_keep_files(const qkvi_text_files *files, qkv_tokenizer *tokenizer);
+
 /** Reads the files into a tokenizer; root: of a tokenizer.json, or NULL. */
 typedef qkv_status qkvi_settings_fill(const qkvi_settings *settings, const json_t *root,
                                       qkv_tokenizer *tokenizer);

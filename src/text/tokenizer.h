@@ -100,6 +100,14 @@ typedef enum qkvi_decoding {
     QKVI_DECODER_OTHER  /* an unsupported decoder: decoding is refused, encoding is not */
 } qkvi_decoding;
 
+/** A file that a tokenizer was made from. */
+typedef struct qkvi_tokenizer_file {
+    char name[32];
+    uint64_t digest;
+} qkvi_tokenizer_file;
+
+enum { QKVI_TOKENIZER_FILES = 9 };
+
 struct qkv_tokenizer {
     const qkvi_tokenizer_kind *kind;
     void *model;        /* the kind's own data, made by its reader */
@@ -118,6 +126,8 @@ struct qkv_tokenizer {
     int32_t special[QKVI_N_ROLES];
     qkvi_template single, pair;
     qkvi_chat chat;
+    int n_files;
+    qkvi_tokenizer_file files[QKVI_TOKENIZER_FILES];
 };
 
 extern const char *const qkvi_role_names[QKVI_N_ROLES]; /* "[UNK]", …, by qkv_token_role */

@@ -202,11 +202,27 @@ static uint64_t hash_run(const qkvi_trainer *t) {
     return t->params ? qkvi_hash(hash, t->params, t->table.n_elems * sizeof *t->params) : hash;
 }
 
+static uint64_t hash_files(uint64_t hash, const qkv_tokenizer *tokenizer) {
+    uint64_t digest;
+    for (int64_t i = 0; qkv_tokenizer_file(tokenizer, i, &digest); i++)
+        hash = qkvi_hash(hash, &digest, sizeof digest);
+    return hash;
+}
+
+/* Which tokens a text becomes is not in the run's fields. */
+static qkv_status compare_runs(qkvi_trainer *t, qkv_error *error) {
+    const uint64_t files =
+        hash_files(hash_files(QKVI_HASH_START, t->tokenizer), t->target_tokenizer);
+    if (t->ranks.size == 1) return QKV_OK;
+    QKV_TRY(qkvi_peers_compare(&t->ranks, "other options, files or bf16", hash_run(t), error));
+    return qkvi_peers_compare(&t->ranks, "other files of the tokenizer", files, error);
+}
+
 /* Opens the run on every rank; rank 0 then makes the folder. */
 static qkv_status open_run(qkvi_trainer *t, qkv_error *error) {
     QKV_TRY(qkvi_peers_begin(&t->ranks, error));
     QKV_TRY(qkvi_peers_agree(&t->ranks, qkvi_trainer_open(t, error), NULL, error));
-    if (t->ranks.size > 1) QKV_TRY(qkvi_peers_compare(&t->ranks, hash_run(t), error));
+    QKV_TRY(compare_runs(t, error));
     const qkv_status status = t->ranks.rank == 0 ? qkvi_trainer_folder(t, error) : QKV_OK;
     return qkvi_peers_agree(&t->ranks, status, NULL, error);
 }

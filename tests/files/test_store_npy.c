@@ -2,6 +2,7 @@
  * .npy: files of numpy are read correctly, and the files that we write have numpy's bytes. Refusals
  * are in test_npy_hostile.c.
  */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,6 +60,16 @@ static int64_t element(const qkv_array *array, int64_t i) {
                                            : ((const int64_t *)array->data)[i];
 }
 
+/* "F64" of a file that is named after numpy's "f8". */
+static void expect_stored(const char *stored, const char *name) {
+    char expected[16] = "BOOL";
+    if (isdigit((unsigned char)name[1]))
+        snprintf(expected, sizeof expected, "%c%d", name[0] - 'a' + 'A', 8 * (name[1] - '0'));
+    assert_non_null(stored);
+    if (isdigit((unsigned char)name[1]) || strcmp(name, "bool") == 0)
+        assert_string_equal(stored, expected);
+}
+
 static void test_reads_numpy(void **state) {
     (void)state;
     for (size_t f = 0; f < sizeof valid_files / sizeof *valid_files; f++) {
@@ -71,6 +82,7 @@ static void test_reads_numpy(void **state) {
         if (qkv_array_read(path, QKV_ARRAY_F32, &array, &error) != QKV_OK)
             fail_msg("%s", error.message);
         assert_int_equal(array->type, v->type);
+        expect_stored(array->stored, v->name);
         assert_int_equal(array->rank, v->rank);
         for (int d = 0; d < v->rank; d++) {
             assert_int_equal(array->shape[d], v->shape[d]);
@@ -103,6 +115,7 @@ static void compare_parts(const char *path, const qkv_array *whole, int n_parts)
         assert_int_equal(rows[0], at);
         assert_int_equal(rows[1], n_rows);
         assert_int_equal(part->type, whole->type);
+        assert_string_equal(part->stored, whole->stored);
         assert_int_equal(part->n_elems, n_blocks * n * n_columns);
         for (int64_t i = 0; i < part->n_elems; i++) {
             const int64_t block = i / (n * n_columns), row = i / n_columns % n + at;
@@ -213,7 +226,7 @@ static void test_types_of_16_bits(void **state) {
     qkv_error error = { QKV_OK, "" };
     uint16_t data[6] = { 0, 0x3F80, 0xBFC0, 0x7F80, 1, 0x8000 }; /* as bf16 */
     static const float floats[6] = { 0, 1, -1.5f, 0, 0x1p-133f, -0.0f };
-    qkv_array given = { QKV_ARRAY_BF16, 2, { 2, 3 }, 6, data };
+    qkv_array given = { QKV_ARRAY_BF16, 2, { 2, 3 }, 6, data, NULL };
     snprintf(path, sizeof path, "%s/half.npy", (const char *)*state);
     assert_int_equal(qkv_array_write(path, &given, &error), QKV_OK);
     assert_int_equal(qkv_array_read(path, QKV_ARRAY_F32, &array, &error), QKV_OK);
@@ -270,7 +283,7 @@ static void test_bad_arguments(void **state) {
     qkv_error error;
     qkv_array *read = NULL;
     float data[6] = { 0 };
-    qkv_array array = { QKV_ARRAY_F32, 2, { 2, 3 }, 6, data };
+    qkv_array array = { QKV_ARRAY_F32, 2, { 2, 3 }, 6, data, NULL };
     assert_int_equal(qkv_array_read(NULL, QKV_ARRAY_F32, &read, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_array_read("x.npy", QKV_ARRAY_F32, NULL, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_array_write(NULL, &array, &error), QKV_ERR_ARGUMENT);

@@ -180,7 +180,7 @@ static void test_bytes_of_numpy(void **state) {
 static void test_writes(void **state) {
     (void)state;
     uint16_t half[] = { 0x3f80, 0xc000 };
-    const qkv_array one = { QKV_ARRAY_BF16, 1, { 2 }, 2, half };
+    const qkv_array one = { QKV_ARRAY_BF16, 1, { 2 }, 2, half, NULL };
     qkv_array *read;
     qkv_error error = { QKV_OK, "" };
     char long_name[1100];
@@ -229,8 +229,8 @@ static void test_zip64(void **state) {
 static void test_refuses(void **state) {
     (void)state;
     float data[] = { 1 };
-    const qkv_array one = { QKV_ARRAY_F32, 1, { 1 }, 1, data };
-    const qkv_array text = { QKV_ARRAY_BYTES, 1, { 1 }, 1, data };
+    const qkv_array one = { QKV_ARRAY_F32, 1, { 1 }, 1, data, NULL };
+    const qkv_array text = { QKV_ARRAY_BYTES, 1, { 1 }, 1, data, NULL };
     const qkv_array *const two[] = { &one, &one };
     const char *const same[] = { in_folder("d.npz:a"), in_folder("d.npz:a.npy") };
     qkv_error error;

@@ -100,7 +100,7 @@ static void give_up(void) {
 /* The second file cannot be written, so the first one is not new. */
 static void several(void) {
     float data[] = { 1, 2, 3 };
-    const qkv_array array = { QKV_ARRAY_F32, 1, { 3 }, 3, data };
+    const qkv_array array = { QKV_ARRAY_F32, 1, { 3 }, 3, data, NULL };
     const qkv_array *const arrays[] = { &array, &array };
     const struct {
         const char *second, *message;

@@ -71,6 +71,37 @@ check "one rank: exit 0" is $? -ne 0
 check "one rank: not said once" is "$(grep -c 'the head sizes differ (rank 1)$' "$folder/err")" -eq 1
 check "one rank: a file" test ! -e "$folder/none.npy"
 
+# Numbers of another type that only one rank has, of the same shape: integers, and halves.
+one --q "$folder/long.npy" --k "$folder/long.npy" --v "$folder/long.npy" --dtype f16 || failed=1
+cp "$folder/one.npy" "$folder/halves.npy"
+sed 's/<f4/<i4/' "$folder/long.npy" >"$folder/whole.npy"
+for array in q k v; do
+    for type in I32 F16; do
+        cp "$folder/long.npy" "$folder/a/$array.npy"
+        case $type in I32) cp "$folder/whole.npy" "$folder/b/$array.npy" ;; *) cp "$folder/halves.npy" "$folder/b/$array.npy" ;; esac
+        q=$folder/long.npy k=$folder/long.npy v=$folder/long.npy
+        eval "$array=$array.npy"
+        $mpirun 3 sh -c "$where" "$folder" "$qkv" attend --mpi --q "$q" --k "$k" --v "$v" -o "$folder/none.npy" \
+            >"$folder/out" 2>"$folder/err"
+        check "--$array of $type: exit 0" is $? -ne 0
+        check "--$array of $type: not said once" is \
+            "$(grep -c "^qkv: rank 1 has another type of numbers than rank 0: .*--$array $type.*, not .*--$array F32" "$folder/err")" -eq 1
+        check "--$array of $type: a file" test ! -e "$folder/none.npy"
+    done
+done
+
+# Segments of queries: each rank reads those of all, and computes with those of its rows.
+for n in 350 349; do
+    case $n in 350) to=$folder/a/s.csv ;; *) to=$folder/b/s.csv ;; esac
+    awk -v n=$n 'BEGIN { for (i = 0; i < 700; i++) printf "%s%d", i ? "," : "", (i >= n); print "" }' >"$to"
+done
+$mpirun 3 sh -c "$where" "$folder" "$qkv" attend --mpi --q "$folder/long.npy" --k "$folder/long.npy" --v "$folder/long.npy" \
+    --segments "$folder/a/s.csv" --segments-q s.csv -o "$folder/none.npy" >"$folder/out" 2>"$folder/err"
+check "--segments-q: exit 0" is $? -ne 0
+check "--segments-q: not said once" is \
+    "$(grep -c '^qkv: rank 1 has another file of --segments-q than rank 0: s.csv' "$folder/err")" -eq 1
+check "--segments-q: a file" test ! -e "$folder/none.npy"
+
 # Files of another length that only one rank sees, of queries or of keys: rows would be missing, or come twice.
 for array in q k; do
     for length in 3 300; do

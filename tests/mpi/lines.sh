@@ -108,7 +108,7 @@ other() { # other NAME MESSAGE COMMAND...
 $mpirun 3 sh -c "$where" "$folder" "$qkv" eval --text "$folder/prompts" --model model >"$folder/out" 2>"$folder/err"
 check "the same model in two folders: exit $?" is $? -eq 0
 sed -i '8{h;d};9{G}' "$folder/b/model/vocab.txt"
-other "another tokenizer" 'model than rank 0: model (.*), not model (' eval --text "$folder/prompts" --model model
+other "another tokenizer" 'file of the tokenizer than rank 0: vocab.txt (.*), not vocab.txt (' eval --text "$folder/prompts" --model model
 cp "$models/gpt2_1/vocab.txt" "$folder/b/model"
 size=$(wc -c <"$folder/b/model/model.safetensors")
 head -c 4096 /dev/zero | dd of="$folder/b/model/model.safetensors" bs=1 seek=$((size / 2)) conv=notrunc 2>"$folder/err"
@@ -121,12 +121,35 @@ cp "$models/gpt2_1/model.safetensors" "$folder/b/model"
 echo '{"repetition_penalty": 3.0}' >"$folder/b/model/generation_config.json"
 other "another generation_config.json" 'model than rank 0: model (.*), not model (' generate --file "$folder/prompts" --model model
 rm "$folder/b/model/generation_config.json"
+# What the tokenizer's own files say: what stands around a text, and around a pair.
+echo '{"add_bos_token": true}' >"$folder/b/model/tokenizer_config.json"
+for command in eval generate heads embed; do
+    case $command in eval) file=--text ;; *) file=--file ;; esac
+    other "$command with another add_bos_token" \
+        'file of the tokenizer than rank 0: tokenizer_config.json (.*), not config.json (' \
+        $command $file "$folder/prompts" --model model
+done
+$mpirun 3 sh -c "$where" "$folder" "$qkv" train --text "$folder/prompts" --from model --out "$folder/none" --slices 3 --steps 1 \
+    >"$folder/out" 2>"$folder/err"
+check "training with another add_bos_token: exit 0" is $? -ne 0
+check "training with another add_bos_token: not said" grep -q '^qkv: rank 1 has other files of the tokenizer than rank 0$' "$folder/err"
+check "training with another add_bos_token: a folder" test ! -e "$folder/none"
+rm "$folder/b/model/tokenizer_config.json"
 for where_to in a b; do
     rm -r "$folder/$where_to/model"
     cp -r "${0%/*}/../golden/sentence/bert" "$folder/$where_to/model"
 done
 sed -i 's/"query: "/"other: "/' "$folder/b/model/config_sentence_transformers.json"
 other "another prompt" 'model than rank 0: model (.*), not model (' embed --file "$folder/prompts" --model model
+cp "$folder/a/model/config_sentence_transformers.json" "$folder/b/model"
+for change in '"type_id": *1/"type_id": 0' '"normalized": *true/"normalized": false'; do # of a pair; of an added token
+    sed "s/$change/" "$folder/a/model/tokenizer.json" >"$folder/b/model/tokenizer.json"
+    check "no $change" sh -c '! cmp -s "$0/a/model/tokenizer.json" "$0/b/model/tokenizer.json"' "$folder"
+    for command in heads embed; do
+        other "$command with another $change" 'file of the tokenizer than rank 0: tokenizer.json (.*), not tokenizer.json (' \
+            $command --file "$folder/prompts" --model model
+    done
+done
 for options in "eval --text $folder/prompts --stride" "generate --file $folder/prompts --max-new" "heads --file $folder/prompts --top" \
     "embed --file $folder/prompts --similar the --top"; do
     $mpirun 3 sh -c 'exec "$@" $((3 + (${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} == 1)))' sh "$qkv" $options \

@@ -91,7 +91,11 @@ one_rank() { # one_rank MESSAGE ARGUMENT...
     check "$message: a file" test ! -e "$folder/none.json"
 }
 one_rank ': rank 1 reads another shape than rank 0' --q "$folder/q.npy" --k k.npy
+sed 's/<f4/<i4/' "$folder/k.npy" >"$folder/b/k.npy"
+one_rank ': rank 1 reads numbers of type I32, and rank 0 of F32' --q "$folder/q.npy" --k k.npy
 printf 'a\nb\n' >"$folder/b/names"
 seq 700 >"$folder/a/names"
 one_rank 'names.*(rank 1)$' --q "$folder/q.npy" --k "$folder/k.npy" --tokens names
+{ echo 0; seq 2 700; } >"$folder/b/names"
+one_rank '^qkv: rank 1 has another list of tokens than rank 0: names' --q "$folder/q.npy" --k "$folder/k.npy" --tokens names
 exit $failed

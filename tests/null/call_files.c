@@ -24,7 +24,7 @@ char *null_load(const char *path, size_t *n_bytes) {
 
 static const char table_text[] = "a,1\nb,2\n";
 static float values[] = { 1, 2 };
-static const qkv_array array = { QKV_ARRAY_F32, 1, { 2 }, 2, values };
+static const qkv_array array = { QKV_ARRAY_F32, 1, { 2 }, 2, values, NULL };
 static const qkv_array *const arrays[] = { &array };
 static const char *const paths[] = { NULL_FOLDER "/several.npy" };
 

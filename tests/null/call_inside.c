@@ -201,7 +201,7 @@ static qkv_status head_view(void) {
     return qkv_inspect_divergence(null_ctx, &head, &whole, 0, NULL, &found, NULL, &null_error);
 }
 static qkv_status arrays_write(void) {
-    const qkv_array array = { QKV_ARRAY_F32, 1, { 2 }, 2, P(0, x) };
+    const qkv_array array = { QKV_ARRAY_F32, 1, { 2 }, 2, P(0, x), NULL };
     const qkv_array *const arrays[] = { P(1, &array) };
     const char *const paths[] = { P(2, NULL_FOLDER "/several.npy") };
     return qkv_arrays_write(1, paths, arrays, &null_error);

@@ -138,6 +138,10 @@ static qkv_status token(void) {
     return some(qkv_tokenizer_token(P(0, tokenizer), 7, P(1, &bytes)) != NULL);
 }
 static qkv_status id(void) { return some(qkv_tokenizer_id(P(0, tokenizer), P(1, "the"), 3) >= 0); }
+static qkv_status tokenizer_file(void) {
+    uint64_t digest;
+    return some(qkv_tokenizer_file(P(0, tokenizer), 0, P(1, &digest)) != NULL);
+}
 static qkv_status special(void) {
     return some(qkv_tokenizer_special(P(0, tokenizer), QKV_TOKEN_CLS) >= 0);
 }
@@ -441,6 +445,7 @@ const null_call null_model[] = {
     { "qkv_tokenizer_token", token, "--" },
     { "qkv_tokenizer_id", id, "--" },
     { "qkv_tokenizer_special", special, "-" },
+    { "qkv_tokenizer_file", tokenizer_file, "-n" },
     { "qkv_model_open", model_open, "rnrn" },
     { "qkv_model_open_memory", model_open_memory, "rrrnrn" },
     { "qkv_model_free", model_free, "n" },

@@ -94,7 +94,7 @@ static void put_none(void) {
 
 static qkv_status write(qkv_error *error) {
     float data[6] = { 1, 2, 3, 4, 5, 6 };
-    const qkv_array given = { QKV_ARRAY_F32, 2, { 2, 3 }, 6, data };
+    const qkv_array given = { QKV_ARRAY_F32, 2, { 2, 3 }, 6, data, NULL };
     return qkv_array_write(path, &given, error);
 }
 
@@ -109,7 +109,7 @@ static void put_second(void) {
 
 static qkv_status write_two(qkv_error *error) {
     int64_t data[2] = { 1, 2 };
-    const qkv_array given = { QKV_ARRAY_I64, 1, { 2 }, 2, data };
+    const qkv_array given = { QKV_ARRAY_I64, 1, { 2 }, 2, data, NULL };
     const char *const paths[] = { path, second };
     const qkv_array *const arrays[] = { &given, &given };
     return qkv_arrays_write(2, paths, arrays, error);
@@ -123,7 +123,7 @@ static void put_zip(void) {
 
 static qkv_status write_zip(qkv_error *error) {
     uint16_t data[2] = { 0x3f80, 0x4000 };
-    const qkv_array given = { QKV_ARRAY_BF16, 1, { 2 }, 2, data };
+    const qkv_array given = { QKV_ARRAY_BF16, 1, { 2 }, 2, data, NULL };
     char paths[2][300];
     snprintf(paths[0], sizeof paths[0], "%s:a", path);
     snprintf(paths[1], sizeof paths[1], "%s:b", path);

@@ -19,7 +19,7 @@ from ..keywords import keywords
 from ..problem import Problem
 from .calls import OF_TORCH, Window, _lower
 
-_SHARED = ("dtype", "heads", "kv_heads", "dim", "dim_v", "batch", "rules")
+_SHARED = ("dtype", "heads", "kv_heads", "dim", "dim_v", "batch", "rules", "requires_grad")
 
 
 class _Ring(NamedTuple):
@@ -144,7 +144,9 @@ def _described(query: Tensor, key: Tensor, value: Tensor, rules: dict[str, Any])
     Problem(*(x.detach() for x in (query, key, value)), **rules)
     return {"dtype": str(query.dtype), "batch": query.shape[0], "heads": query.shape[1], "kv_heads": key.shape[1],
             "dim": query.shape[3], "dim_v": value.shape[3], "rules": rules, "len_q": query.shape[2],
-            "len_k": key.shape[2]}
+            "len_k": key.shape[2],
+            # The backward pass is collective: a rank without one would leave the others waiting.
+            "requires_grad": torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))}
 
 
 @keywords("ring_attention", OF_TORCH)
@@ -160,7 +162,8 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = No
     Keys go from each rank to the next, while they are computed. Results of the pieces are joined by lse in float32.
     Bits depend on ranks and cuts; the bounds of accuracy are those of one process. Under is_causal the last rank has
     the most work. Memory: two pieces of keys and values; backward also their sums in float32. A wrong argument of one
-    rank raises the same exception on all of them.
+    rank raises the same exception on all of them, and so does another dtype, shape or rule than that of rank 0, or
+    requires_grad on some ranks only.
     """
     for name, x in zip(("query", "key", "value"), (query, key, value)):
         if tensors.is_transformed(x):  # there the ranks cannot even agree
