@@ -402,6 +402,26 @@ static qkv_status put_neox(qkvi_gguf_making *m) {
     return QKV_OK;
 }
 
+/*
+ * BLOOM has no key for its slopes, which follow from the number of heads, nor for the residual of
+ * some of its kin, which llama.cpp does not compute. Feed-forwards are four times as wide.
+ */
+static qkv_status put_bloom(qkvi_gguf_making *m) {
+    const qkvi_gguf_sizes *const s = &m->out->sizes;
+    double eps = 0;
+    QKV_TRY(need_real(m, "attention.layer_norm_epsilon", &eps));
+    if (s->n_kv_heads != s->n_heads || s->head_dim * s->n_heads != m->hidden ||
+        m->intermediate != 4 * m->hidden)
+        return QKVI_GGUF_FAIL(m->keys, QKV_ERR_UNSUPPORTED,
+                              "a bloom has as many keys as queries, of width / heads channels, and "
+                              "feed-forwards of 4 times its width");
+    qkvi_gguf_put_int(m, "hidden_size", m->hidden);
+    qkvi_gguf_put_int(m, "n_layer", s->n_layers);
+    qkvi_gguf_put_int(m, "n_head", s->n_heads);
+    qkvi_gguf_put_real(m, "layer_norm_epsilon", eps);
+    return QKV_OK;
+}
+
 /* RoBERTa is a BERT here, too: rows of positions that it does not use were cut off. */
 static qkv_status put_bert(qkvi_gguf_making *m) {
     const qkvi_gguf_sizes *const s = &m->out->sizes;
@@ -488,6 +508,7 @@ static qkv_status make(qkvi_gguf_making *m) {
     const qkv_status status = is_bert                        ? put_bert(m)
                               : strcmp(arch, "gpt2") == 0    ? put_gpt2(m)
                               : strcmp(arch, "gptneox") == 0 ? put_neox(m)
+                              : strcmp(arch, "bloom") == 0   ? put_bloom(m)
                                                              : put_rotary(m, n_words);
     QKV_TRY(status);
     QKV_TRY(refuse_unknown(m));

@@ -132,6 +132,21 @@ static const qkvi_gguf_family families[] = {
                  { "ffn_norm", "post_attention_layernorm", false },
                  { "ffn_up", "mlp.dense_h_to_4h", false },
                  { "ffn_down", "mlp.dense_4h_to_h", false } } },
+    { .arch = "bloom",
+      .model_type = "bloom",
+      .layer = "transformer.h.",
+      .keeps_fused = true,
+      .by_head = true,
+      .ends = { { "token_embd", "transformer.word_embeddings", false },
+                { "token_embd_norm", "transformer.word_embeddings_layernorm", false },
+                { "output_norm", "transformer.ln_f", false },
+                { "output", "lm_head", true } },
+      .block = { { "attn_norm", "input_layernorm", false },
+                 { "attn_qkv", "self_attention.query_key_value", false },
+                 { "attn_output", "self_attention.dense", false },
+                 { "ffn_norm", "post_attention_layernorm", false },
+                 { "ffn_up", "mlp.dense_h_to_4h", false },
+                 { "ffn_down", "mlp.dense_4h_to_h", false } } },
     { .arch = "bert",
       .model_type = "bert",
       .layer = "bert.encoder.layer.",
@@ -161,7 +176,7 @@ static const qkvi_gguf_family families[] = {
 
 const char qkvi_gguf_archs[] =
     "\"llama\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3\", "
-    "\"phi3\", \"smollm3\", \"olmo2\", \"gpt2\", \"gptneox\", \"bert\" and "
+    "\"phi3\", \"smollm3\", \"olmo2\", \"gpt2\", \"gptneox\", \"bloom\", \"bert\" and "
     "\"modern-bert\"";
 
 const qkvi_gguf_family *qkvi_gguf_family_of(const char *arch, bool has_types) {

@@ -25,7 +25,7 @@ typedef struct writing {
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-typedef enum word_rule { GPT2_WORDS, DIGITS, LLAMA3_WORDS, QWEN_WORDS } word_rule;
+typedef enum word_rule { GPT2_WORDS, DIGITS, LLAMA3_WORDS, QWEN_WORDS, BLOOM_WORDS } word_rule;
 
 /* By tokenizer.ggml.pre. */
 static const struct pre {
@@ -56,6 +56,7 @@ static const struct pre {
     { "codeshell", DIGITS, false, false, false, false },
     { "exaone", DIGITS, false, false, false, false },
     { "minerva-7b", DIGITS, false, false, false, false },
+    { "bloom", BLOOM_WORDS, false, false, false, false },
     { "gpt-2", GPT2_WORDS, false, false, false, false },
     { "phi-2", GPT2_WORDS, false, false, false, false },
     { "mellum", GPT2_WORDS, false, false, false, false },
@@ -91,8 +92,10 @@ static qkv_status find_pre(const writing *w, const struct pre **pre) {
 static void put_pre_tokenizer(qkvi_bytes *out, word_rule words) {
     static const char byte_level[] =
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
-    const char *const pattern = words == LLAMA3_WORDS ? qkvi_llama3_pattern : qkvi_qwen_pattern;
-    const bool splits = words == LLAMA3_WORDS || words == QWEN_WORDS;
+    const char *const pattern = words == LLAMA3_WORDS  ? qkvi_llama3_pattern
+                                : words == BLOOM_WORDS ? qkvi_bloom_pattern
+                                                       : qkvi_qwen_pattern;
+    const bool splits = words == LLAMA3_WORDS || words == QWEN_WORDS || words == BLOOM_WORDS;
     qkvi_bytes_text(out, "{\"type\":\"Sequence\",\"pretokenizers\":[");
     if (words == DIGITS) qkvi_bytes_text(out, "{\"type\":\"Digits\",\"individual_digits\":true},");
     if (splits) {

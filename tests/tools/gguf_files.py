@@ -248,6 +248,33 @@ def gptneox(parallel=True):
     return made
 
 
+def bloom():
+    """Rows as of gptneox; norms and biases everywhere, words tied, no positions."""
+    made, part = Made("bloom", n_kv=HEADS, dim=WIDTH // HEADS), WIDTH // HEADS
+    keys = made.out.kv_data[0]
+    del keys["bloom.rope.freq_base"], keys["bloom.attention.layer_norm_rms_epsilon"], keys["bloom.attention.key_length"]
+    del keys["bloom.attention.value_length"], keys["bloom.feed_forward_length"]  # which the converter does not write, or writes as below
+    made.out.add_feed_forward_length(4 * WIDTH)
+    made.out.add_layer_norm_eps(1e-5)
+    made.weights["transformer.word_embeddings.weight"] = made.weights.pop("model.embed_tokens.weight")
+    by_parts = lambda w: np.concatenate([w.reshape(HEADS, 3, part, -1)[:, i].reshape(WIDTH, -1) for i in range(3)]).reshape(w.shape)
+    for n in range(LAYERS):
+        for inner, theirs, rows, columns in (("attn_qkv", "self_attention.query_key_value", 3 * WIDTH, WIDTH),
+                                             ("attn_output", "self_attention.dense", WIDTH, WIDTH),
+                                             ("ffn_up", "mlp.dense_h_to_4h", 4 * WIDTH, WIDTH), ("ffn_down", "mlp.dense_4h_to_h", WIDTH, 4 * WIDTH)):
+            change = by_parts if inner == "attn_qkv" else None
+            made.tensor(f"blk.{n}.{inner}.weight", f"transformer.h.{n}.{theirs}.weight", rows, columns, change=change)
+            made.tensor(f"blk.{n}.{inner}.bias", f"transformer.h.{n}.{theirs}.bias", rows, change=change)
+        for inner, theirs in (("attn_norm", "input_layernorm"), ("ffn_norm", "post_attention_layernorm")):
+            for kind in ("weight", "bias"):
+                made.tensor(f"blk.{n}.{inner}.{kind}", f"transformer.h.{n}.{theirs}.{kind}", WIDTH)
+    for stored, theirs in (("token_embd_norm", "word_embeddings_layernorm"), ("output_norm", "ln_f")):
+        for kind in ("weight", "bias"):
+            made.tensor(f"{stored}.{kind}", f"transformer.{theirs}.{kind}", WIDTH)
+    made.byte_level("bloom")
+    return made
+
+
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "##s", "said", "."]
 
 

@@ -19,7 +19,7 @@ except ImportError as missing:
     print(missing)
     sys.exit(77)
 
-from gguf_files import DIM, FFN, HEADS, KV, LAYERS, WIDTH, WORDS, bert, gemma, gpt2, gptneox, llama, modern_bert, olmo2, phi3, qwen
+from gguf_files import DIM, FFN, HEADS, KV, LAYERS, WIDTH, WORDS, bert, bloom, gemma, gpt2, gptneox, llama, modern_bert, olmo2, phi3, qwen
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDERS = json.loads((HERE / "gguf_folders.json").read_text())
@@ -132,6 +132,13 @@ class Families(Files):
                 files["config"]["use_parallel_residual"] = parallel
                 FOLDERS["gptneox, parallel" if parallel else "gptneox, not"] = files
                 self.like_folder(gptneox(parallel), "gptneox, parallel" if parallel else "gptneox, not")
+
+    def test_bloom(self):
+        self.like_folder(bloom(), "bloom")
+        self.setUp()
+        made = bloom()
+        made.out.kv_data[0]["bloom.feed_forward_length"].value = 3 * WIDTH
+        self.refused(made, "feed-forwards of 4 times its width")
 
     def test_modern_bert(self):
         self.like_folder(modern_bert(), "modern_bert")
