@@ -40,7 +40,8 @@ static void check_labels(const uint8_t *bytes, size_t n_bytes, const qkv_model_i
     FUZZ_CHECK(info->n_labels >= 0 && info->n_labels <= QKVI_MAX_LABELS);
     FUZZ_CHECK(info->label_kind >= QKV_LABELS_ONE && info->label_kind <= QKV_LABELS_VALUES);
     FUZZ_CHECK(info->n_labels == 0 || info->label_pooling == QKV_POOLING_CLS ||
-               info->label_pooling == QKV_POOLING_MEAN);
+               info->label_pooling == QKV_POOLING_MEAN ||
+               (info->kind == QKV_MODEL_DECODER && info->label_pooling == QKV_POOLING_LAST));
     if (info->n_labels == 0) return;
     char **const names = calloc((size_t)info->n_labels, sizeof *names);
     if (!names) return;

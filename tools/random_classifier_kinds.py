@@ -130,3 +130,48 @@ def modernbert_classes(draw, folder):
                                 eos_token_id=3, local_attention=draw.choice([4, 8]), classifier_pooling=draw.choice(["cls", "mean"]),
                                 attention_bias=draw.maybe(0.5), mlp_bias=draw.maybe(0.5), classifier_bias=draw.maybe(0.1))
     return classifier(draw, folder, "ModernBert", config, "model.", False)
+
+
+def decoder_config(draw, name):
+    n, dim, words = draw.choice([1, 2, 3]), draw.choice([4, 8]), draw.randint(34, 60)
+    ends = dict(vocab_size=words, bos_token_id=2, eos_token_id=3, pad_token_id=draw.choice([0, 0, None]))
+    layers, places = draw.randint(1, 3), draw.randint(24, 48)
+    if name == "GPT2":
+        return t.GPT2Config(n_embd=n * dim, n_head=n, n_layer=layers, n_positions=places, activation_function=act(draw), **ends)
+    if name == "GPTJ":
+        return t.GPTJConfig(n_embd=n * dim, n_head=n, n_layer=layers, n_positions=places, rotary_dim=4, activation_function=act(draw), **ends)
+    if name == "Bloom":
+        return t.BloomConfig(hidden_size=n * dim, n_head=n, n_layer=layers, **ends)
+    sizes = dict(hidden_size=n * dim, num_attention_heads=n, num_hidden_layers=layers, max_position_embeddings=places, **ends)
+    if name == "OPT":
+        narrower = draw.choice([{}, {}, {}, {"word_embed_proj_dim": 7}])
+        return t.OPTConfig(**sizes, ffn_dim=draw.randint(5, 40), activation_function=act(draw), **narrower)
+    sizes |= dict(intermediate_size=draw.randint(5, 40))
+    if name == "GPTNeoX":
+        return t.GPTNeoXConfig(**sizes, hidden_act=act(draw))
+    return getattr(t, name + "Config")(**sizes, num_key_value_heads=draw.choice([1, n]), head_dim=dim)
+
+
+@kind
+def decoder_classes(draw, folder):
+    """The head `score` of a decoder, which reads the last token that is no padding; a text may end with padding."""
+    name = draw.choice(["GPT2", "GPTJ", "Bloom", "OPT", "GPTNeoX", "Llama", "Mistral", "Qwen3", "Gemma", "Gemma2"])
+    config, fields = decoder_config(draw, name), labels(draw, "SequenceClassification", name)
+    cls = getattr(t, f"{name}ForSequenceClassification")
+    draw.note(f"{cls.__name__} {fields}, padding {config.pad_token_id}")
+    save(draw, weights(draw, cls(type(config)(**(config.to_dict() | fields)))), folder)
+    rename(draw, folder, {"GPTNeoX": "gpt_neox."}.get(name, "transformer." if name in ("GPT2", "GPTJ", "Bloom") else "model."))
+    words, _ = tokenizer(draw, folder, config.vocab_size)
+    big_integers(draw, folder)
+    text = draw.words(words, 1, 5) + (" [PAD] [PAD]" if draw.maybe(0.4, "padding at the end") else "")
+
+    def check(tool, notes):
+        reference = checks.Reference(cls, tool.folder)
+        if reference.missing:
+            notes.append(f"transformers misses {sorted(reference.missing)}")
+            return
+        ids = json.loads(tool.run("tokenize", text, "--json"))["ids"]
+        logits = reference.run(ids).logits[0]
+        ours, theirs = of_text(tool.json("look", text), logits, reference.model.config.problem_type)
+        yield compare("labels", ours, theirs, logits)
+    return Case(draw.drawn, [check], cls)

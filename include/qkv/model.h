@@ -261,7 +261,10 @@ typedef struct qkv_model_info {
     double word_scale;
     /** Classes that a text may have; 0: there is no classifier on top. */
     int64_t n_labels;
-    /** What the classifier reads: QKV_POOLING_CLS, the first token, or QKV_POOLING_MEAN. */
+    /**
+     * What the classifier reads: QKV_POOLING_CLS, the first token, QKV_POOLING_MEAN, or of a
+     * decoder QKV_POOLING_LAST, the last token that is not pad_id.
+     */
     qkv_pooling label_pooling;
     /** What its logits mean. */
     qkv_label_kind label_kind;
@@ -655,6 +658,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_discriminate(qkv_ctx *ctx, const qkv_
  *     BERT                          W tanh(Wp x + bp) + b
  *     RoBERTa, DistilBERT, ELECTRA  W f(Wd x + bd) + b     f: tanh, relu, gelu
  *     ModernBERT                    W norm(gelu(Wt x)) + b
+ *     decoders                      W x, with x of the last token that is not padding
  *
  * qkv_model_info.label_kind says what they mean. The mean is a sum in double, in the order of
  * tokens, rounded once.

@@ -108,7 +108,8 @@ static qkv_status tell_labels(const qkvi_effects *e, int64_t n_copies, const int
     const bool each = e->model->info.label_kind == QKV_LABELS_EACH;
     for (int64_t c = 0; c < n_copies; c++) {
         const int64_t row = sets ? sets[c] + 1 : 0;
-        QKV_TRY(qkvi_model_classify(e->ctx, e->model, e->len, hidden[c], logits, error));
+        QKV_TRY(
+            qkvi_model_classify(e->ctx, e->model, e->len, e->input->ids, hidden[c], logits, error));
         const qkvi_fpstate saved = qkvi_fpstate_enter();
         for (int64_t t = 0; t < asked->n_places; t++) {
             const int32_t label = asked->words[t];

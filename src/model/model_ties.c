@@ -116,6 +116,7 @@ qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
     const char *const below = qkvi_classifier_below(info);
     if (!has(resolver, qkvi_classifier_name(info)) || (below && !has(resolver, below)))
         info->n_labels = 0;
+    if (info->n_labels > 0) info->has_lm = 0; /* such a decoder tells no words */
     resolver->ties = info->untied == 0;
     const char *const missing = lacks(resolver, family, info, name);
     if (missing) QKV_TRY(drop_head(model, missing, error));

@@ -77,9 +77,20 @@ qkv_status qkv_model_discriminate(qkv_ctx *ctx, const qkv_model *model, const qk
     return qkvi_net_discriminate(ctx, model->net, run->lengths[b], hidden, logits, error);
 }
 
+/* The last token that is no padding, as transformers looks for it; of nothing else the first. */
+static int64_t last_token(const qkv_model *model, int64_t n_rows, const int32_t *ids) {
+    int64_t last = n_rows - 1;
+    while (last > 0 && ids[last] == model->info.pad_id) last--;
+    return last;
+}
+
 qkv_status qkvi_model_classify(qkv_ctx *ctx, const qkv_model *model, int64_t n_rows,
-                               const float *hidden, float *logits, qkv_error *error) {
+                               const int32_t *ids, const float *hidden, float *logits,
+                               qkv_error *error) {
     const int64_t width = model->info.hidden;
+    if (model->info.n_labels > 0 && model->info.label_pooling == QKV_POOLING_LAST)
+        return qkvi_net_classify(ctx, model->net, 1,
+                                 hidden + last_token(model, n_rows, ids) * width, logits, error);
     if (model->info.patch_height > 0)
         return qkvi_net_classify_image(ctx, model->net, n_rows, hidden, logits, error);
     if (model->info.n_labels == 0 || model->info.label_pooling == QKV_POOLING_CLS)
@@ -106,7 +117,9 @@ qkv_status qkv_model_classify(qkv_ctx *ctx, const qkv_model *model, const qkv_ru
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
     QKV_TRY(check_task(model, false, error));
-    return qkvi_model_classify(ctx, model, run->lengths[b], hidden, logits, error);
+    const qkvi_stack_pass *const pass = qkvi_net_stack(run->pass, 0);
+    return qkvi_model_classify(ctx, model, run->lengths[b],
+                               pass->rows.ids + qkvi_stack_row(pass, b), hidden, logits, error);
 }
 
 qkv_status qkv_model_classify_tokens(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,

@@ -48,9 +48,10 @@ static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64
 /* Copies what the pass kept of q and k into the parts. MEMORY. */
 qkv_status qkvi_run_capture(const qkvi_net *net, qkvi_pool *pool, qkv_run *run, qkv_error *error);
 
-/* Logits of the classes of an input, of its last hidden states [n_rows][hidden]. */
+/* Logits of the classes of an input, of its ids [n_rows] and last states [n_rows][hidden]. */
 qkv_status qkvi_model_classify(qkv_ctx *ctx, const qkv_model *model, int64_t n_rows,
-                               const float *hidden, float *logits, qkv_error *error);
+                               const int32_t *ids, const float *hidden, float *logits,
+                               qkv_error *error);
 
 /* Refuses NULL, a run of another model, and b that is not one of its inputs. */
 qkv_status qkvi_run_check(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,

@@ -136,10 +136,27 @@ static void test_none(void **state) {
     qkv_ctx_free(ctx);
 }
 
+/* A decoder that classifies has no head for words, though its words are tied to none other. */
+static void test_decoder(void **state) {
+    golden g;
+    (void)state;
+    open_case(&g, "gpt2");
+    const qkv_model_info *const info = qkv_model_get_info(g.model);
+    assert_int_equal(info->label_pooling, QKV_POOLING_LAST);
+    assert_int_equal(info->has_lm, 0);
+    assert_int_equal(info->label_kind, QKV_LABELS_ONE);
+    free(g.lengths);
+    free(g.ids);
+    qkvi_safetensors_close(g.expected);
+    qkv_model_free(g.model);
+    qkv_ctx_free(g.ctx);
+}
+
 int main(void) {
-    static char names[][20] = { "bert",        "modernbert_cls",    "modernbert_mean",
-                                "roberta",     "distilbert",        "electra",
-                                "bert_tokens", "modernbert_tokens", "roberta_answers" };
+    static char names[][20] = {
+        "bert",        "modernbert_cls",    "modernbert_mean", "roberta", "distilbert", "electra",
+        "bert_tokens", "modernbert_tokens", "roberta_answers", "gpt2",    "llama",      "bloom"
+    };
     const struct CMUnitTest tests[] = {
         { "bert", test_logits, NULL, NULL, names[0] },
         { "modernbert, first token", test_logits, NULL, NULL, names[1] },
@@ -150,7 +167,11 @@ int main(void) {
         { "bert, tokens", test_logits, NULL, NULL, names[6] },
         { "modernbert, tokens", test_logits, NULL, NULL, names[7] },
         { "roberta, answers", test_logits, NULL, NULL, names[8] },
+        { "gpt2, last token", test_logits, NULL, NULL, names[9] },
+        { "llama, last token", test_logits, NULL, NULL, names[10] },
+        { "bloom, last token", test_logits, NULL, NULL, names[11] },
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_decoder),
         cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@
         .spelling = { .prefix = "model.",                                                          \
                       .ties = { { "model.embed_tokens.weight", { "lm_head.weight" } } },           \
                       .ignored = { ".rotary_emb.inv_freq" } },                                     \
-        .head = "lm_head", __VA_ARGS__                                                             \
+        .head = "lm_head", .classifier = "score", __VA_ARGS__                                      \
     }
 
 #endif

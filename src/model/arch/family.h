@@ -214,7 +214,8 @@ typedef struct qkvi_model_family {
     bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;
     const char *classifier;  /* of texts, over class_dense; without it over the pooler, or … */
-    const char *class_dense; /* … the transform of the MLM head; NULL: there is no such layer */
+    const char *class_dense; /* … the transform of the MLM head; NULL: there is no such layer.
+                              * A decoder's reads hidden states, and has no bias */
     qkvi_act class_act;      /* of class_dense */
     const char *token_classifier, *answers; /* of tokens: classes, and where an answer is */
     const char *head;      /* that tells words: its weights, unless it is tied … */

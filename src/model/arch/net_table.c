@@ -251,6 +251,8 @@ static qkv_status add_classifier(qkvi_param_table *table, const qkv_model_info *
     const int64_t h = info->hidden;
     if (qkvi_net_below_classes(info) == QKVI_BELOW_DENSE)
         QKV_TRY(qkvi_add_linear(table, f->class_dense, h, h, e));
+    if (f->kind == QKV_MODEL_DECODER)
+        return qkvi_add_weight(table, qkvi_classifier_name(info), info->n_labels, h, e);
     return qkvi_add_linear(table, qkvi_classifier_name(info), info->n_labels, h, e);
 }
 

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "model/arch/family.h"
 #include "model/config/config.h"
 
 /* What names of classes of transformers end with. */
@@ -93,8 +94,11 @@ static qkv_status count_labels(const qkvi_json_reader *reader, int64_t *n) {
 qkv_status qkvi_config_classes(const qkvi_json_reader *reader, qkv_model_info *info) {
     bool classifies;
     info->label_pooling = QKV_POOLING_CLS;
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
     QKV_TRY(read_task(reader, &classifies, &info->label_task));
+    if (info->label_task != QKV_LABELS_OF_TEXTS && !family->token_classifier) classifies = false;
     if (!classifies) return QKV_OK;
+    if (family->kind == QKV_MODEL_DECODER) info->label_pooling = QKV_POOLING_LAST;
     if (strcmp(info->architecture, "modernbert") == 0)
         QKV_TRY(read_pooling(reader, &info->label_pooling));
     QKV_TRY(count_labels(reader, &info->n_labels));
