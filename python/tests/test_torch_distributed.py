@@ -31,25 +31,33 @@ def cuts_of(rng, length, size):
     return [0, *inner, length]
 
 
-def check_case(rng, rank, size, dtype, rules, len_q, len_k, bound):
+def check_case(rng, rank, size, dtype, rules, len_q, len_k, bound, bias=None):
+    """bias: numbers by distance, whose gradient is the same on all ranks."""
+    own, all_of = ({} if bias is None else {"distance_bias": (bias.clone().requires_grad_(), 7)} for _ in range(2))
     shapes = (2, 6, len_q, 24), (2, 2, len_k, 24), (2, 2, len_k, 40)
     q, k, v = (torch.from_numpy(rng.standard_normal(shape)).to(dtype) for shape in shapes)
     d_o = torch.from_numpy(rng.standard_normal((2, 6, len_q, 40))).to(dtype)
     d_lse = torch.from_numpy(rng.standard_normal((2, 6, len_q))).float()
     whole = [x.clone().requires_grad_() for x in (q, k, v)]
-    o, lse = qkv.torch.attention(*whole, **rules)
+    o, lse = qkv.torch.attention(*whole, **rules, **all_of)
     torch.autograd.backward((o, lse), (d_o, torch.where(lse.isfinite(), d_lse, 0)))
     of_q, of_k = (cuts_of(rng, n, size) for n in (len_q, len_k))
     rows, keys = (slice(cuts[rank], cuts[rank + 1]) for cuts in (of_q, of_k))
     mine = [x[:, :, at].clone().requires_grad_() for x, at in zip((q, k, v), (rows, keys, keys))]
-    got, got_lse = distributed.ring_attention(*mine, **rules)
-    own = torch.where(lse.isfinite(), d_lse, 0)[:, :, rows]
-    torch.autograd.backward((got, got_lse), (d_o[:, :, rows], own))
+    got, got_lse = distributed.ring_attention(*mine, **rules, **own)
+    d_own = torch.where(lse.isfinite(), d_lse, 0)[:, :, rows]
+    torch.autograd.backward((got, got_lse), (d_o[:, :, rows], d_own))
     torch.testing.assert_close(got, o[:, :, rows], rtol=0, atol=bound)
     torch.testing.assert_close(got_lse, lse[:, :, rows], rtol=1e-6, atol=2e-6)
     for found, x, at in zip(mine, whole, (rows, keys, keys)):
         scale = max(1.0, x.grad.abs().max().item())
         torch.testing.assert_close(found.grad, x.grad[:, :, at], rtol=0, atol=bound * scale)
+    if bias is not None:
+        found, wanted = own["distance_bias"][0].grad, all_of["distance_bias"][0].grad
+        torch.testing.assert_close(found, wanted, rtol=0, atol=bound * 4 * wanted.abs().max().item())
+        gathered = [torch.empty_like(found) for _ in range(size)]
+        dist.all_gather(gathered, found)
+        unittest.TestCase().assertTrue(all(torch.equal(each, found) for each in gathered))
 
 
 def check_errors(rank, size):
@@ -74,6 +82,10 @@ def check_errors(rank, size):
         with torch.set_grad_enabled(rank != last), \
                 test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: requires_grad is False, and rank 0"):
             distributed.ring_attention(x.clone().requires_grad_(), x, x)
+        with test.assertRaisesRegex(qkv.ArgumentError, f"rank {last}: distance_bias is"):
+            distributed.ring_attention(x, x, x, distance_bias=(torch.full((1, 3), float(rank == last)), 1))
+    with test.assertRaisesRegex(qkv.ShapeError, f"rank {last}: distance_bias has shape"):
+        distributed.ring_attention(x, x, x, distance_bias=(torch.zeros(3, 3), 1) if rank == last else None)
     test.assertEqual(distributed.ring_attention(x, x, x)[0].shape, x.shape)
 
 
@@ -99,6 +111,10 @@ def ranks_main(rank, size, path):
     for rules in CASES:
         check_case(rng, rank, size, torch.float32, rules, 300, 300, 2e-6)
         check_case(rng, rank, size, torch.bfloat16, rules, 200, 200, 2e-2)
+    for heads, rules in ((6, {}), (1, {"is_causal": True}), (6, {"is_causal": True, "window": (60, 0)})):
+        bias = torch.from_numpy(rng.standard_normal((heads, 30))).float()
+        check_case(rng, rank, size, torch.float32, rules, 300, 300, 2e-6, bias)
+        check_case(rng, rank, size, torch.bfloat16, rules, 200, 200, 2e-2, bias)
     check_case(rng, rank, size, torch.float32, {}, 3, 500, 2e-6)
     check_case(rng, rank, size, torch.float32, {}, 40, 2, 2e-6)
     check_errors(rank, size)

@@ -24,6 +24,7 @@ typedef struct setup {
     float received[HEADS * LEN], weights[HEADS * LEN];
     bool other_scheme;   /* of mixed */
     bool other_segments; /* of segmented */
+    bool of_distances;   /* of by_distance: the gradient of the bias is asked for */
 } setup;
 
 static void *alloc(void *user, size_t bytes, size_t alignment) {
@@ -213,6 +214,15 @@ static const fault mixed_faults[] = {
     { "scheme", other_scheme, QKV_ERR_ARGUMENT, "the scheme of rank %" },
 };
 
+static void of_distances(setup *s, bool *fails) {
+    (void)fails;
+    s->of_distances = true;
+}
+static const fault distance_faults[] = {
+    { "distances", of_distances, QKV_ERR_UNSUPPORTED,
+      "rank %: d_distance_bias: sequences in pieces have no gradient of a distance bias" },
+};
+
 static void other_segments(setup *s, bool *fails) {
     (void)fails;
     s->other_segments = true;
@@ -276,6 +286,21 @@ static qkv_status backward(qkvi_group *group, const setup *s) {
     return qkvi_ordered_backward(group, s->ctx, &s->d, &call);
 }
 
+/* With a bias by distance on all ranks, and its gradient on the guilty one. */
+static qkv_status by_distance(qkvi_group *group, const setup *s) {
+    static const float bias[3] = { 1, 2, 3 };
+    float d_bias[3];
+    qkv_attention_desc d = s->d;
+    qkv_attention_grads grads = s->grads;
+    qkvi_backward_call call = { .q = s->q, .k = s->k, .v = s->v, .o = s->o, .lse = s->lse };
+    call.grads = &grads;
+    d.flags |= QKV_SET_DISTANCE_BIAS;
+    d.distance_bias = bias;
+    d.distance_before = d.distance_after = 1;
+    if (s->of_distances) grads.d_distance_bias = d_bias;
+    return qkvi_ordered_backward(group, s->ctx, &d, &call);
+}
+
 static qkv_status columns(qkvi_group *group, const setup *s) {
     const qkvi_dist_arrays a = { .q = s->q, .k = s->k, .lse = (float *)(uintptr_t)s->lse };
     return qkvi_ordered_columns(group, s->ctx, &s->d, &a, &s->columns);
@@ -331,12 +356,12 @@ int fault_job_of_rank(qkvi_transport *t, void *user) {
     qkvi_group *const group = qkvi_group_new(t);
     (void)user;
     if (!group) abort();
-    const int failed = ALL_FAULTS(forward, faults) | ALL_FAULTS(by_ring, faults) |
-                       ALL_FAULTS(by_zigzag, faults) | ALL_FAULTS(backward, backward_faults) |
-                       ALL_FAULTS(columns, columns_faults) | ALL_FAULTS(decode, decode_faults) |
-                       ALL_FAULTS(by_tree, decode_faults) | ALL_FAULTS(mixed, mixed_faults) |
-                       ALL_FAULTS(mixed_decode, mixed_faults) |
-                       ALL_FAULTS(segmented, segment_faults);
+    const int failed =
+        ALL_FAULTS(forward, faults) | ALL_FAULTS(by_ring, faults) | ALL_FAULTS(by_zigzag, faults) |
+        ALL_FAULTS(backward, backward_faults) | ALL_FAULTS(columns, columns_faults) |
+        ALL_FAULTS(decode, decode_faults) | ALL_FAULTS(by_tree, decode_faults) |
+        ALL_FAULTS(mixed, mixed_faults) | ALL_FAULTS(mixed_decode, mixed_faults) |
+        ALL_FAULTS(segmented, segment_faults) | ALL_FAULTS(by_distance, distance_faults);
     qkvi_group_free(group);
     return failed;
 }

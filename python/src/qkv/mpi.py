@@ -161,7 +161,8 @@ class Group(errors.NoCopies):
         """Problem.backward of the whole sequence: each rank gets d_q of its queries, d_k and d_v of its keys.
 
         o and lse are those of attention(). d_sinks is that of the whole sequence, on all ranks. Bits are those of one
-        process, given the same o and lse.
+        process, given the same o and lse. There is no gradient of a mask or of a distance bias; of the latter
+        qkv.torch.distributed has one.
         """
         with self._lock, _Agreement(self._comm) as agreement:
             refuse_unknown("backward", rules, more=("o", "lse", "d_lse", "out"))

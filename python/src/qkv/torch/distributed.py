@@ -7,6 +7,7 @@ Pieces lie in the order of ranks: rows of rank r follow those of rank r - 1. The
 """
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NamedTuple
 
 import torch
@@ -17,9 +18,10 @@ from .. import errors, tensors
 from ..cache import merge
 from ..keywords import keywords
 from ..problem import Problem
+from . import distances
 from .calls import OF_TORCH, Window, _lower
 
-_SHARED = ("dtype", "heads", "kv_heads", "dim", "dim_v", "batch", "rules", "requires_grad")
+_SHARED = ("dtype", "heads", "kv_heads", "dim", "dim_v", "batch", "rules", "distance_bias", "requires_grad")
 
 
 class _Ring(NamedTuple):
@@ -65,33 +67,42 @@ def _row_width(k: Tensor, v: Tensor) -> int:
     return int(k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3]))
 
 
-def _problem(ring: _Ring, source: int, q: Tensor, k: Tensor, v: Tensor, rules: dict[str, Any]) -> Problem | None:
+def _problem(ring: _Ring, source: int, q: Tensor, k: Tensor, v: Tensor, bias: tuple[Tensor, int] | None,
+             rules: dict[str, Any]) -> Problem | None:
     """Queries of this rank and keys of another one; None where no query sees a key."""
     offset = ring.first_q - ring.first_k[source]
     if not q.shape[2] or not k.shape[2] or rules["causal"] and offset + q.shape[2] <= 0:
         return None
-    return Problem(q, k, v, q_offset=offset, **rules)
+    return Problem(q, k, v, q_offset=offset, distance_bias=bias, **rules)
+
+
+def _sum_over(group: Any, mine: Tensor) -> Tensor:
+    """The sum of what the ranks have, in their order and in float64: the same bits on all of them."""
+    found = [torch.empty_like(mine) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(found, mine, group=group)
+    return torch.stack(found).double().sum(dim=0)
 
 
 class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  # torch may not be there
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, ring: _Ring, rules: dict[str, Any]) -> Any:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, before: int, ring: _Ring,
+                rules: dict[str, Any]) -> Any:
         o = q.new_zeros((*q.shape[:3], v.shape[3]), dtype=torch.float32)
         lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
-        here = _pack(k, v)
+        here, numbers = _pack(k, v), None if bias is None else (bias.detach().float(), before)
         for step in range(ring.size):
             source, last = ring.source(step), step + 1 == ring.size
             coming = here.new_empty(0 if last else ring.len_k[ring.source(step + 1)] * _row_width(k, v))
             pending = [] if last else ring.exchange(here, coming)
-            made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), rules)
+            made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), numbers, rules)
             if made is not None:
                 parts: list[Any] = [(o, lse), made.forward(out_dtype="float32")]
                 o, lse = merge(parts)
             _wait(pending)
             here = coming
         o = o.to(q.dtype)
-        ctx.save_for_backward(q, k, v, o, lse)
-        ctx.ring, ctx.rules = ring, rules
+        ctx.save_for_backward(q, k, v, o, lse, bias)
+        ctx.ring, ctx.rules, ctx.before = ring, rules, before
         return o, lse
 
     @staticmethod
@@ -101,8 +112,10 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
                                           "implemented there")
         if tensors.is_transformed(d_o) or tensors.is_transformed(d_lse):  # the ranks would not agree
             raise errors.UnsupportedError("is_grads_batched=True through ring_attention: it is not implemented there")
-        q, k, v, o, lse = ctx.saved_tensors
+        q, k, v, o, lse, bias = ctx.saved_tensors
         ring, rules = ctx.ring, ctx.rules
+        numbers = None if bias is None else (bias.detach().float(), ctx.before)
+        d_bias = None if bias is None else torch.zeros(bias.shape, dtype=torch.float64)
         d_q = torch.zeros_like(q, dtype=torch.float32)
         here, sums = _pack(k, v), k.new_zeros(k.numel() + v.numel(), dtype=torch.float32)
         for step in range(ring.size):
@@ -110,9 +123,11 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
             n = ring.len_k[ring.source(step + 1)] * _row_width(k, v)
             coming = here.new_empty(0 if last else n)
             pending = [] if last else ring.exchange(here, coming)
-            made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), rules)
+            made = _problem(ring, source, q, *_unpack(here, k, v, ring.len_k[source]), numbers, rules)
             if made is not None:
-                part = made.backward(d_o, o=o, lse=lse, d_lse=d_lse)
+                part = made.backward(d_o, o=o, lse=lse, d_lse=d_lse, d_distance_bias=bias is not None)
+                if d_bias is not None:
+                    d_bias += torch.from_numpy(part.d_distance_bias)
                 d_q += part.d_q
                 sums += _pack(part.d_k, part.d_v)
             # The sums go on with their keys; after the last step they come home.
@@ -121,7 +136,8 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
             _wait(pending)
             here, sums = coming, next_sums if ring.size > 1 else sums
         d_k, d_v = _unpack(sums, k, v, k.shape[2])
-        return d_q.to(q.dtype), d_k.to(k.dtype), d_v.to(v.dtype), None, None
+        of_bias = None if d_bias is None else _sum_over(ring.group, d_bias).to(bias.dtype)
+        return d_q.to(q.dtype), d_k.to(k.dtype), d_v.to(v.dtype), of_bias, None, None, None
 
 
 def _agree(group: Any, error: BaseException | None, mine: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -136,28 +152,38 @@ def _agree(group: Any, error: BaseException | None, mine: dict[str, Any] | None)
     return [each for _, each in found]
 
 
-def _described(query: Tensor, key: Tensor, value: Tensor, rules: dict[str, Any]) -> dict[str, Any]:
+def _described(query: Tensor, key: Tensor, value: Tensor, distance_bias: Any, rules: dict[str, Any]) -> dict[str, Any]:
     for name, x in zip(("query", "key", "value"), (query, key, value)):
         if x.dim() != 4:
             raise errors.ShapeError(f"{name} has {x.dim()} dimensions, and must have 4: batch, heads, rows, channels")
         tensors.settled(x, name)
     Problem(*(x.detach() for x in (query, key, value)), **rules)
+    said, differentiated = None, [query, key, value]
+    if distance_bias is not None:
+        numbers, before = distances.checked(distance_bias, query)
+        differentiated.append(numbers)
+        tensors.settled(numbers, "distance_bias")
+        digest = hashlib.sha256(numbers.detach().float().contiguous().numpy().tobytes()).hexdigest()[:16]
+        said = f"{tuple(numbers.shape)} with {before} before and the digest {digest}"
     return {"dtype": str(query.dtype), "batch": query.shape[0], "heads": query.shape[1], "kv_heads": key.shape[1],
             "dim": query.shape[3], "dim_v": value.shape[3], "rules": rules, "len_q": query.shape[2],
-            "len_k": key.shape[2],
+            "len_k": key.shape[2], "distance_bias": said,
             # The backward pass is collective: a rank without one would leave the others waiting.
-            "requires_grad": torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))}
+            "requires_grad": torch.is_grad_enabled() and any(x.requires_grad for x in differentiated)}
 
 
 @keywords("ring_attention", OF_TORCH)
 def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = None, is_causal: bool = False,
-                   window: Window | None = None, scale: float | None = None,
-                   softcap: float | None = None) -> tuple[Tensor, Tensor]:
+                   window: Window | None = None, scale: float | None = None, softcap: float | None = None,
+                   distance_bias: tuple[Tensor, int] | None = None) -> tuple[Tensor, Tensor]:
     """(o, lse) of this rank's queries over the keys of all ranks. Collective; so is its backward pass.
 
     query [batch, heads, len_q, dim], key and value [batch, kv_heads, len_k, dim], the rows of this rank. group: a
     group of torch.distributed whose tensors are on the CPU; None: the default one. Rules are those of
     qkv.torch.attention, and count rows of the whole sequence.
+
+    distance_bias: (numbers [heads or 1, before + 1 + after], before), the same on all ranks. Its gradient is that of
+    the whole sequence, on all ranks alike: the sums of the ranks, in their order.
 
     Keys go from each rank to the next, while they are computed. Results of the pieces are joined by lse in float32.
     Bits depend on ranks and cuts; the bounds of accuracy are those of one process. Under is_causal the last rank has
@@ -165,8 +191,9 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = No
     rank raises the same exception on all of them, and so does another dtype, shape or rule than that of rank 0, or
     requires_grad on some ranks only.
     """
-    for name, x in zip(("query", "key", "value"), (query, key, value)):
-        if tensors.is_transformed(x):  # there the ranks cannot even agree
+    bias, before = distance_bias if isinstance(distance_bias, (tuple, list)) and len(distance_bias) == 2 else (None, 0)
+    for name, x in zip(("query", "key", "value", "distance_bias"), (query, key, value, bias)):
+        if isinstance(x, Tensor) and tensors.is_transformed(x):  # there the ranks cannot even agree
             raise errors.UnsupportedError(f"{name} is {tensors.why_not(x)}")
     if torch.is_autocast_enabled("cpu"):
         query, key, value = _lower(query), _lower(key), _lower(value)
@@ -175,7 +202,7 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = No
     try:
         if is_causal not in (False, True):
             raise errors.ArgumentError(f"is_causal is {is_causal!r}, and must be a bool")
-        mine = _described(query, key, value, rules)
+        mine = _described(query, key, value, distance_bias, rules)
     except Exception as raised:
         error = raised
     group = group or dist.group.WORLD
@@ -183,7 +210,7 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, *, group: Any = No
     rank, len_k = dist.get_rank(group), [piece["len_k"] for piece in pieces]
     first_q = sum(piece["len_q"] for piece in pieces[:rank])
     ring = _Ring(group, rank, len(pieces), first_q, [sum(len_k[:r]) for r in range(len(pieces))], len_k)
-    return _Attention.apply(query, key, value, ring, rules)  # type: ignore[no-any-return,unused-ignore]
+    return _Attention.apply(query, key, value, bias, before, ring, rules)  # type: ignore[no-any-return,unused-ignore]
 
 
 __all__ = ["ring_attention"]
