@@ -5,6 +5,9 @@
 /* ---- Rules ----------------------------------------------------------------------------------- */
 
 #define DECODER "--cross|--decoder|--align"
+/* What shows weights of heads, beside what rollout and norms show in their place. */
+#define FLOWS_NOT                                                                                  \
+    "--align|--slide|--heads|--q|--plot|--pool|--map|--lens|--effect|--against|--serve"
 
 /*
  * --q and --k are in place of a text and its model; a source has a target, and nothing that is of
@@ -21,10 +24,12 @@ static const struct option_conflict inputs[] = {
     { .these = "--image",
       .with = "a text|--pair|" DECODER "|--target|--slide|--jsonl|--truncate|--q|--file|"
               "--serve|--lens|--group|--plot|--pool|--map|--heads|--values" },
-    { .these = "--query|--rollout|--fuse|--smooth|--opacity",
+    { .these = "--query|--smooth|--opacity",
       .without = "--image",
       .message = "%s goes with --image" },
-    { .these = "--rollout", .with = "--head|--layer" },
+    { .these = "--rollout", .with = "--head|--layer|--cross" },
+    { .these = "--rollout|--norms", .with = FLOWS_NOT },
+    { .these = "--norms", .with = "--rollout|--image" },
     { .these = "--fuse", .without = "--rollout", .message = "%s goes with --rollout" },
     { .these = "--ids", .with = "--pair|--q|--image|--serve|" DECODER },
     { .these = "--mpi", .with = "--kv-len|--sink|--alibi" },
@@ -40,12 +45,11 @@ static const struct option_conflict inputs[] = {
     { .these = "--lens",
       .with = DECODER "|--target|--slide|--what-if|--plot|--pool|--q|--against" },
     { .these = "--effect", .with = DECODER "|--slide|--what-if|--jsonl|--q|--against|--plot" },
-    { .these = "--effect", .with = "--rollout" },
     { .these = "--group", .without = "--effect", .message = "%s goes with --effect" },
     { .these = "--port", .without = "--serve", .message = "%s goes with --serve" },
     { .these = "--serve",
       .with = "-o|--json|--jsonl|--file|--q|--lens|--against|--align|--plot|--pool" },
-    { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q|--rollout" },
+    { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q" },
 };
 
 /* The numbers of a chart are its .csv, so nothing is lost by what is refused. */
@@ -117,14 +121,12 @@ static int check_out(const struct cli_command *command, const struct look_option
     return EXIT_OK;
 }
 
-/* A rollout is of no head, and has no weights from one token to another. */
-static int check_image_out(const struct cli_command *command, const struct look_options *o) {
-    if (o->rollout && path_ending(o->out, PICTURES " .json") < 0)
-        return cli_usage(command,
-                         "-o: '%s' ends in none of " PICTURES " .json, which --rollout "
-                         "writes",
-                         o->out);
-    return EXIT_OK;
+/* A page computes weights. A rollout of an image has no weights from one token to another. */
+static int check_flow_out(const struct cli_command *command, const struct look_options *o) {
+    const char *const endings = o->image ? PICTURES " .json" : PICTURES " .json .csv .npy";
+    if (path_ending(o->out, endings) >= 0) return EXIT_OK;
+    return cli_usage(command, "-o: '%s' ends in none of %s, which %s writes", o->out, endings,
+                     o->rollout ? "--rollout" : "--norms");
 }
 
 static int check(const struct cli_command *command, const struct look_options *o, int n_words) {
@@ -132,7 +134,7 @@ static int check(const struct cli_command *command, const struct look_options *o
     if (code == EXIT_OK && o->align && o->out && path_ending(o->out, ALIGNED) < 0)
         code = cli_usage(command,
                          "--align prints a table, or writes -o FILE" PICTURES ", .json or .txt");
-    if (code == EXIT_OK && o->image && o->out) code = check_image_out(command, o);
+    if (code == EXIT_OK && (o->rollout || o->norms) && o->out) code = check_flow_out(command, o);
     if (code == EXIT_OK && o->softcap.set && !(o->softcap.value > 0))
         code = cli_usage(command, "--softcap: %g is not above 0", o->softcap.value);
     if (code == EXIT_OK && o->opacity.set && !(o->opacity.value > 0 && o->opacity.value <= 1))
@@ -169,6 +171,9 @@ static const struct cli_option look_table[] = {
     OPTION_FILE("--file", "F", file, "*"),
     OPTION_TEXT("--slide", "N[,STRIDE]", windows),
     WHAT_IF_ROW(what_if),
+    OPTION_FLAG("--norms", norms),
+    OPTION_FLAG("--rollout", rollout),
+    OPTION_CHOICE("--fuse", "mean|max|min", fuse),
     OPTION_TEXT("--heads", "L.H,L.H...", heads),
     OPTION_FILE("--q", "F", q, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--k", "F", k, ".npy .npz .safetensors .csv .tsv"),
@@ -186,8 +191,6 @@ static const struct cli_option look_table[] = {
     OPTION_CHOICE("--map", "cosine|inner", sink.map),
     OPTION_FILE("--image", "F", image, ".png .jpg .jpeg"),
     OPTION_TEXT("--query", "R,C|CLS|all", query),
-    OPTION_FLAG("--rollout", rollout),
-    OPTION_CHOICE("--fuse", "mean|max|min", fuse),
     OPTION_REAL("--opacity", "X", opacity),
     OPTION_FLAG("--smooth", smooth),
     OPTION_FLAG("--lens", lens),

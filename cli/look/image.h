@@ -49,8 +49,6 @@ static inline int64_t image_patches(const struct image_seen *t) {
 }
 /* The name of the query: "[CLS]", "patch 3,4", "all patches". */
 const char *image_query(const struct image_seen *t, char name[48]);
-/* What stands for all heads of a layer in the rollout: "the mean of its heads". */
-const char *image_fused(const struct image_seen *t);
 /* The patch with the largest value of a map; *sum: of all values. */
 int64_t image_peak(const struct image_seen *t, const float *map, double *sum);
 

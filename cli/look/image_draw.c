@@ -27,7 +27,7 @@ static void make_caption(const struct image_seen *t, struct caption *caption) {
         caption_add(caption,
                     " A patch has its share of %s after all layers, if each layer is half %s "
                     "and half what was there (Abnar and Zuidema 2020).",
-                    query, image_fused(t));
+                    query, look_fused(t->options));
     else
         caption_add(caption, " A patch has the weight with which %s looks%s at it.", query,
                     t->query < 0 ? ", on average," : "");

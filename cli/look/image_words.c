@@ -24,12 +24,6 @@ int64_t image_peak(const struct image_seen *t, const float *map, double *sum) {
     return peak;
 }
 
-const char *image_fused(const struct image_seen *t) {
-    static const char *const names[] = { "the mean of its heads", "the largest weight of its heads",
-                                         "the smallest weight of its heads" };
-    return names[t->options->fuse.value];
-}
-
 static const char *patch_name(const struct image_seen *t, int64_t patch) {
     return t->text.labels[t->tokens->n_prefix + patch];
 }
@@ -122,8 +116,9 @@ static void print_facts(const struct image_seen *t, struct term *term) {
     caption_add(&all,
                 "Through all layers (rollout%s%s) %s is made most of the %s: patch %s has %.4f, "
                 "all patches %.3f, and half of that is in %" PRId64 ".",
-                t->options->fuse.value ? " by " : "", t->options->fuse.value ? image_fused(t) : "",
-                query, part_of(t, most), patch_name(t, most), (double)t->rollout[most], whole,
+                t->options->fuse.value ? " by " : "",
+                t->options->fuse.value ? look_fused(t->options) : "", query, part_of(t, most),
+                patch_name(t, most), (double)t->rollout[most], whole,
                 count_half(t, t->rollout, whole));
     if (*head.text) term_wrap(term, head.text);
     term_wrap(term, all.text);
@@ -193,8 +188,6 @@ static json_t *map_json(const struct image_seen *t, const float *map) {
     return rows;
 }
 
-static const char *const fuses[] = { "mean", "max", "min" }; /* of qkv_rollout_heads */
-
 void image_add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct image_seen *const t = image_of(seen);
     const qkv_image_tokens *const tokens = t->tokens;
@@ -202,7 +195,7 @@ void image_add_json(const struct seen *seen, bool behind, json_t *object) {
     if (behind) {
         json_set(object, "map:o rollout:o fuse:s",
                  map_json(t, t->maps + seen->head * image_patches(t)), map_json(t, t->rollout),
-                 fuses[t->options->fuse.value]);
+                 look_fuse(t->options));
         return;
     }
     json_set(object, "image:o tokens:o query:s",

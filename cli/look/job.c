@@ -43,7 +43,9 @@ static void name_content(const struct seen *seen, char what[64]) {
     static const char *const plots[] = { "queries", "received", "offsets" };
     const struct arg_int *const plot = &seen->sink->plot;
     const struct head_name *const name = &seen->names[seen->head];
-    const char *const kind = plot->set ? plots[plot->value] : "look";
+    const char *const kind = plot->set        ? plots[plot->value]
+                             : seen->quantity ? seen->quantity->name
+                                              : "look";
     if (*seen->content)
         snprintf(what, 64, "%s", seen->content);
     else if ((seen->by_name || plot->set) && name->layer >= 0)
@@ -84,7 +86,8 @@ struct look_job {
 static qkv_status look_text(const struct look_job *job, const qkv_encoding *input,
                             struct text_seen **made, qkv_error *error) {
     const struct look_options *const options = job->texts.options;
-    const bool tells = !options->out || path_ending(options->out, ".json") == 0;
+    const bool tells = (!options->out || path_ending(options->out, ".json") == 0) &&
+                       !options->norms && !options->rollout;
     struct text_seen *const t = *made = calloc(1, sizeof *t);
     if (!t) return text_no_memory(error);
     text_begin(t, &job->texts, input, job->list, job->n_list);

@@ -26,16 +26,27 @@ struct look_options {
     bool serve;              /* job.c, cli/serve */
     bool mpi;                /* of arrays */
     struct arg_int port;
+    bool norms, rollout; /* text_flow.c, of an image image.c */
+    struct arg_int fuse; /* qkv_rollout_heads */
     /* --image (image.c) */
     const char *image, *query;
-    bool rollout, smooth;
-    struct arg_int fuse; /* qkv_rollout_heads */
+    bool smooth;
     struct arg_real opacity;
     struct sink_options sink;
 };
 
 static inline qkv_attention_kind look_which(const struct look_options *options) {
     return options->align ? QKV_CROSS : pair_which(&options->which);
+}
+/* What stands for all heads of a layer in a rollout: "the mean of its heads"; and as a word. */
+static inline const char *look_fused(const struct look_options *options) {
+    static const char *const names[] = { "the mean of its heads", "the largest weight of its heads",
+                                         "the smallest weight of its heads" };
+    return names[options->fuse.value];
+}
+static inline const char *look_fuse(const struct look_options *options) {
+    static const char *const names[] = { "mean", "max", "min" };
+    return names[options->fuse.value];
 }
 static inline int64_t look_top(const struct look_options *options) {
     return options->top.set ? options->top.value : 5;

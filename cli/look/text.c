@@ -124,13 +124,16 @@ qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_erro
     qkv_heads_choice *const choice = &t->seen.choice;
     qkv_status status = text_open(t, options->which.target, parsed, error);
     if (status == QKV_OK) status = run_before(t, error);
-    if (status == QKV_OK) status = text_run(t, options->lens ? QKV_RUN_HIDDEN : 0, error);
+    if (status == QKV_OK)
+        status =
+            text_run(t, (options->lens ? QKV_RUN_HIDDEN : 0) | text_flow_flags(options), error);
     if (status == QKV_OK) status = say(t, error);
     if (status == QKV_OK)
         status =
             attended_choose(&t->text, t->seen.by_name, choice->layer, choice->head, choice, error);
     if (status != QKV_OK) return status;
     text_describe(t, "");
+    if (options->norms || options->rollout) return text_flow(t, error);
     return options->align ? text_align(t, error) : QKV_OK;
 }
 
@@ -139,6 +142,8 @@ void text_free(struct text_seen *t) {
     free(t->token_labels);
     free(t->replaced);
     free(t->log_p);
+    free(t->factors);
+    free(t->map);
     alignment_free(t->alignment);
     predictions_free(&t->predictions);
     predictions_free(&t->before);

@@ -28,6 +28,9 @@ struct text_seen {
     double *replaced;          /* [n], of an ELECTRA discriminator; NULL */
     struct alignment *alignment;
     struct findings findings;
+    struct seen_quantity quantity; /* of --norms and --rollout (text_flow.c) */
+    float *factors, *map;          /* its arrays */
+    char cell[400];                /* its words */
 };
 
 /* The source of a seen whose functions are those of a text. */
@@ -46,6 +49,19 @@ qkv_status text_run(struct text_seen *t, uint32_t flags, qkv_error *error);
 /* Does all of this: the whole source, except its findings. */
 qkv_status text_look(struct text_seen *t, const struct what_if *parsed, qkv_error *error);
 void text_free(struct text_seen *t);
+
+/* ---- --norms and --rollout (text_flow.c) ----------------------------------------------------- */
+
+/*
+ * Makes cells |p f(x)| of the heads, or the rollout of all tokens in place of heads, when the head
+ * is chosen and described. text_flow_flags: what the run must keep for it.
+ */
+static inline uint32_t text_flow_flags(const struct look_options *options) {
+    return options->norms ? QKV_RUN_HIDDEN : 0;
+}
+qkv_status text_flow(struct text_seen *t, qkv_error *error);
+/* Adds the members of an object that heads do not have. */
+void text_flow_json(const struct text_seen *t, json_t *object);
 
 /* ---- Words (text_words.c) -------------------------------------------------------------------- */
 

@@ -196,6 +196,10 @@ void text_add_json(const struct seen *seen, bool behind, json_t *object) {
         text_add_words(t, object);
         return;
     }
+    if (seen->quantity) {
+        text_flow_json(t, object);
+        return;
+    }
     json_set(object, "sharpest:o",
              choice->key < 0
                  ? json_null()

@@ -56,8 +56,12 @@ static qkv_status add_weights(const struct seen *seen, json_t *object, qkv_error
         json_array_append_new(rows, row);
     }
     free(weights);
-    if (seen->in_layers) json_set(object, "layer:i head:i", seen->choice.layer, seen->choice.head);
-    json_set(object, "weights:o", rows);
+    if (seen->in_layers && !(seen->quantity && seen->quantity->map))
+        json_set(object, "layer:i head:i", seen->choice.layer, seen->choice.head);
+    if (seen->quantity)
+        json_object_set_new(object, seen->quantity->name, rows);
+    else
+        json_set(object, "weights:o", rows);
     return QKV_OK;
 }
 
@@ -142,7 +146,8 @@ static void put_one_head(struct csv *csv, const struct seen *seen, const struct 
 
 static void put_all_heads(struct csv *csv, const struct seen *seen, const struct tiles *tiles,
                           const float *cell) {
-    csv_put(csv, "%shead,query,key,weight\n", seen->in_layers ? "layer," : "");
+    csv_put(csv, "%shead,query,key,%s\n", seen->in_layers ? "layer," : "",
+            seen->quantity ? seen->quantity->one : "weight");
     for (int64_t h = 0; h < seen->n_file; h++) {
         const struct head_name *const name = &seen->names[seen->first + h];
         for (int64_t i = 0; i < tiles->rows; i++)

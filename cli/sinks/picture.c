@@ -55,7 +55,9 @@ static qkv_status draw_one(const struct seen *seen, struct drawn *drawn, const c
         .title = drawn->title.text,
         .caption = drawn->caption.text,
         .theme = (qkv_theme)seen->common->theme.value,
-        .quantity = pool && mass ? "mass of a tile" : NULL,
+        .quantity = pool && mass     ? "mass of a tile"
+                    : seen->quantity ? seen->quantity->title
+                                     : NULL,
     };
     const qkv_status status = pool && (!rows || !cols)
                                   ? text_no_memory(error)
@@ -80,6 +82,7 @@ static qkv_status draw_all(const struct seen *seen, struct drawn *drawn, const c
         .caption = drawn->caption.text,
         .theme = (qkv_theme)seen->common->theme.value,
         .hidden_of_heads = 1,
+        .quantity = seen->quantity ? seen->quantity->title : NULL,
     };
     return picture_grid(&seen->sink->picture, grid, path, error);
 }

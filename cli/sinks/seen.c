@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 qkv_status seen_heads(struct seen *seen, qkv_heads *heads, qkv_error *error) {
     seen->heads = heads;
@@ -31,8 +32,8 @@ void seen_title(const struct seen *seen, struct caption *title) {
     const qkv_heads_choice *choice = &seen->choice;
     caption_add(title, "%s", seen->name);
     if (choice->key >= 0)
-        caption_add(title, ": %.60s looks at %.60s, %.2f", seen->queries.names[choice->query],
-                    seen->keys.names[choice->key], (double)choice->weight);
+        caption_add(title, ": %.60s %s %.60s, %.2f", seen->queries.names[choice->query],
+                    seen_verb(seen), seen->keys.names[choice->key], (double)choice->weight);
 }
 
 void seen_cell(const struct seen *seen, int64_t tile, struct caption *caption) {
@@ -44,6 +45,8 @@ void seen_cell(const struct seen *seen, int64_t tile, struct caption *caption) {
                     tile, tile,
                     mass ? "the weight on its keys, mean over its queries (mass); rows sum to 1."
                          : "the largest weight in it (peak).");
+    else if (seen->quantity)
+        caption_add(caption, "%s %s", seen->queries.note, seen->quantity->cell);
     else
         caption_add(caption,
                     "%s A cell is the weight with which the row's token (query) looks at the "
@@ -62,8 +65,21 @@ struct tiles tiles_of(const struct seen *seen, int64_t most) {
     return (struct tiles){ tile, (n_rows + tile - 1) / tile, (n_cols + tile - 1) / tile };
 }
 
+/* Weights become what their cells are. */
+static void multiply(const struct seen *seen, int64_t index, float *cells) {
+    const float *const factors = seen->quantity->factors + index * seen->keys.n;
+    for (int64_t i = 0; i < seen->queries.n; i++, cells += seen->keys.n)
+        for (int64_t j = 0; j < seen->keys.n; j++)
+            if (cells[j] != QKV_CELL_HIDDEN) cells[j] *= factors[j];
+}
+
 qkv_status seen_cells(const struct seen *seen, int64_t index, const struct tiles *tiles,
                       float *cells, qkv_error *error) {
+    const struct seen_quantity *const quantity = seen->quantity;
+    if (quantity && quantity->map) {
+        memcpy(cells, quantity->map, (size_t)(seen->queries.n * seen->keys.n) * sizeof *cells);
+        return QKV_OK;
+    }
     struct progress progress;
     qkv_call_options call =
         progress_call(&progress, "pooled map", seen->common->quiet || !is_first_rank());
@@ -73,6 +89,7 @@ qkv_status seen_cells(const struct seen *seen, int64_t index, const struct tiles
         qkv_heads_cells(seen->heads, index, tiles->tile, (qkv_tile_kind)seen->sink->pool.value,
                         cells, &call, error);
     progress_end(&progress);
+    if (status == QKV_OK && quantity) multiply(seen, index, cells);
     return status == QKV_ERR_CANCELLED ? text_error(error, status, "nothing was written") : status;
 }
 

@@ -50,6 +50,17 @@ struct seen_side {
  */
 enum overview { OVERVIEW_NONE, OVERVIEW_GRID, OVERVIEW_NUMBERS, OVERVIEW_WORDS };
 
+/* What cells are, if not weights. The source owns what pointers point to. */
+struct seen_quantity {
+    const char *name;     /* in an object, and of files: "norms" */
+    const char *one;      /* a column of a CSV: "norm" */
+    const char *title;    /* of a picture's scale */
+    const char *verb;     /* in place of "looks at" */
+    const char *cell;     /* what a cell is, for the caption of a picture */
+    const float *factors; /* [n_heads][n_keys] on weights; their largest product is no 1. NULL */
+    const float *map;     /* [n_queries][n_keys] in place of heads, with QKV_CELL_HIDDEN; NULL */
+};
+
 struct seen {
     const struct cli_common *common;
     const struct sink_options *sink;
@@ -83,6 +94,7 @@ struct seen {
     bool has_weights;   /* JSON has the weights of the shown head */
     bool is_mean;       /* weights are means over windows of a text */
     const char *advice; /* added to the refusal of a table that is too large; NULL */
+    const struct seen_quantity *quantity; /* what cells are; NULL: weights */
 
     /* Words. said: as in text_job. target: of an encoder-decoder, else NULL. */
     enum overview overview;
@@ -119,6 +131,10 @@ static inline const double *seen_numbers(const struct seen *seen, int64_t index)
 }
 /* Appends a title such as "Layer 3, head 0: door looks at it, 0.97". */
 void seen_title(const struct seen *seen, struct caption *title);
+/* "looks at", or what is true of other cells than weights. */
+static inline const char *seen_verb(const struct seen *seen) {
+    return seen->quantity ? seen->quantity->verb : "looks at";
+}
 /* Appends what a cell is: " Pooled: …", or " A cell is the weight …" if tile is 1. */
 void seen_cell(const struct seen *seen, int64_t tile, struct caption *caption);
 

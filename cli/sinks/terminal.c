@@ -29,12 +29,25 @@ static qkv_status make_grid(const struct seen *seen, int rows, int cols, float *
     return status;
 }
 
+/* Cells that may be above 1 are shown as shares of the largest, which it returns. */
+static double scale_cells(const struct seen *seen, float *cells, int64_t n) {
+    float largest = 0;
+    if (!seen->quantity || !seen->quantity->factors) return 1;
+    for (int64_t c = 0; c < n; c++)
+        if (cells[c] > largest) largest = cells[c];
+    if (!(largest > 0) || isinf(largest)) return 1;
+    for (int64_t c = 0; c < n; c++)
+        if (cells[c] != QKV_CELL_HIDDEN) cells[c] /= largest;
+    return (double)largest;
+}
+
 static qkv_status print_grid(const struct seen *seen, struct term *term, qkv_error *error) {
     const qkv_heads_info *info = seen->info;
     const int64_t n_rows = seen->queries.n, n_cols = seen->keys.n;
     const int side = grid_side(term, info->n_heads, n_rows > n_cols ? n_rows : n_cols),
               rows = n_rows < side ? (int)n_rows : side, cols = n_cols < side ? (int)n_cols : side;
     float *cells = calloc((size_t)(seen->n_heads * side * side) + 1, sizeof(float));
+    double largest = 1;
     const qkv_status status =
         cells ? make_grid(seen, rows, cols, cells, error) : text_no_memory(error);
     const struct grid_view view = {
@@ -43,7 +56,8 @@ static qkv_status print_grid(const struct seen *seen, struct term *term, qkv_err
     };
     struct caption title = { "All heads" }, scale = { "down: layers, across: heads; " };
     caption_add(&title, "%s", seen->of_heads);
-    caption_add(&scale, "%s is more, 0 to 1", term_more(term));
+    if (status == QKV_OK) largest = scale_cells(seen, cells, seen->n_heads * rows * cols);
+    caption_add(&scale, "%s is more, 0 to %.3g", term_more(term), largest);
     if (status == QKV_OK) {
         heading(term, title.text);
         term_wrap(term, scale.text);
@@ -87,7 +101,7 @@ static void print_title(const struct seen *seen, struct term *term) {
     heading(term, seen->name);
     if (choice->key >= 0) {
         term_print(term->out, seen->queries.names[choice->query]);
-        fputs(" looks at ", term->out);
+        fprintf(term->out, " %s ", seen_verb(seen));
         term_styled(term, STYLE_BOLD, seen->keys.names[choice->key]);
         fprintf(term->out, " with %.2f", (double)choice->weight);
     }
@@ -101,6 +115,7 @@ static qkv_status print_map(const struct seen *seen, struct term *term, qkv_erro
     struct tiles tiles;
     float *cells = head_cells(seen, exact ? INT64_MAX : seen->side, &tiles, error);
     if (!cells) return error->status;
+    const double largest = scale_cells(seen, cells, tiles.rows * tiles.cols);
     const struct map_view view = { .n_rows = exact ? seen->queries.n : tiles.tile * tiles.rows,
                                    .n_cols = exact ? seen->keys.n : tiles.tile * tiles.cols,
                                    .weights = cells,
@@ -114,6 +129,11 @@ static qkv_status print_map(const struct seen *seen, struct term *term, qkv_erro
     else
         draw_pooled(term, &view, (int)tiles.rows, (int)tiles.cols);
     free(cells);
+    if (seen->quantity && seen->quantity->factors) {
+        struct caption note = { "" };
+        caption_add(&note, "100 is %.4g.", largest);
+        term_wrap_styled(term, STYLE_DIM, note.text);
+    }
     return QKV_OK;
 }
 

@@ -1,7 +1,8 @@
 /**
- * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, and
- * what flows through several layers. Weights are those of qkv/columns.h, a few rows at a time or as
- * sums. Nothing of len_q x len_k is stored.
+ * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, what
+ * flows through several layers, and how large what heads move is. Weights are those of
+ * qkv/columns.h, a few rows at a time or as sums. Nothing of len_q x len_k is stored, but the
+ * rollout of all tokens.
  *
  * Experimental: see docs/api.md, Stability.
  */
@@ -123,6 +124,64 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_mod
                                                      const qkv_run *run, int64_t b, int64_t first,
                                                      int64_t end, qkv_rollout_heads heads,
                                                      float *received, qkv_error *error);
+
+/**
+ * Computes the rollout of all tokens of an input, through all layers of a run that captured. Row i
+ * of the map is what qkv_inspect_rollout computes of token i; rows sum to 1. Of a decoder over an
+ * encoder (QKV_DECODER) it is that of its self-attention: what its cross-attention adds is left
+ * out.
+ *
+ * Special values: as qkv_inspect_rollout_step, but only the rows of tokens that see a row that is
+ *     NaN are NaN.
+ * Accuracy: sums over tokens are in double, rounded to float after each layer.
+ * Determinism: the same bits for any threads and instruction set.
+ * Memory: n^2 floats beside the map, and two blocks of at most 512 rows.
+ * Time: n^3 multiplications for each layer, beside those of its weights.
+ * Threads: those of ctx.
+ *
+ * @param which  QKV_SELF or QKV_DECODER.
+ * @param b      the input.
+ * @param heads  what stands for all heads of a layer.
+ * @param map    [n][n]: a row for each token after all layers, a column for each of the input.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_UNSUPPORTED for QKV_CROSS, whose queries and keys are
+ *         of two texts; QKV_ERR_LIMIT for more than 2^28 cells; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_map(qkv_ctx *ctx, const qkv_model *model,
+                                                         const qkv_run *run,
+                                                         qkv_attention_kind which, int64_t b,
+                                                         qkv_rollout_heads heads, float *map,
+                                                         qkv_error *error);
+
+/* ---- What heads move ------------------------------------------------------------------------- */
+
+/**
+ * Computes the norms of the transformed vectors of a layer's keys, by which weights are multiplied
+ * in the norm-based analysis of Kobayashi et al. (2020). Head h adds to the token of query i
+ *     sum_j p[h][i][j] f_h(x_j),    f_h(x) = (x W_V + b_V) W_O         its channels of both
+ *     norms[h][j] = |f_h(x_j)|      and |p f(x)| = p[h][i][j] norms[h][j]
+ *
+ * x is what the layer's attention reads: of QKV_CROSS the encoder's output. The bias of the output
+ * projection is no part of f, nor is a norm or a factor of what attention adds (Gemma 2, DINO).
+ * Query heads that share values have norms of their own, because W_O differs.
+ *
+ * Accuracy: values have the bits of the run, unless an encoder with weights in bf16 rounds its own
+ *     to bf16. Norms are by |W v|^2 = v^T (W^T W) v in double: within 1e-7 |W| |v|.
+ * Determinism: the same bits for any threads; within a class of arithmetic for any instruction set.
+ * Memory: the output projection as floats, the values, and head_dim^2 doubles for each head.
+ * Threads: those of ctx.
+ * Source: Kobayashi, Kuribayashi, Yokoi and Inui (2020), "Attention is not only a weight: analyzing
+ *     transformers with vector norms", section 2.
+ *
+ * @param run    was made with QKV_RUN_CAPTURE | QKV_RUN_HIDDEN.
+ * @param b      the input.
+ * @param norms  [n_heads][n_keys].
+ * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, an index out of range, or a run without what is
+ *         needed; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_norms(qkv_ctx *ctx, const qkv_model *model,
+                                                   const qkv_run *run, qkv_attention_kind which,
+                                                   int64_t b, int64_t layer, float *norms,
+                                                   qkv_error *error);
 
 #ifdef __cplusplus
 }

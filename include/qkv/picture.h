@@ -146,6 +146,8 @@ typedef struct qkv_head_grid {
     double min, max;
     /* 1: hidden is [n_layers][n_heads][n_queries][n], since heads see different keys. */
     int hidden_of_heads;
+    /* As in qkv_heatmap. */
+    const char *quantity;
 } qkv_head_grid;
 
 /** Draws all heads to `path`. */

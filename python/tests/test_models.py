@@ -78,8 +78,43 @@ class Images(unittest.TestCase):
             heads.rollout(37)
         text = qkv.load().look("I was watching the [MASK].")
         self.assertAlmostEqual(float(text.rollout(2).sum()), 1, delta=1e-5)
-        with self.assertRaisesRegex(qkv.UnsupportedError, "all layers of a model"):
+        with self.assertRaisesRegex(qkv.UnsupportedError, "layers of a model"):
             qkv.heads(np.ones((1, 4, 8), np.float32), np.ones((1, 4, 8), np.float32)).rollout()
+
+    def test_rollout_of_all_tokens(self):
+        heads = qkv.load().look("I was watching the [MASK] when it opened.")
+        for kind in ("mean", "max", "min"):
+            rows = np.stack([heads.rollout(i, heads=kind) for i in range(heads.n_queries)])
+            np.testing.assert_allclose(heads.rollout_map(heads=kind), rows, atol=1e-6)
+        with self.assertRaisesRegex(qkv.ArgumentError, "must be one of"):
+            heads.rollout_map(heads="median")
+
+    def test_norms(self):
+        """Of layer 0, by float64 and the stored weights alone."""
+        heads = qkv.load().look("I was watching the [MASK] when it opened.")
+        ids = qkv.load().tokenize("I was watching the [MASK] when it opened.").ids
+        bytes_ = (pathlib.Path(qkv.__file__).parent / "model" / "model.safetensors").read_bytes()
+        size = int.from_bytes(bytes_[:8], "little")
+
+        def stored(name):
+            row = json.loads(bytes_[8:8 + size])[f"bert.{name}"]
+            begin, end = (8 + size + at for at in row["data_offsets"])
+            kind = {"F32": np.float32, "F16": np.float16}[row["dtype"]]
+            return np.frombuffer(bytes_[begin:end], kind).reshape(row["shape"]).astype(np.float64)
+
+        x = (stored("embeddings.word_embeddings.weight")[ids] + stored("embeddings.token_type_embeddings.weight")[0]
+             + stored("embeddings.position_embeddings.weight")[:len(ids)])
+        x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-12)
+        x = x * stored("embeddings.LayerNorm.weight") + stored("embeddings.LayerNorm.bias")
+        part = "encoder.layer.0.attention."
+        values = x @ stored(part + "self.value.weight").T + stored(part + "self.value.bias")
+        output = stored(part + "output.dense.weight")
+        for head in range(heads.n_heads):
+            of = slice(head * heads.head_dim, (head + 1) * heads.head_dim)
+            norms = np.linalg.norm(values[:, of] @ output[:, of].T, axis=1)
+            np.testing.assert_allclose(heads.norms(0, head), heads.weights(0, head) * norms, rtol=1e-4, atol=1e-6)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "norms"):
+            qkv.heads(np.ones((1, 4, 8), np.float32), np.ones((1, 4, 8), np.float32)).norms(0, 0)
 
     def test_a_page_has_the_image_and_effects(self):
         page = manifest(self.model.look(image=BOATS).page(effects=True))

@@ -11,6 +11,7 @@
 #include "core/fpstate.h"
 #include "core/ints.h"
 #include "files/base.h"
+#include "inspect/rollout.h"
 #include "inspect/rows.h"
 #include "qkv/inspect.h"
 
@@ -33,7 +34,7 @@ static int64_t first_of(const qkv_attention_desc *d, int64_t b) {
     return is_packed(d) ? d->cu_seqlens_q[b] : b * d->len_q;
 }
 
-static qkv_status check_heads(qkv_rollout_heads heads, qkv_error *error) {
+qkv_status qkvi_rollout_check_heads(qkv_rollout_heads heads, qkv_error *error) {
     if ((int)heads >= QKV_ROLLOUT_MEAN && heads <= QKV_ROLLOUT_MIN) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                           "heads = %d is none of QKV_ROLLOUT_MEAN, _MAX, _MIN", (int)heads);
@@ -135,7 +136,7 @@ typedef struct fused {
     const float *x;        /* [n] of the batch */
     qkvi_weight_rows rows; /* of one head */
     int64_t b, n, i0, i1;
-    bool least;
+    qkv_rollout_heads heads;
     int n_tasks;
     float *f;    /* [at_once][n]: of the heads so far */
     double *sum; /* [n]: what tokens receive */
@@ -147,14 +148,24 @@ static bool any_counts(const fused *s) {
     return false;
 }
 
-/* Adds a head, whose weights are rows.p: a row that sees no key is that of I. */
-static void fuse(const fused *s, int64_t h) {
-    for (int64_t i = s->i0; i < s->i1; i++) {
-        float *const p = s->rows.p + (i - s->i0) * s->n, *const f = s->f + (i - s->i0) * s->n;
-        if (lse_of(s->w, s->b, h, i) == -INFINITY) p[i] = 1;
-        for (int64_t j = 0; j < s->n; j++)
-            if (h == 0 || (s->least ? p[j] < f[j] : p[j] > f[j])) f[j] = p[j];
+void qkvi_rollout_fuse(qkv_rollout_heads heads, int64_t h, int64_t i, int64_t n, float lse,
+                       float *p, float *f) {
+    if (lse == -INFINITY) p[i] = 1;
+    for (int64_t j = 0; j < n; j++) {
+        if (h == 0)
+            f[j] = p[j];
+        else if (heads == QKV_ROLLOUT_MEAN)
+            f[j] += p[j];
+        else if (heads == QKV_ROLLOUT_MIN ? p[j] < f[j] : p[j] > f[j])
+            f[j] = p[j];
     }
+}
+
+/* Adds a head, whose weights are rows.p. */
+static void fuse(const fused *s, int64_t h) {
+    for (int64_t i = s->i0; i < s->i1; i++)
+        qkvi_rollout_fuse(s->heads, h, i, s->n, lse_of(s->w, s->b, h, i),
+                          s->rows.p + (i - s->i0) * s->n, s->f + (i - s->i0) * s->n);
 }
 
 /* Columns are independent: any division gives the same bits. */
@@ -185,9 +196,10 @@ static qkv_status fuse_rows(qkv_ctx *ctx, fused *s, qkv_error *error) {
 }
 
 static qkv_status fused_batch(qkv_ctx *ctx, const layer *w, const void *q, const void *k,
-                              bool least, int64_t b, const float *x, float *y, qkv_error *error) {
+                              qkv_rollout_heads heads, int64_t b, const float *x, float *y,
+                              qkv_error *error) {
     qkv_head_view view = qkv_head_view_init();
-    fused s = { .w = w, .x = x + first_of(w->d, b), .b = b, .n = len_of(w->d, b), .least = least };
+    fused s = { .w = w, .x = x + first_of(w->d, b), .b = b, .n = len_of(w->d, b), .heads = heads };
     view.desc = w->d, view.q = q, view.k = k, view.lse = w->lse, view.b = b;
     QKV_TRY(qkvi_rows_begin("desc", &view, &s.rows, error));
     s.n_tasks = qkvi_pool_threads(ctx->pool);
@@ -204,12 +216,12 @@ static qkv_status fused_batch(qkv_ctx *ctx, const layer *w, const void *q, const
     return status;
 }
 
-static qkv_status fused_step(qkv_ctx *ctx, const layer *w, const void *q, const void *k, bool least,
-                             const float *x, float *y, qkv_error *error) {
+static qkv_status fused_step(qkv_ctx *ctx, const layer *w, const void *q, const void *k,
+                             qkv_rollout_heads heads, const float *x, float *y, qkv_error *error) {
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkv_status status = QKV_OK;
     for (int64_t b = 0; status == QKV_OK && b < w->d->n_batch; b++)
-        status = fused_batch(ctx, w, q, k, least, b, x, y, error);
+        status = fused_batch(ctx, w, q, k, heads, b, x, y, error);
     qkvi_fpstate_leave(saved);
     return status;
 }
@@ -222,17 +234,16 @@ qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc
     QKV_TRY(qkvi_need(desc, "desc", error));
     QKV_TRY(qkvi_need(x, "x", error));
     QKV_TRY(qkvi_need(y, "y", error));
-    QKV_TRY(check_heads(heads, error));
+    QKV_TRY(qkvi_rollout_check_heads(heads, error));
     QKV_TRY(check_square(desc, &w.n_rows, error));
     if (heads == QKV_ROLLOUT_MEAN || desc->n_heads == 0)
         return mean_step(ctx, &w, q, k, x, y, error);
-    return fused_step(ctx, &w, q, k, heads == QKV_ROLLOUT_MIN, x, y, error);
+    return fused_step(ctx, &w, q, k, heads, x, y, error);
 }
 
 /* ---- All layers of a run --------------------------------------------------------------------- */
 
-/* What captured queries saw of captured keys, as the layer did. No values: head_dim_v is 0. */
-static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
+void qkvi_rollout_describe(const qkv_capture *capture, qkv_attention_desc *desc) {
     qkv_attention_desc_contiguous(desc, 1, capture->n_heads, capture->n_kv_heads, capture->n,
                                   capture->n_keys, capture->head_dim, 0);
     desc->scale = capture->scale;
@@ -264,7 +275,7 @@ static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64
     qkv_capture c = qkv_capture_init();
     qkv_attention_desc d;
     QKV_TRY(qkv_run_capture(run, QKV_SELF, b, at, &c, error));
-    describe(&c, &d);
+    qkvi_rollout_describe(&c, &d);
     return qkv_inspect_rollout_step(ctx, &d, c.q, c.k, c.lse, heads, x, x, error);
 }
 
@@ -289,7 +300,7 @@ qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model, const qkv_r
                                int64_t first, int64_t end, qkv_rollout_heads heads, float *received,
                                qkv_error *error) {
     int64_t n = 0;
-    QKV_TRY(check_heads(heads, error));
+    QKV_TRY(qkvi_rollout_check_heads(heads, error));
     QKV_TRY(check_run(ctx, model, run, b, first, end, received, &n, error));
     float *const x = qkvi_calloc_array((size_t)n, sizeof *x);
     if (!x) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens", (long long)n);

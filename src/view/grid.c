@@ -96,7 +96,7 @@ static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, qkv_error *
     struct plan plan;
     char note[400];
     QKV_TRY(plan_all(frame, grid, &plan, error));
-    qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold, NULL);
+    qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold, grid->quantity);
     const double width = (double)grid->n_heads * plan.panels.step_x - GUTTER;
     const double bar = fmax(plan.panels.height, LEAST_BAR);
     const double height =

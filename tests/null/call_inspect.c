@@ -143,6 +143,14 @@ static qkv_status rollout(void) {
     return qkv_inspect_rollout(P(0, null_ctx), P(1, null_bert), P(2, null_run), 0, 1, 2,
                                QKV_ROLLOUT_MEAN, P(3, floats[0]), P(4, &null_error));
 }
+static qkv_status rollout_map(void) {
+    return qkv_inspect_rollout_map(P(0, null_ctx), P(1, null_bert), P(2, null_run), QKV_SELF, 0,
+                                   QKV_ROLLOUT_MEAN, P(3, floats[0]), P(4, &null_error));
+}
+static qkv_status norms(void) {
+    return qkv_inspect_norms(P(0, null_ctx), P(1, null_bert), P(2, null_run), QKV_SELF, 0, 0,
+                             P(3, floats[0]), P(4, &null_error));
+}
 const null_call null_inspect[] = {
     { "qkv_inspect_probes", inspect_probes, "rrnrnnn" },
     { "qkv_inspect_content", content, "nnn" },
@@ -162,5 +170,7 @@ const null_call null_inspect[] = {
     { "qkv_inspect_divergence", divergence, "rrrnrnn" },
     { "qkv_inspect_rollout_step", rollout_step, "rrrrrrrn" },
     { "qkv_inspect_rollout", rollout, "rrrrn" },
+    { "qkv_inspect_rollout_map", rollout_map, "rrrrn" },
+    { "qkv_inspect_norms", norms, "rrrrn" },
     { 0 },
 };

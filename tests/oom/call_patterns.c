@@ -9,7 +9,7 @@
 
 enum { HEADS = 2, LEN = 90, DIM = 8, N = HEADS * LEN * DIM };
 
-static float q[N], k[N], v[N], o[N], lse[HEADS * LEN], x[LEN], y[LEN];
+static float q[N], k[N], v[N], o[N], lse[HEADS * LEN], x[LEN], y[LEN], map[LEN * LEN];
 static double rows[LEN];
 static qkv_attention_desc desc;
 static qkv_head_view views[HEADS];
@@ -26,6 +26,7 @@ static void new_ctx(void) {
     oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
     divergence = qkv_divergence_init();
     memset(y, 0, sizeof y);
+    memset(map, 0, sizeof map);
 }
 
 static void drop_ctx(void) {
@@ -52,6 +53,15 @@ static qkv_status roll(qkv_error *error) {
     return qkv_inspect_rollout(ctx, model, run, 0, 1, 2, QKV_ROLLOUT_MEAN, y, error);
 }
 
+static qkv_status roll_all(qkv_error *error) {
+    return qkv_inspect_rollout_map(ctx, model, run, QKV_SELF, 0, QKV_ROLLOUT_MIN, map, error);
+}
+
+static qkv_status norms(qkv_error *error) {
+    return qkv_inspect_norms(ctx, model, run, QKV_SELF, 0, 0, map, error);
+}
+
+static uint64_t take_map(void) { return oom_hash(0, map, sizeof map); }
 static uint64_t take_y(void) { return oom_hash(0, y, sizeof y); }
 
 static void set_up(void) {
@@ -68,8 +78,8 @@ static void set_up(void) {
     oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), text, strlen(text), NULL,
                                   0, &input, &error),
              &error);
-    oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input, QKV_RUN_CAPTURE,
-                           NULL, &run, &error),
+    oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input,
+                           QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &run, &error),
              &error);
     drop_ctx();
 }
@@ -85,6 +95,8 @@ static const oom_call calls[] = {
     { "qkv_inspect_rollout_step", "90 tokens", new_ctx, step, take_y, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout_step", "the largest", new_ctx, step_max, take_y, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout", "a sentence", new_ctx, roll, take_y, drop_ctx, 0, 0 },
+    { "qkv_inspect_rollout_map", "a sentence", new_ctx, roll_all, take_map, drop_ctx, 0, 0 },
+    { "qkv_inspect_norms", "a sentence", new_ctx, norms, take_map, drop_ctx, 0, 0 },
 };
 
 const oom_group oom_patterns = { "patterns", calls, sizeof calls / sizeof *calls, set_up,

@@ -58,6 +58,29 @@ def _numbers() -> list[Number]:
 
 
 NUMBERS = _numbers()
+_FUSED = {"mean": _c.QKV_ROLLOUT_MEAN, "max": _c.QKV_ROLLOUT_MAX, "min": _c.QKV_ROLLOUT_MIN}
+
+
+class Flow:
+    """A model's run, for what goes through all of its layers, and for what heads move."""
+
+    def __init__(self, model: int | None, run: Any, context: Callable[[], Context]) -> None:
+        self._model, self._kept, self._context = model, run, context
+
+    def rollout(self, first: int, end: int, heads: int, received: NDArray[np.float32]) -> None:
+        error = ErrorText()
+        error.check(lib.qkv_inspect_rollout(self._context().handle, self._model, self._kept.handle, 0, first, end,
+                                            heads, received.ctypes.data, error.pointer))
+
+    def rollout_map(self, heads: int, shares: NDArray[np.float32]) -> None:
+        error = ErrorText()
+        error.check(lib.qkv_inspect_rollout_map(self._context().handle, self._model, self._kept.handle, _c.QKV_SELF, 0,
+                                                heads, shares.ctypes.data, error.pointer))
+
+    def norms(self, layer: int, norms: NDArray[np.float32]) -> None:
+        error = ErrorText()
+        error.check(lib.qkv_inspect_norms(self._context().handle, self._model, self._kept.handle, _c.QKV_SELF, 0, layer,
+                                          norms.ctypes.data, error.pointer))
 
 
 class Heads(NoCopies):
@@ -69,15 +92,15 @@ class Heads(NoCopies):
     def __init__(self, handle: int, ctx: Context, kept: Any, tokens: Sequence[str], queries: Sequence[str] | None,
                  title: str, caption: str, special: np.ndarray[Any, Any] | None = None,
                  worth: Callable[[Sequence[tuple[int, int]]], Worth] | None = None,
-                 made_by: str = "qkv.heads(q, k)", rolled: Callable[[int, int, int, int, ErrorText], int] | None = None,
+                 made_by: str = "qkv.heads(q, k)", flow: Flow | None = None,
                  image: int | None = None) -> None:
         self._handle: int | None = handle
         self._ctx, self._kept = ctx, kept
         self._title, self._caption, self._special, self._ablate = title, caption, special, worth
         # The call that opened them, which the page names.
         self._made_by = made_by
-        # Of a model's run: qkv_inspect_rollout, and the qkv_image_tokens of an image.
-        self._rolled, self._image = rolled, image
+        # Of a model's run, and the qkv_image_tokens of an image.
+        self._flow, self._image = flow, image
         info = _c.qkv_heads_info.from_address(lib.qkv_heads_get_info(handle))
         self.n_layers, self.n_heads = int(info.n_layers), int(info.n_heads)
         self.n_queries, self.n_keys, self.head_dim = int(info.n_queries), int(info.n_keys), int(info.head_dim)
@@ -204,16 +227,33 @@ class Heads(NoCopies):
         Attention rollout (Abnar and Zuidema 2020): x <- x D (A + I) from the last layer to the first, with D so that
         rows sum to 1. A is the mean of the heads, or cell by cell the largest or the smallest weight of any of them.
         """
-        kinds = {"mean": _c.QKV_ROLLOUT_MEAN, "max": _c.QKV_ROLLOUT_MAX, "min": _c.QKV_ROLLOUT_MIN}
-        if heads not in kinds:
-            raise ArgumentError(f"heads is {heads!r}, and must be one of {', '.join(map(repr, kinds))}")
-        if self._rolled is None:
-            raise UnsupportedError("rollout() goes through all layers of a model: model.look(…) makes such heads")
-        first, error = integer(first, "first"), ErrorText()
+        first, flow, kind = integer(first, "first"), self._flowing("rollout()"), _fused(heads)
         received = np.zeros(self.n_keys, dtype=np.float32)
-        error.check(self._rolled(first, first + 1 if end is None else integer(end, "end"), kinds[heads],
-                                 received.ctypes.data, error))
+        flow.rollout(first, first + 1 if end is None else integer(end, "end"), kind, received)
         return received
+
+    def rollout_map(self, *, heads: Literal["mean", "max", "min"] = "mean") -> NDArray[np.float32]:
+        """rollout() of each token, [queries, keys]: a row for each token after all layers. Rows sum to 1."""
+        flow, kind = self._flowing("rollout_map()"), _fused(heads)
+        shares = np.zeros((self.n_queries, self.n_keys), dtype=np.float32)
+        flow.rollout_map(kind, shares)
+        return shares
+
+    def norms(self, layer: int, head: int) -> NDArray[np.float32]:
+        """How large what each query takes of each key is, [queries, keys]: ‖α f(x)‖ = α ‖(x W_V + b_V) W_O‖.
+
+        α is the weight, x what the layer reads at the key, W_V and W_O the head's part of the projections of values and
+        of the output (Kobayashi et al. 2020).
+        """
+        flow, (_, index) = self._flowing("norms()"), divmod(self._index(layer, head), self.n_heads)
+        norms = np.zeros((self.n_heads, self.n_keys), dtype=np.float32)
+        flow.norms(integer(layer, "layer"), norms)
+        return self.weights(layer, head) * norms[index]
+
+    def _flowing(self, call: str) -> Flow:
+        if self._flow is None:
+            raise UnsupportedError(f"{call} goes through layers of a model: model.look(…) makes such heads")
+        return self._flow
 
     def array(self) -> Weights:
         """The weights of all heads, indexed [layer, head, query, key] by numbers and names of tokens."""
@@ -305,6 +345,12 @@ class Heads(NoCopies):
 # qkv.heads has no mask: it shows the weights of scores, to which numbers may be added.
 _OTHERS = {**OTHERS, **dict.fromkeys(("mask", "attn_mask", "attention_mask", "position_bias", "attn_bias"),
                                      "use added=, whose numbers are added to scores: -inf hides a key")}
+
+
+def _fused(heads: str) -> int:
+    if heads not in _FUSED:
+        raise ArgumentError(f"heads is {heads!r}, and must be one of {', '.join(map(repr, _FUSED))}")
+    return _FUSED[heads]
 
 
 @keywords("heads", _OTHERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from .checked import path as path_of
 from .checked import text as text_of
 from .context import Context, Interruptible, context, context_of_heads
 from .errors import ArgumentError, ErrorText, NoCopies
-from .heads import Heads
+from .heads import Flow, Heads
 from .page import Worth
 
 Element = TypeVar("Element", bound=np.generic)
@@ -235,14 +235,15 @@ class Model(NoCopies):
         best = np.argsort(-shares, kind="stable")[:integer(n, "n", least=1)].tolist()
         return [Candidate(string(lib.qkv_model_label(model, i) or str(i).encode()), i, float(shares[i])) for i in best]
 
-    def _run(self, tokens: Tokens, targets: Tokens | None = None) -> _Run:
+    def _run(self, tokens: Tokens, targets: Tokens | None = None, *, hidden: bool = False) -> _Run:
         made, error = ctypes.c_void_p(), ErrorText()
         inputs = (ctypes.c_void_p * 1)(tokens._handle)
         outputs = None if targets is None else (ctypes.c_void_p * 1)(targets._handle)
         options = init(_c.qkv_run_options, targets=ctypes.addressof(outputs) if outputs else None)
         model = self._handle if tokens.grid is None else self._images
-        error.check(lib.qkv_model_run(self._ctx().handle, model, 1, ctypes.byref(inputs), _c.QKV_RUN_CAPTURE,
-                                      ctypes.byref(options), ctypes.byref(made), error.pointer))
+        flags = _c.QKV_RUN_CAPTURE | (_c.QKV_RUN_HIDDEN if hidden else 0)
+        error.check(lib.qkv_model_run(self._ctx().handle, model, 1, ctypes.byref(inputs), flags, ctypes.byref(options),
+                                      ctypes.byref(made), error.pointer))
         return _Run(made.value or 0, (self, tokens, targets, inputs, outputs))
 
     def fill(self, text: str, *, n: int = 5) -> list[list[Candidate]]:
@@ -335,7 +336,7 @@ class Model(NoCopies):
             return self._look_at(image, size)
         text = one_text(text, "text")
         tokens, ctx = self.tokenize(text, pair), self._context or context_of_heads()
-        run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
+        run, made, error = self._run(tokens, hidden=True), ctypes.c_void_p(), ErrorText()
         queries = _c.qkv_token_list(tokenizer=self._tokenizer(), tokens=tokens._handle)
         with ctx.lock:
             error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
@@ -346,15 +347,11 @@ class Model(NoCopies):
         title = (text if pair is None else f"{text} / {pair}").replace("\0", "␀")
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
                      tokens.special, lambda places: self._worth(run, tokens, places), "model.look(text)",
-                     self._rollout(self._handle, run))
-
-    def _rollout(self, model: int | None, run: _Run) -> Callable[[int, int, int, int, ErrorText], int]:
-        return lambda first, end, heads, received, error: int(lib.qkv_inspect_rollout(
-            self._ctx().handle, model, run.handle, 0, first, end, heads, received, error.pointer))
+                     Flow(self._handle, run, self._ctx))
 
     def _look_at(self, image: Any, size: int | None) -> Heads:
         tokens, ctx = self.see(image, size=size), self._context or context_of_heads()
-        run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
+        run, made, error = self._run(tokens, hidden=True), ctypes.c_void_p(), ErrorText()
         queries = _c.qkv_token_list(tokens=tokens._handle)
         with ctx.lock:
             error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
@@ -364,7 +361,7 @@ class Model(NoCopies):
         title = os.fsdecode(image) if isinstance(image, (str, os.PathLike)) else "an image"
         return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title.replace("\0", "␀"),
                      caption, tokens.special, lambda places: self._label_worth(run, tokens, places),
-                     "model.look(image=image)", self._rollout(self._images, run), tokens._image)
+                     "model.look(image=image)", Flow(self._images, run, self._ctx), tokens._image)
 
     def _label_worth(self, run: _Run, tokens: Tokens, places: Sequence[tuple[int, int]]) -> Worth:
         """The effects of heads on the likeliest label of an image."""
