@@ -22,12 +22,8 @@ static void every_pair(void) {
     rng r = { 0xBAC4 };
     int n_cases = 0;
     for (int n = 0; n < PAIRS * COLUMNS; n++) {
-        const pair p = pair_of(n / COLUMNS);
-        const int column = n % COLUMNS;
         check_case c;
-        if (!takes_pieces(n, &n_cases)) continue;
-        const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
-        case_make_of(&c, &x, rng_next(&r));
+        if (!pair_case(n, &n_cases, &r, &c)) continue;
         outputs whole = both_in_one_process(&c);
         const int size = (int)rng_between(&r, 1, 8);
         in_pieces(&c, &whole, world_of_threads, cuts_random(&r, size, &c.d), &r);

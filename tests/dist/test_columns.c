@@ -41,12 +41,8 @@ static void every_pair(void) {
     rng r = { 0xC01 };
     int n_cases = 0;
     for (int n = 0; n < PAIRS * COLUMNS; n++) {
-        const pair p = pair_of(n / COLUMNS);
-        const int column = n % COLUMNS;
         check_case c;
-        if (!takes_pieces(n, &n_cases)) continue;
-        const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
-        case_make_of(&c, &x, rng_next(&r));
+        if (!pair_case(n, &n_cases, &r, &c)) continue;
         outputs whole = forward_in_one_process(&c, NULL);
         const int size = (int)rng_between(&r, 1, 8);
         in_pieces(&c, &whole, world_of_threads, cuts_random(&r, size, &c.d), rng_next(&r), &r);
@@ -61,29 +57,22 @@ static void every_pair(void) {
 /* Several chunks, so that each is under way while another is computed; pieces without a token. */
 static void every_number_of_ranks(void) {
     enum { N_CASES = 5 };
-    static const struct {
-        int64_t len_q, len_k;
-        uint32_t flags;
-    } cases[N_CASES] = { { 1000, 1000, QKV_SET_CAUSAL },
-                         { 3, 3, QKV_SET_CAUSAL },
-                         { 700, 1300, 0 },
-                         { 0, 4, 0 },
-                         { 4, 0, 0 } };
+    static const dense_sizes cases[N_CASES] = { { 1000, 1000, QKV_SET_CAUSAL },
+                                                { 3, 3, QKV_SET_CAUSAL },
+                                                { 700, 1300, 0 },
+                                                { 0, 4, 0 },
+                                                { 4, 0, 0 } };
     rng r = { 0xC02 };
     for (int n = 0; n < N_CASES; n++)
         for (int size = 1; size <= 8; size++) {
-            qkv_attention_desc d;
             check_case c;
             if (!my_turn(size) || !takes_size(n, N_CASES, size)) continue;
-            qkv_attention_desc_contiguous(&d, 2, 4, 2, cases[n].len_q, cases[n].len_k, 24, 40);
-            d.flags |= cases[n].flags;
-            case_dense(&c, &d, rng_next(&r), size % 2);
-            case_seal(&c);
+            case_of_sizes(&c, &cases[n], 2, 4, 2, size % 2, &r);
             outputs whole = forward_in_one_process(&c, NULL);
             if (takes_threads(size))
-                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), rng_next(&r), &r);
+                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &c.d), rng_next(&r), &r);
             if (takes_processes(size))
-                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), rng_next(&r), &r);
+                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &c.d), rng_next(&r), &r);
             outputs_free(&whole);
             case_free(&c);
         }

@@ -51,32 +51,25 @@ static void every_pair(void) {
 
 static void every_number_of_ranks(void) {
     enum { N_CASES = 5 };
-    static const struct {
-        int64_t len_q, len_k;
-        uint32_t flags;
-    } cases[N_CASES] = { { 300, 300, QKV_SET_CAUSAL },
-                         { 3, 3, QKV_SET_CAUSAL },
-                         { 20, 5000, 0 }, /* more keys than are gathered at once */
-                         { 0, 4, 0 },
-                         { 4, 0, 0 } };
+    static const dense_sizes cases[N_CASES] = { { 300, 300, QKV_SET_CAUSAL },
+                                                { 3, 3, QKV_SET_CAUSAL },
+                                                { 20, 5000,
+                                                  0 }, /* more keys than are gathered at once */
+                                                { 0, 4, 0 },
+                                                { 4, 0, 0 } };
     rng r = { 0x0D1552 };
     for (int n = 0; n < N_CASES; n++)
         for (int size = 1; size <= 8; size++) {
-            qkv_attention_desc d;
             check_case c;
             int64_t pairs[MOST_RANKS] = { 0 };
             if (!my_turn(size) || !takes_size(n, N_CASES, size)) continue;
-            qkv_attention_desc_contiguous(&d, 1, 2 * size, size, cases[n].len_q, cases[n].len_k, 24,
-                                          40);
-            d.flags |= cases[n].flags;
-            case_dense(&c, &d, rng_next(&r), size % 2);
-            case_seal(&c);
+            case_of_sizes(&c, &cases[n], 1, 2 * size, size, size % 2, &r);
             outputs whole = forward_in_one_process(&c, NULL);
             if (takes_threads(size))
-                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), &r, pairs);
+                in_pieces(&c, &whole, world_of_threads, cuts_even(size, &c.d), &r, pairs);
             for (int rank = 1; rank < size; rank++) assert_int_equal(pairs[rank], pairs[0]);
             if (takes_processes(size))
-                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), &r, NULL);
+                in_pieces(&c, &whole, world_of_processes, cuts_even(size, &c.d), &r, NULL);
             outputs_free(&whole);
             case_free(&c);
         }
