@@ -3,7 +3,7 @@
  * float64 (tools/flow_cases.py): models of every kind of block, their encoders, decoders and
  * cross-attention. A row of the map is also what qkv_inspect_rollout says of its token.
  */
-#include "golden_model.h"
+#include "golden/golden_model.h"
 #include "qkv/patterns.h"
 
 /* Behind "/golden/"; the golden of each has the last name, "mild" left out. */
