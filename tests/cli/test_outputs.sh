@@ -162,5 +162,5 @@ code 130
 no_out
 err_like '^qkv: stopped: maps are the best so far, or absent$'
 err_like '^qkv: interrupted$'
-check "the best so far" grep -q '"map_note":"t-SNE, cosine, perplexity 30; KL [0-9.]*, stopped before its end' "$d/long.html"
+check "the best so far" grep -q '"map_note":"t-SNE, cosine, perplexity 30, Barnes-Hut, theta 0.5; KL [0-9.]*, stopped before its end' "$d/long.html"
 finish
