@@ -2,10 +2,12 @@
 """The order of rooms: what a folder of src may include, which public headers it sees, and libraries of others.
 
 A room sees itself and the rooms that stand for it in SEES; nothing sees a room that is not listed there. The tool sees
-only include/qkv, core/os.h, itself and cli/common; ROOMS_BELOW has what else its rooms see. Prints each include that breaks this.
+only include/qkv, core/os.h, itself and cli/common; ROOMS_BELOW has what else its rooms see. Prints each include that breaks
+this, and a room of src that has become too large.
 
-check_layers.py [TREE]
+check_layers.py [--lines] [TREE]        --lines: prints the lines of C of each room
 """
+import collections
 import os
 import pathlib
 import re
@@ -48,6 +50,8 @@ LIBRARIES = {"jansson": ABOVE, "utf8proc": ABOVE, "zlib": ABOVE, "png.h": "image
              "cairo": "view", "pango": "view", "mpi.h": "mpi"}
 #: Rooms of the tool that see another one than common.
 ROOMS_BELOW = {("look", "sinks"), ("look", "attend"), ("look", "serve")}
+#: The most that a room has of the lines of C of src.
+MOST_SHARE = 0.17
 #: The only files of the tool that include something else.
 EXCEPTIONS = {("cli/bench/cmd_check.c", "check/check.h")}
 
@@ -89,9 +93,29 @@ def why_not_tool(path: pathlib.Path, name: str, brackets: bool) -> str:
     return f"{room} does not see {other}"
 
 
+def lines_of(top: str) -> collections.Counter[str]:
+    lines: collections.Counter[str] = collections.Counter()
+    for path in pathlib.Path(top).rglob("*.[ch]"):
+        lines["/".join(path.parts[:2]) if len(path.parts) > 2 else top] += path.read_text().count("\n")
+    return lines
+
+
+def print_lines() -> None:
+    for top in ("src", "cli"):
+        lines = lines_of(top)
+        for room, n in sorted(lines.items()):
+            print(f"{n:7} {100 * n / lines.total():5.1f} % {room}")
+        print(f"{lines.total():7}         {top}")
+
+
 def main() -> int:
-    os.chdir(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
-    broken = []
+    arguments = [argument for argument in sys.argv[1:] if argument != "--lines"]
+    os.chdir(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
+    if "--lines" in sys.argv[1:]:
+        print_lines()
+    lines = lines_of("src")
+    broken = [f"{room} has {n} of the {lines.total()} lines of src, more than {100 * MOST_SHARE:.0f} %: split a subject off"
+              for room, n in sorted(lines.items()) if lines.total() >= 10000 and n > MOST_SHARE * lines.total()]
     for path in sorted(p for top in ("src", "cli") for p in pathlib.Path(top).rglob("*.[chS]")):
         folder = room_of(str(path.parent.relative_to(path.parts[0])))
         if path.parts[0] == "src" and folder not in SEES:
