@@ -159,7 +159,8 @@ def decoder_classes(draw, folder):
     config, fields = decoder_config(draw, name), labels(draw, "SequenceClassification", name)
     cls = getattr(t, f"{name}ForSequenceClassification")
     draw.note(f"{cls.__name__} {fields}, padding {config.pad_token_id}")
-    save(draw, weights(draw, cls(type(config)(**(config.to_dict() | fields)))), folder)
+    made = weights(draw, cls(type(config)(**(config.to_dict() | fields))))
+    save(draw, made, folder, "Gemma" not in name)  # whose root of the width is rounded to the type that is stored
     rename(draw, folder, {"GPTNeoX": "gpt_neox."}.get(name, "transformer." if name in ("GPT2", "GPTJ", "Bloom") else "model."))
     words, _ = tokenizer(draw, folder, config.vocab_size)
     big_integers(draw, folder)
