@@ -26,13 +26,13 @@ int64_t attend_size(const qkv_array *array, int dimension) {
     return i < 0 ? 1 : array->shape[i];
 }
 
-int attend_read_array(const char *option, const char *path, qkv_array_type type,
+int attend_read_array(const char *option, const char *path, bool quiet, qkv_array_type type,
                       qkv_array **array) {
     static const char *const what[] = {
         [QKV_ARRAY_F32] = "numbers", [QKV_ARRAY_I64] = "integers", [QKV_ARRAY_BOOL] = "booleans"
     };
     qkv_error error;
-    if (array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
+    if (array_read(path, quiet, QKV_ARRAY_F32, array, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     if (type == QKV_ARRAY_F32) rows_to_floats(*array);
     if (type == QKV_ARRAY_BOOL) {

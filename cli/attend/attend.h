@@ -30,8 +30,8 @@ struct attend_options {
  * Reads one number for each head, in a text as a line or as a column; path NULL: *values stays as
  * it is. Returns an exit code (modifiers.c).
  */
-int attend_read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
-                         const float **values);
+int attend_read_per_head(const char *option, const char *path, bool quiet, int64_t n_heads,
+                         qkv_array **array, const float **values);
 
 /* The options that are numbers or words, parsed before any file is read. */
 struct attend_rules {
@@ -152,7 +152,8 @@ const char *attend_shape_text(const qkv_array *array, char text[200]);
 /* The size of dimension 0 ... 3 (batch, head, token, channel), 1 for those that an array lacks. */
 int64_t attend_size(const qkv_array *array, int dimension);
 /* Reads an array whose elements must be of `type`: floats, integers or booleans. */
-int attend_read_array(const char *option, const char *path, qkv_array_type type, qkv_array **array);
+int attend_read_array(const char *option, const char *path, bool quiet, qkv_array_type type,
+                      qkv_array **array);
 
 /*
  * Converts integers to booleans in place, 1 is true: tokenizers make masks of integers. Other

@@ -13,15 +13,15 @@
  * Numbers, rounded to the type that is computed with. Integers become f32 alone. rows: NULL, or
  * this rank's part is read, and the array's shape is that of the whole.
  */
-static int read_part(const char *option, const char *path, qkv_dtype dtype, int64_t rows[3],
-                     qkv_array **array) {
+static int read_part(const char *option, const char *path, bool quiet, qkv_dtype dtype,
+                     int64_t rows[3], qkv_array **array) {
     qkv_error error;
     const qkv_array_type type = attend_array_type(dtype);
     if (rows && strcmp(path, "-") == 0)
         return cli_fail("%s: --mpi reads parts of files, and '-' is none", option);
     const qkv_status status =
         rows ? qkv_array_read_part(path, type, ranks_rank(), ranks_size(), array, rows, &error)
-             : array_read(path, type, array, &error);
+             : array_read(path, quiet, type, array, &error);
     if (status != QKV_OK) return cli_fail("%s", error.message);
     if (rows) {
         rows[2] = (*array)->shape[(*array)->rank - 2];
@@ -33,10 +33,6 @@ static int read_part(const char *option, const char *path, qkv_dtype dtype, int6
         return cli_fail("%s %s: holds integers, which are read with --dtype f32", option, path);
     rows_to_floats(*array);
     return EXIT_OK;
-}
-
-static int read_numbers(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
-    return read_part(option, path, dtype, NULL, array);
 }
 
 /* q of one dimension is one query, v of one dimension a number for each key. */
@@ -55,9 +51,10 @@ static void take_vectors(struct attend_problem *problem) {
     }
 }
 
-static int read_input(const char *option, const char *path, qkv_dtype dtype, int least,
-                      int64_t rows[3], qkv_array **array) {
-    const int code = read_part(option, path, dtype, rows, array);
+static int read_input(const char *option, const char *path, const struct attend_options *options,
+                      int least, int64_t rows[3], qkv_array **array) {
+    const int code = read_part(option, path, options->common.quiet, (qkv_dtype)options->dtype.value,
+                               rows, array);
     if (code) return code;
     if ((*array)->rank < least || (*array)->rank > 4) {
         char shape[200];
@@ -143,7 +140,7 @@ static int apply_mask(const char *path, bool quiet, struct attend_problem *probl
     qkv_attention_desc *desc = &problem->desc;
     qkv_error error;
     if (!path) return EXIT_OK;
-    if (array_read(path, QKV_ARRAY_F32, &problem->mask, &error) != QKV_OK)
+    if (array_read(path, quiet, QKV_ARRAY_F32, &problem->mask, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     const qkv_array *mask = problem->mask;
     int code = attend_to_booleans("--mask", path, added, problem->mask);
@@ -166,9 +163,10 @@ static int apply_mask(const char *path, bool quiet, struct attend_problem *probl
     return EXIT_OK;
 }
 
-static int read_gradient(const char *path, struct attend_problem *problem) {
+static int read_gradient(const char *path, bool quiet, struct attend_problem *problem) {
     if (!path) return EXIT_OK;
-    const int code = read_numbers("--grad-out", path, problem->desc.dtype, &problem->grad_out);
+    const int code =
+        read_part("--grad-out", path, quiet, problem->desc.dtype, NULL, &problem->grad_out);
     if (code) return code;
     const qkv_array *grad = problem->grad_out, *q = problem->q;
     int rank = 0;
@@ -185,12 +183,11 @@ static int read_gradient(const char *path, struct attend_problem *problem) {
 }
 
 static int read_arrays(const struct attend_options *options, struct attend_problem *problem) {
-    const qkv_dtype dtype = (qkv_dtype)options->dtype.value;
     int64_t rows_q[3] = { 0 }, rows_k[3] = { 0 }; /* first, all, those that are read */
     const bool parts = options->mpi;
-    int code = read_input("--q", options->q, dtype, 1, parts ? rows_q : NULL, &problem->q);
-    if (!code) code = read_input("--k", options->k, dtype, 2, parts ? rows_k : NULL, &problem->k);
-    if (!code) code = read_input("--v", options->v, dtype, 1, parts ? rows_k : NULL, &problem->v);
+    int code = read_input("--q", options->q, options, 1, parts ? rows_q : NULL, &problem->q);
+    if (!code) code = read_input("--k", options->k, options, 2, parts ? rows_k : NULL, &problem->k);
+    if (!code) code = read_input("--v", options->v, options, 1, parts ? rows_k : NULL, &problem->v);
     problem->rows = (struct attend_rows){ rows_q[2], rows_k[2], rows_q[0], rows_q[1] };
     if (!code) take_vectors(problem);
     if (!code) code = check_shapes(problem->q, problem->k, problem->v);
@@ -218,7 +215,7 @@ int attend_problem_read(qkv_ctx *ctx, const struct attend_options *options,
         code = cli_fail("--dmask: %s holds booleans, which have no gradient", options->mask);
     if (!code) code = attend_blocks_read(options, problem);
     if (!code) code = attend_modifiers_read(options, problem);
-    return code ? code : read_gradient(options->grad_out, problem);
+    return code ? code : read_gradient(options->grad_out, options->common.quiet, problem);
 }
 
 void attend_problem_free(struct attend_problem *problem) {

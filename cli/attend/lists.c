@@ -11,10 +11,10 @@
 /* ---- Packed sequences ------------------------------------------------------------------------ */
 
 /* [n + 1] integers from 0 to `rows`, never falling; *longest is the greatest step. */
-static int read_starts(const char *option, const char *path, int64_t rows, qkv_array **array,
-                       int64_t *longest) {
+static int read_starts(const char *option, const char *path, bool quiet, int64_t rows,
+                       qkv_array **array, int64_t *longest) {
     char shape[200];
-    const int code = attend_read_array(option, path, QKV_ARRAY_I64, array);
+    const int code = attend_read_array(option, path, quiet, QKV_ARRAY_I64, array);
     if (code) return code;
     attend_as_list(path, *array);
     if ((*array)->rank != 1 || (*array)->shape[0] < 1)
@@ -58,11 +58,12 @@ int attend_packed_read(const struct attend_options *options, const struct attend
         return cli_fail("--cu-seqlens: %" PRId64 " queries and %" PRId64
                         " keys: name where the keys' sequences begin with --cu-seqlens-k",
                         d->len_q, d->len_k);
-    int code =
-        read_starts("--cu-seqlens", options->cu_seqlens, d->len_q, &problem->cu_q, &longest_q);
+    const bool quiet = options->common.quiet;
+    int code = read_starts("--cu-seqlens", options->cu_seqlens, quiet, d->len_q, &problem->cu_q,
+                           &longest_q);
     if (code) return code;
     if (options->cu_seqlens_k)
-        code = read_starts("--cu-seqlens-k", options->cu_seqlens_k, d->len_k, &problem->cu_k,
+        code = read_starts("--cu-seqlens-k", options->cu_seqlens_k, quiet, d->len_k, &problem->cu_k,
                            &longest_k);
     else
         longest_k = longest_q;
@@ -117,7 +118,8 @@ int attend_blocks_read(const struct attend_options *options, struct attend_probl
                               (d->len_k + len - 1) / len };
     qkv_array *blocks = NULL;
     if (!path) return EXIT_OK;
-    int code = attend_read_array("--block-mask", path, QKV_ARRAY_BOOL, &blocks);
+    int code =
+        attend_read_array("--block-mask", path, options->common.quiet, QKV_ARRAY_BOOL, &blocks);
     if (!code) code = check_blocks(path, blocks, full, len);
     const int64_t n_lists = code ? 0 : attend_size(blocks, 0) * attend_size(blocks, 1);
     const int64_t n_rows = n_lists * full[2];

@@ -8,10 +8,10 @@
 
 #include "attend/attend.h"
 
-int attend_read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
-                         const float **values) {
+int attend_read_per_head(const char *option, const char *path, bool quiet, int64_t n_heads,
+                         qkv_array **array, const float **values) {
     if (!path) return EXIT_OK;
-    const int code = attend_read_array(option, path, QKV_ARRAY_F32, array);
+    const int code = attend_read_array(option, path, quiet, QKV_ARRAY_F32, array);
     if (code) return code;
     char shape[200];
     attend_as_list(path, *array);
@@ -23,11 +23,11 @@ int attend_read_per_head(const char *option, const char *path, int64_t n_heads, 
 }
 
 /* Integers [B,L] or [L] as 32-bit identities; *stride is that of the batch. */
-static int read_segments(const char *option, const char *path, int64_t n_batch, int64_t length,
-                         int32_t **ids, int64_t *stride) {
+static int read_segments(const char *option, const char *path, bool quiet, int64_t n_batch,
+                         int64_t length, int32_t **ids, int64_t *stride) {
     qkv_array *array = NULL;
     char shape[200];
-    int code = attend_read_array(option, path, QKV_ARRAY_I64, &array);
+    int code = attend_read_array(option, path, quiet, QKV_ARRAY_I64, &array);
     const int64_t *values = code ? NULL : array->data;
     if (!code && (array->rank < 1 || array->rank > 2 || array->shape[array->rank - 1] != length ||
                   (array->rank == 2 && array->shape[0] != n_batch && array->shape[0] != 1)))
@@ -48,14 +48,15 @@ static int read_segments(const char *option, const char *path, int64_t n_batch, 
 static int apply_segments(const struct attend_options *options, struct attend_problem *problem) {
     qkv_attention_desc *d = &problem->desc;
     if (!options->segments) return EXIT_OK;
-    int code = read_segments("--segments", options->segments, d->n_batch, d->len_k, &problem->seg_k,
-                             &d->seg_k_stride);
+    const bool quiet = options->common.quiet;
+    int code = read_segments("--segments", options->segments, quiet, d->n_batch, d->len_k,
+                             &problem->seg_k, &d->seg_k_stride);
     if (code) return code;
     d->flags |= QKV_SET_SEGMENTS;
     d->seg_k = d->seg_q = problem->seg_k;
     d->seg_q_stride = d->seg_k_stride;
     if (options->segments_q) {
-        code = read_segments("--segments-q", options->segments_q, d->n_batch, d->len_q,
+        code = read_segments("--segments-q", options->segments_q, quiet, d->n_batch, d->len_q,
                              &problem->seg_q, &d->seg_q_stride);
         d->seg_q = problem->seg_q;
     } else if (d->len_q != d->len_k) {
@@ -67,10 +68,10 @@ static int apply_segments(const struct attend_options *options, struct attend_pr
 }
 
 /* Integers 0 ... 255, [..,ceil(Lk / 8)], aligned on the right; they become bytes. */
-static int apply_bits(const char *path, struct attend_problem *problem) {
+static int apply_bits(const char *path, bool quiet, struct attend_problem *problem) {
     qkv_attention_desc *d = &problem->desc;
     if (!path) return EXIT_OK;
-    int code = attend_read_array("--mask-bits", path, QKV_ARRAY_I64, &problem->mask);
+    int code = attend_read_array("--mask-bits", path, quiet, QKV_ARRAY_I64, &problem->mask);
     if (code) return code;
     const qkv_array *mask = problem->mask;
     const struct attend_fit fit = {
@@ -94,9 +95,10 @@ static int apply_bits(const char *path, struct attend_problem *problem) {
     return EXIT_OK;
 }
 
-static int read_grad_lse(const char *path, struct attend_problem *problem) {
+static int read_grad_lse(const char *path, bool quiet, struct attend_problem *problem) {
     if (!path) return EXIT_OK;
-    const int code = attend_read_array("--grad-lse", path, QKV_ARRAY_F32, &problem->grad_lse);
+    const int code =
+        attend_read_array("--grad-lse", path, quiet, QKV_ARRAY_F32, &problem->grad_lse);
     if (code) return code;
     const qkv_array *grad = problem->grad_lse;
     const qkv_array *q = problem->q;
@@ -111,14 +113,16 @@ static int read_grad_lse(const char *path, struct attend_problem *problem) {
 
 int attend_modifiers_read(const struct attend_options *options, struct attend_problem *problem) {
     qkv_attention_desc *d = &problem->desc;
+    const bool quiet = options->common.quiet;
     int code = apply_segments(options, problem);
-    if (!code) code = apply_bits(options->mask_bits, problem);
+    if (!code) code = apply_bits(options->mask_bits, quiet, problem);
     if (!code)
-        code = attend_read_per_head("--alibi", options->alibi, d->n_heads, &problem->alibi,
+        code = attend_read_per_head("--alibi", options->alibi, quiet, d->n_heads, &problem->alibi,
                                     &d->alibi_slopes);
     if (!code)
-        code = attend_read_per_head("--sink", options->sink, d->n_heads, &problem->sink, &d->sinks);
-    if (!code) code = read_grad_lse(options->grad_lse, problem);
+        code = attend_read_per_head("--sink", options->sink, quiet, d->n_heads, &problem->sink,
+                                    &d->sinks);
+    if (!code) code = read_grad_lse(options->grad_lse, quiet, problem);
     if (code) return code;
     if (options->alibi) d->flags |= QKV_SET_ALIBI;
     if (options->sink) d->flags |= QKV_SET_SINKS;

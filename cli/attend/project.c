@@ -18,6 +18,7 @@
 struct source {
     const char *option, *path;
     qkv_array *array;
+    bool quiet;
 };
 
 /* y = x W + b, and its shape. */
@@ -45,7 +46,7 @@ static int differ(const struct source *a, const struct source *b, const char *ru
 
 static int read_inputs(struct source *x) {
     char shape[200];
-    const int code = attend_read_array(x->option, x->path, QKV_ARRAY_F32, &x->array);
+    const int code = attend_read_array(x->option, x->path, x->quiet, QKV_ARRAY_F32, &x->array);
     if (code) return code;
     if (x->array->rank == 2 || x->array->rank == 3) return EXIT_OK;
     return cli_fail("%s %s: shape %s is neither [B,L,E] nor [L,E]", x->option, x->path,
@@ -93,7 +94,8 @@ static int misfits(const struct projection *p, const struct source *x, const cha
 static int read_weights(struct projection *p, const struct source *x, const char *of, int64_t n_in,
                         bool transposed) {
     char shape[200];
-    const int code = attend_read_array(p->w.option, p->w.path, QKV_ARRAY_F32, &p->w.array);
+    const int code =
+        attend_read_array(p->w.option, p->w.path, p->w.quiet, QKV_ARRAY_F32, &p->w.array);
     if (code) return code;
     qkv_array *const w = p->w.array;
     if (w->rank != 2 || w->n_elems == 0)
@@ -110,7 +112,8 @@ static int read_weights(struct projection *p, const struct source *x, const char
 static int read_bias(struct projection *p) {
     char shape[200];
     if (!p->b.path) return EXIT_OK;
-    const int code = attend_read_array(p->b.option, p->b.path, QKV_ARRAY_F32, &p->b.array);
+    const int code =
+        attend_read_array(p->b.option, p->b.path, p->b.quiet, QKV_ARRAY_F32, &p->b.array);
     if (code) return code;
     attend_as_list(p->b.path, p->b.array);
     if (p->b.array->rank == 1 && p->b.array->shape[0] == p->n_columns) return EXIT_OK;
@@ -213,7 +216,7 @@ static int read_output(struct making *m, int64_t n_heads, bool transposed,
     struct attend_made *const made = problem->made;
     qkv_array heads = { .rank = 2,
                         .shape = { attend_size(&made->q, 2), n_heads * made->v.shape[3] } };
-    const struct source joined = { "the output", "before it", &heads };
+    const struct source joined = { "the output", "before it", &heads, true };
     made->n_columns = made->n_joined = heads.shape[1];
     if (!m->o.w.path) return EXIT_OK;
     int code = read_weights(&m->o, &joined, "output", made->n_joined, transposed);
@@ -226,12 +229,15 @@ static int read_output(struct making *m, int64_t n_heads, bool transposed,
 }
 
 int attend_project(qkv_ctx *ctx, const struct attend_options *o, struct attend_problem *problem) {
-    struct making m = { .x = { "--x", o->x, NULL },
-                        .x_kv = { "--x-kv", o->x_kv, NULL },
-                        .q = { .w = { "--wq", o->wq, NULL }, .b = { "--bq", o->bq, NULL } },
-                        .k = { .w = { "--wk", o->wk, NULL }, .b = { "--bk", o->bk, NULL } },
-                        .v = { .w = { "--wv", o->wv, NULL }, .b = { "--bv", o->bv, NULL } },
-                        .o = { .w = { "--wo", o->wo, NULL }, .b = { "--bo", o->bo, NULL } } };
+    const bool quiet = o->common.quiet;
+    struct making m = {
+        .x = { "--x", o->x, NULL, quiet },
+        .x_kv = { "--x-kv", o->x_kv, NULL, quiet },
+        .q = { .w = { "--wq", o->wq, NULL, quiet }, .b = { "--bq", o->bq, NULL, quiet } },
+        .k = { .w = { "--wk", o->wk, NULL, quiet }, .b = { "--bk", o->bk, NULL, quiet } },
+        .v = { .w = { "--wv", o->wv, NULL, quiet }, .b = { "--bv", o->bv, NULL, quiet } },
+        .o = { .w = { "--wo", o->wo, NULL, quiet }, .b = { "--bo", o->bo, NULL, quiet } }
+    };
     struct projection *const projections[] = { &m.q, &m.k, &m.v, &m.o };
     const int64_t n_heads = o->heads.set ? o->heads.value : 1;
     problem->made = calloc(1, sizeof *problem->made);

@@ -73,13 +73,12 @@ static void say_mark(const char *name, bool quiet) {
 
 void text_say_mark(const char *path, bool quiet) {
     char begin[MARK];
-    qkvi_os_about about;
-    if (!path || qkvi_os_examine(path, &about) != 0 || about.kind != QKVI_OS_FILE) return;
-    const int fd = qkvi_os_open_to_read(path);
-    if (fd < 0) return;
-    if (qkvi_os_read_at(fd, begin, MARK, 0) == MARK && begins_with_mark(begin, MARK))
-        say_mark(path, quiet);
-    qkvi_os_close(fd);
+    if (path && begins_with_mark(begin, os_peek(path, begin, MARK)))
+        say_mark(strcmp(path, text_path("-")) == 0 ? lines_name("-") : path, quiet);
+}
+
+void text_say_stdin_mark(const struct text *text, bool quiet) {
+    if (begins_with_mark(text->bytes, text->n)) say_mark(lines_name("-"), quiet);
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */

@@ -35,10 +35,12 @@ bool text_read(FILE *in, size_t limit, struct text *text);
 const char *text_path(const char *path);
 
 /*
- * Says the remark about a byte order mark for a file that the library reads. Nothing for NULL, and
- * for a pipe, which could not be read again.
+ * Says the remark about a byte order mark for a file or a pipe that the library reads, before it
+ * does. Nothing for NULL. Of a pipe the first bytes are waited for, and stay in it.
  */
 void text_say_mark(const char *path, bool quiet);
+/* The same for standard input, which was read. */
+void text_say_stdin_mark(const struct text *text, bool quiet);
 
 /*
  * The caller sets quiet and most, and all else to 0, then lines_open; at the end lines_close. Or it

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #if !defined(__wasi__)
 #include <poll.h>
@@ -154,6 +155,45 @@ FILE *os_open_text(const char *path, const char **reason) {
     if (!*reason) *reason = strerror(errno);
     if (fd >= 0) close(fd);
     return NULL;
+}
+
+/* tee copies bytes of a pipe, and leaves them in it. */
+static size_t peek_pipe(int fd, char *bytes, size_t n) {
+    ssize_t there = 0;
+#if defined(__linux__)
+    struct pollfd pipe = { .fd = fd, .events = POLLIN };
+    bool is_over = false;
+    int copy[2];
+    if (pipe2(copy, O_CLOEXEC) != 0) return 0;
+    for (;;) {
+        there = tee(fd, copy[1], n, SPLICE_F_NONBLOCK);
+        if (there == 0 || (there < 0 && errno != EAGAIN)) break;
+        if (there > 0 && read(copy[0], bytes, (size_t)there) != there) break;
+        if ((size_t)there == n || is_over) break;
+        if (poll(&pipe, 1, there > 0 ? 0 : -1) < 0) break; /* Ctrl-C */
+        is_over = pipe.revents & POLLHUP;                  /* then what was written is there */
+        if (there > 0 && !is_over) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    close(copy[0]);
+    close(copy[1]);
+#else
+    (void)fd, (void)bytes, (void)n;
+#endif
+    return there > 0 ? (size_t)there : 0;
+}
+
+/* What was written into a pipe that has a name is lost with its last descriptor: it stays open. */
+size_t os_peek(const char *path, char *bytes, size_t n) {
+    struct stat status;
+    if (stat(path, &status) != 0) return 0;
+    const bool is_pipe = S_ISFIFO(status.st_mode);
+    if (!is_pipe && !S_ISREG(status.st_mode)) return 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return 0;
+    if (is_pipe) return peek_pipe(fd, bytes, n);
+    const ssize_t there = read(fd, bytes, n);
+    close(fd);
+    return there > 0 ? (size_t)there : 0;
 }
 
 int os_getc(FILE *in) { return getc_unlocked(in); }

@@ -10,14 +10,17 @@
 #include "common/session.h"
 #include "common/shared.h"
 
-qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array,
+qkv_status array_read(const char *path, bool quiet, qkv_array_type floats, qkv_array **array,
                       qkv_error *error) {
     static const size_t limit = (size_t)1 << 32;
     static bool was_read;
     struct text text;
     char room[SHARED_ROOM];
-    if (strcmp(path, "-") != 0)
-        return qkv_array_read(shared_path(path, room), floats, array, error);
+    if (strcmp(path, "-") != 0) {
+        path = shared_path(path, room);
+        if (text_ends(path, ".csv") || text_ends(path, ".tsv")) text_say_mark(path, quiet);
+        return qkv_array_read(path, floats, array, error);
+    }
     *array = NULL;
     if (was_read) return text_error(error, QKV_ERR_ARGUMENT, "'-' can be read only once");
     was_read = true;
@@ -27,6 +30,7 @@ qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array
         status = text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
     else if (text.n > limit)
         status = text_error(error, QKV_ERR_LIMIT, "standard input: above %zu bytes", limit);
+    if (status == QKV_OK) text_say_stdin_mark(&text, quiet);
     if (status == QKV_OK)
         status = qkv_array_parse("standard input", text.bytes, text.n, floats, array, error);
     free(text.bytes);
@@ -53,9 +57,9 @@ static void make_rows(qkv_array *array, enum rows_vector vector) {
     array->rank = 2;
 }
 
-qkv_status rows_read(const char *path, const char *channels, enum rows_vector vector,
+qkv_status rows_read(const char *path, bool quiet, const char *channels, enum rows_vector vector,
                      qkv_array **array, int64_t shape[2], qkv_error *error) {
-    const qkv_status status = array_read(path, QKV_ARRAY_F32, array, error);
+    const qkv_status status = array_read(path, quiet, QKV_ARRAY_F32, array, error);
     if (status != QKV_OK) return status;
     rows_to_floats(*array);
     make_rows(*array, vector);

@@ -3,12 +3,14 @@
 #define QKV_CLI_COMMON_ROWS_H
 
 #include <qkv/files.h>
+#include <stdbool.h>
 
 /*
  * Reads the array that an option names: a file (qkv_array_read), or "-", a .npy or text on standard
- * input, which can be read only once.
+ * input, which can be read only once. quiet: no remark about a byte order mark (lines.h).
  */
-qkv_status array_read(const char *path, qkv_array_type floats, qkv_array **array, qkv_error *error);
+qkv_status array_read(const char *path, bool quiet, qkv_array_type floats, qkv_array **array,
+                      qkv_error *error);
 
 /* How an array of one dimension is read: not at all, as [1][channels], or as [n][1]. */
 enum rows_vector { VECTOR_IS_WRONG, VECTOR_IS_ROW, VECTOR_IS_COLUMN };
@@ -18,7 +20,7 @@ enum rows_vector { VECTOR_IS_WRONG, VECTOR_IS_ROW, VECTOR_IS_COLUMN };
  * shape to n and channels. channels: the word for them in errors. The caller frees *array, after an
  * error too.
  */
-qkv_status rows_read(const char *path, const char *channels, enum rows_vector vector,
+qkv_status rows_read(const char *path, bool quiet, const char *channels, enum rows_vector vector,
                      qkv_array **array, int64_t shape[2], qkv_error *error);
 
 /* Converts integers to floats in place, each rounded once. Other types are left as they are. */

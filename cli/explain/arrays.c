@@ -15,8 +15,8 @@ static qkv_status read_all(const struct explain_options *o, qkv_array *arrays[3]
     static const enum rows_vector vectors[3] = { VECTOR_IS_ROW, VECTOR_IS_WRONG, VECTOR_IS_COLUMN };
     int64_t shape[3][2];
     for (int i = 0; i < 3; i++) {
-        const qkv_status status =
-            rows_read(paths[i], "channels", vectors[i], &arrays[i], shape[i], error);
+        const qkv_status status = rows_read(paths[i], o->common.quiet, "channels", vectors[i],
+                                            &arrays[i], shape[i], error);
         if (status != QKV_OK) return status;
         if (arrays[i]->n_elems == 0)
             return text_error(error, QKV_ERR_SHAPE, "%s: an array without numbers", paths[i]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/conflicts.h"
+#include "common/lines.h"
 #include "common/ranks.h"
 #include "heads/heads.h"
 #include "heads/texts.h"
@@ -19,6 +20,7 @@ qkv_status heads_probe(struct heads_job *job, qkv_error *error) {
     qkv_probe_options asked = qkv_probe_options_init();
     struct progress progress;
     if (!options->probes && !options->grammar) return QKV_OK;
+    text_say_mark(options->grammar, session->common->quiet);
     job->probe_note = "";
     asked.seed = heads_seed(options);
     asked.grammar = options->grammar;

@@ -96,13 +96,14 @@ static int join(const char *option, const char *path, int64_t n_rows, qkv_array 
 
 /* ---- One array ------------------------------------------------------------------------------- */
 
-static int read_floats(const char *option, const char *path, int64_t rows[2], qkv_array **array) {
+static int read_floats(const char *option, const char *path, bool quiet, int64_t rows[2],
+                       qkv_array **array) {
     qkv_error error;
     if (rows && strcmp(path, "-") == 0)
         return cli_fail("%s: --mpi reads parts of files, and '-' is none", option);
     const qkv_status status = rows ? qkv_array_read_part(path, QKV_ARRAY_F32, ranks_rank(),
                                                          ranks_size(), array, rows, &error)
-                                   : array_read(path, QKV_ARRAY_F32, array, &error);
+                                   : array_read(path, quiet, QKV_ARRAY_F32, array, &error);
     if (status != QKV_OK) return cli_fail("%s %s", option, error.message);
     rows_to_floats(*array);
     if ((*array)->type != QKV_ARRAY_F32)
@@ -114,11 +115,12 @@ static int read_floats(const char *option, const char *path, int64_t rows[2], qk
  * An array of --q or --k, at least one of each: [L,D], [H,L,D] or [1,H,L,D]. Of several ranks
  * each reads its rows, `own` of them; the shape is that of the whole array.
  */
-static int read_array(const char *option, const char *path, qkv_array **array, int64_t *own) {
+static int read_array(const char *option, const char *path, bool quiet, qkv_array **array,
+                      int64_t *own) {
     char shape[200];
     int64_t rows[2];
     const bool shared = ranks_size() > 1;
-    int code = read_floats(option, path, shared ? rows : NULL, array);
+    int code = read_floats(option, path, quiet, shared ? rows : NULL, array);
     if (shared) code = ranks_agree(code);
     if (code) return code;
     *own = attend_size(*array, 2);
@@ -184,9 +186,11 @@ static int take_scores(struct arrays *arrays) {
     const struct look_options *const options = arrays->options;
     qkv_heads_arrays *a = &arrays->desc;
     if (options->softcap.set) a->softcap = (float)options->softcap.value;
-    int code = attend_read_per_head("--sink", options->sinks, a->n_heads, &arrays->sink, &a->sinks);
+    const bool quiet = options->common.quiet;
+    int code =
+        attend_read_per_head("--sink", options->sinks, quiet, a->n_heads, &arrays->sink, &a->sinks);
     if (!code)
-        code = attend_read_per_head("--alibi", options->alibi, a->n_heads, &arrays->alibi,
+        code = attend_read_per_head("--alibi", options->alibi, quiet, a->n_heads, &arrays->alibi,
                                     &a->alibi_slopes);
     if (code || !options->kv_len.set) return code;
     if (options->kv_len.value > a->n_keys)
@@ -242,8 +246,9 @@ static int read_names(struct arrays *arrays) {
 int arrays_read(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
     qkv_heads_arrays *a = &arrays->desc;
-    int code = read_array("--q", options->q, &arrays->q, &a->own_queries);
-    if (!code) code = read_array("--k", options->k, &arrays->k, &a->own_keys);
+    const bool quiet = options->common.quiet;
+    int code = read_array("--q", options->q, quiet, &arrays->q, &a->own_queries);
+    if (!code) code = read_array("--k", options->k, quiet, &arrays->k, &a->own_keys);
     if (code) return code;
     a->q = arrays->q->data;
     a->k = arrays->k->data;

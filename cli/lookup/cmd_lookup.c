@@ -9,10 +9,11 @@
 #include <string.h>
 
 /* Standard input whole, as a table. */
-static qkv_status read_stdin(qkv_table **table, qkv_error *error) {
+static qkv_status read_stdin(bool quiet, qkv_table **table, qkv_error *error) {
     enum { LIMIT = 1 << 26 };
     struct text text;
     if (!text_read(stdin, LIMIT, &text)) return text_no_memory(error);
+    text_say_stdin_mark(&text, quiet);
     const qkv_status status =
         ferror(stdin) ? text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno))
                       : qkv_table_parse("standard input", text.bytes, text.n, table, error);
@@ -20,9 +21,10 @@ static qkv_status read_stdin(qkv_table **table, qkv_error *error) {
     return status;
 }
 
-static qkv_status read_table(const char *path, qkv_table **table, qkv_error *error) {
+static qkv_status read_table(const char *path, bool quiet, qkv_table **table, qkv_error *error) {
     char room[SHARED_ROOM];
-    return qkv_table_read(shared_path(path, room), table, error);
+    text_say_mark(path = shared_path(path, room), quiet);
+    return qkv_table_read(path, table, error);
 }
 
 static void lookup_free(struct lookup *l) {
@@ -82,9 +84,11 @@ static int lookup(const struct cli_command *command, const void *data, int n_wor
     qkv_error error;
     int code = check(command, options, n_words);
     if (code) return code;
-    qkv_status status = strcmp(words[0], "-") == 0 ? read_stdin(&table, &error)
-                                                   : read_table(words[0], &table, &error);
-    if (status == QKV_OK && options->vectors) status = read_table(options->vectors, &own, &error);
+    const bool quiet = options->common.quiet, is_stdin = strcmp(words[0], "-") == 0;
+    qkv_status status =
+        is_stdin ? read_stdin(quiet, &table, &error) : read_table(words[0], quiet, &table, &error);
+    if (status == QKV_OK && options->vectors)
+        status = read_table(options->vectors, quiet, &own, &error);
     code =
         status == QKV_OK ? open_session(&session, command, options) : cli_fail("%s", error.message);
     if (code == EXIT_OK) {

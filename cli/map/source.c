@@ -133,9 +133,10 @@ static qkv_status open_query(qkv_ctx *ctx, struct map *map, qkv_error *error) {
 static qkv_status read_arrays(struct map *map, qkv_array **q, qkv_array **k, qkv_error *error) {
     const struct map_options *options = map->options;
     int64_t q_shape[2], k_shape[2];
-    qkv_status status = rows_read(options->q, "head_dim", VECTOR_IS_ROW, q, q_shape, error);
+    const bool quiet = options->common.quiet;
+    qkv_status status = rows_read(options->q, quiet, "head_dim", VECTOR_IS_ROW, q, q_shape, error);
     if (status == QKV_OK)
-        status = rows_read(options->k, "head_dim", VECTOR_IS_WRONG, k, k_shape, error);
+        status = rows_read(options->k, quiet, "head_dim", VECTOR_IS_WRONG, k, k_shape, error);
     if (status != QKV_OK) return status;
     if (q_shape[1] != k_shape[1])
         return text_error(error, QKV_ERR_SHAPE,

@@ -28,7 +28,7 @@ int info_array(const char *name, const struct cli_common *common) {
     static const char *const types[] = { "f32", "bool", "i64" };
     qkv_array *array = NULL;
     qkv_error error;
-    int code = cli_status(array_read(name, QKV_ARRAY_F32, &array, &error), &error);
+    int code = cli_status(array_read(name, common->quiet, QKV_ARRAY_F32, &array, &error), &error);
     if (!code && common->json) {
         code = json_emit(json_pack("{s:s,s:o,s:I}", "type", types[array->type], "shape",
                                    shape_json(array->shape, array->rank), "n_elems",

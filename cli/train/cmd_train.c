@@ -173,6 +173,10 @@ static int check_eval(const char *path) {
 
 /* Files that the library reads. */
 static void say_marks(const struct train_options *options, const qkv_train_options *train) {
+    char labels[SHARED_ROOM];
+    const int n =
+        snprintf(labels, sizeof labels, "%s/labels.tsv", train->images ? train->images : "");
+    if (train->images && n < (int)sizeof labels) text_say_mark(labels, options->common.quiet);
     text_say_mark(train->text, options->common.quiet);
     text_say_mark(train->grammar, options->common.quiet);
     text_say_mark(options->eval, options->common.quiet);

@@ -71,6 +71,63 @@ err_like "grammar-bom: begins with a byte order mark"
 err_like "both: begins with a byte order mark"
 check "the same answer" cmp "$d/first" "$d/out"
 
+# Pipes that the library reads: the first bytes are looked at, and none is lost, however slowly they come.
+piped() { # piped ARGS...: `both` through a pipe; the answer to LF
+    said="cat both | qkv $*"
+    "$qkv" "$@" <"$d/lf" >"$d/first" 2>"$d/err"
+    cat "$d/both" | "$qkv" "$@" >"$d/out" 2>"$d/err"
+    got=$?
+    code 0
+    err "qkv: standard input: begins with a byte order mark, which is left out"
+    check "another answer than that of LF" cmp "$d/first" "$d/out"
+    said="slowly | qkv $*"
+    { head -c 1 "$d/both" && sleep 0.1 && tail -c +2 "$d/both"; } | "$qkv" "$@" >"$d/out" 2>"$d/err"
+    got=$?
+    code 0
+    err "qkv: standard input: begins with a byte order mark, which is left out"
+    check "another answer than that of LF" cmp "$d/first" "$d/out"
+}
+piped eval --text - --model "$d/bert"
+piped eval --check - --grammar "$d/grammar" --json
+mkfifo "$d/pipe"
+cat "$d/both" >"$d/pipe" &
+run eval --text "$d/pipe" --model "$d/bert"
+code 0
+err "qkv: $d/pipe: begins with a byte order mark, which is left out"
+run eval --text "$d/lf" --model "$d/bert"
+cp "$d/out" "$d/first"
+printf '\357\273' | "$qkv" eval --text - --model "$d/bert" >"$d/out" 2>"$d/err"
+got=$?
+code 1
+check "no remark" sh -c "! grep -q 'byte order mark' '$d/err'"
+
+# Tables, and arrays as text
+printf 'a,1,2\nb,2,1\n' >"$d/t.csv"
+{ printf '%s' "$mark" && sed 's/$/\r/' "$d/t.csv"; } >"$d/both.csv"
+printf '1,2\n2,1\n' >"$d/n.csv"
+{ printf '%s' "$mark" && sed 's/$/\r/' "$d/n.csv"; } >"$d/numbers.csv"
+for where_from in file - pipe.csv; do
+    said="qkv lookup and attend, $where_from"
+    [ -e "$d/pipe.csv" ] || mkfifo "$d/pipe.csv"
+    table=$d/both.csv numbers=$d/numbers.csv
+    case $where_from in -) table=- numbers=- ;; pipe.csv) table=$d/pipe.csv numbers=$d/pipe.csv ;; esac
+    name=$table
+    [ $table = - ] && name="standard input"
+    [ $where_from = pipe.csv ] && cat "$d/both.csv" >"$d/pipe.csv" &
+    "$qkv" lookup "$table" a --json <"$d/both.csv" >"$d/out" 2>"$d/err"
+    got=$?
+    code 0
+    err "qkv: $name: begins with a byte order mark, which is left out"
+    [ $where_from = file ] && name=$d/numbers.csv
+    [ $where_from = pipe.csv ] && cat "$d/numbers.csv" >"$d/pipe.csv" &
+    "$qkv" attend --q "$numbers" --k "$d/n.csv" --v "$d/n.csv" <"$d/numbers.csv" >"$d/out" 2>"$d/err"
+    got=$?
+    code 0
+    err "qkv: $name: begins with a byte order mark, which is left out"
+done
+run heads "the man saw" --grammar "$d/grammar-bom" --model "$d/bert"
+err_like "grammar-bom: begins with a byte order mark"
+
 # Names of arrays, and lines of JSON
 printf '1,0\n0,1\n1,1\n' >"$d/q.csv"
 printf 'the\nman\nsaw\n' >"$d/names"
