@@ -14,6 +14,18 @@ mkdir -p "$dist"
     git status --short >&2
     exit 1
 }
+numbers=$(echo "$version" | tr . ' ')
+version_of_headers() { sed -n 's/^#define QKV_VERSION_[A-Z]* \([0-9]*\).*/\1/p' include/qkv/status.h | tr '\n' ' '; }
+[ "$(version_of_headers)" = "$numbers " ] || {
+    echo "release: CMakeLists.txt has version $version, and include/qkv/status.h $(version_of_headers)" >&2
+    exit 1
+}
+for said in "CITATION.cff:version: $version" "CHANGELOG.md:$version" "debian/changelog:qkv ($version-"; do
+    grep -qF "${said#*:}" "${said%%:*}" || {
+        echo "release: CMakeLists.txt has version $version; ${said%%:*} does not say: ${said#*:}" >&2
+        exit 1
+    }
+done
 
 source_archive() { git archive --format=tar --prefix="$name/" HEAD | gzip -n -9 >"$dist/$name.tar.gz"; }
 
