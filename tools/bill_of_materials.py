@@ -32,7 +32,7 @@ FILES = {
     "qkv-VERSION-live.html": (["zlib", "jansson", "utf8proc", "wasi-libc", "compiler-rt"], []),
     "qkv-wasm-VERSION.tgz": (["zlib", "jansson", "utf8proc", "wasi-libc", "compiler-rt"], []),
     "qkv-VERSION-*.whl": (READERS, ["cairo", "pango"]),
-    "qkv_VERSION-1_*.deb": ([], [*READERS, "cairo", "pango", "openmpi"]),
+    "qkv_VERSION-*.deb": ([], [*READERS, "cairo", "pango", "openmpi"]),
 }
 
 
