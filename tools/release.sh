@@ -27,7 +27,7 @@ for said in "CITATION.cff:version: $version" "CHANGELOG.md:$version" "debian/cha
     }
 done
 
-source_archive() { git archive --format=tar --prefix="$name/" HEAD | gzip -n -9 >"$dist/$name.tar.gz"; }
+source_archive() { git archive --format=tar --prefix="$name/" HEAD -- . ':!debian' | gzip -n -9 >"$dist/$name.tar.gz"; }
 
 static_tool() {
     ./dev build musl qkv-tool
@@ -49,12 +49,13 @@ wheels() {
     cp build/wheel/*.whl "$dist/"
 }
 
-# From the archive, beside nothing of this folder.
+# From the archive, beside nothing of this folder but debian/.
 debian() {
     [ -e "$dist/$name.tar.gz" ] || source_archive
     rm -rf "$dist/debian"
     mkdir "$dist/debian"
     tar -xzf "$dist/$name.tar.gz" -C "$dist/debian"
+    git archive HEAD debian | tar -x -C "$dist/debian/$name"
     cp "$dist/$name.tar.gz" "$dist/debian/qkv_$version.orig.tar.gz"
     (cd "$dist/debian/$name" && dpkg-buildpackage -us -uc)
     rm -f "$dist"/*.deb "$dist"/*.dsc "$dist"/*.debian.tar.xz
