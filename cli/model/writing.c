@@ -42,6 +42,10 @@ static int read_files(struct writing *w) {
 static int check_model(const struct session *session, bool wants_source) {
     const qkv_model_info *const info = session->info;
     const char *const name = session->is_embedded ? "the embedded model" : info->source;
+    if (!info->has_lm && info->kind != QKV_MODEL_ENCODER && info->n_labels > 0)
+        return cli_fail("%s is a %s that classifies texts, and writes none: `qkv look` has its "
+                        "labels",
+                        name, info->architecture);
     if (!info->has_lm)
         return cli_fail("%s is a %s, which writes no text: `qkv fill` and `qkv look` are for it. "
                         "%s is for GPT-2, BART and Marian%s",

@@ -149,4 +149,19 @@ code 2
 err_like 'the decoder has layers 0 to '
 crosses --align -o "$d/x.csv"
 code 2
+# A decoder that classifies has labels and no words; padding at the end of a text is not what it reads.
+scored=$here/../golden/classify/gpt2
+run look "2 6 7" --ids --model "$scored" --json
+code 0
+check "labels of a decoder" grep -q '"labels":\[{"label":' "$folder/out"
+sed 's/.*"labels":\[//; s/\].*//' "$folder/out" >"$folder/labels"
+run look "2 6 7 0 0" --ids --model "$scored" --json
+code 0
+check "padding counts" test "$(sed 's/.*"labels":\[//; s/\].*//' "$folder/out")" = "$(cat "$folder/labels")"
+run generate "a b" --model "$scored"
+code 1
+err_like 'is a gpt2 that classifies texts, and writes none: `qkv look` has its labels'
+run eval --text "$here/../../examples/text/said.txt" --model "$scored"
+code 1
+err_like 'a gpt2 that classifies texts does not predict their tokens'
 finish

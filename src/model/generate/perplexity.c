@@ -143,6 +143,10 @@ static qkv_status check(const measure *m, int64_t n, const qkv_encoding *const *
                         int64_t *stride, const qkv_perplexity_report *report, qkv_error *error) {
     QKV_TRY(check_rest(m, n, report, error));
     const qkv_model_info *const info = &m->model->info;
+    if (info->kind == QKV_MODEL_DECODER && info->n_labels > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: a %s that classifies texts does not predict their tokens",
+                              info->source, info->architecture);
     if (info->kind != QKV_MODEL_DECODER || !m->model->net->has_lm)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: a %s does not predict the next token of a text alone",
