@@ -248,7 +248,8 @@ class Heads(NoCopies):
         flow, (_, index) = self._flowing("norms()"), divmod(self._index(layer, head), self.n_heads)
         norms = np.zeros((self.n_heads, self.n_keys), dtype=np.float32)
         flow.norms(integer(layer, "layer"), norms)
-        return self.weights(layer, head) * norms[index]
+        made: NDArray[np.float32] = self.weights(layer, head) * norms[index]
+        return made
 
     def _flowing(self, call: str) -> Flow:
         if self._flow is None:
