@@ -122,22 +122,53 @@ function placeOf(frame) {
         tab,
         tokens: frame.tokens,
         closed: ["rail", "side"].filter(name => page.body.classList.contains("no-" + name)),
+        asking: !page.getElementById("what-if").hidden,
         scrolled: ["panel", "rail", "grid", "inspector"].map(
             id => [id, page.getElementById(id)?.scrollTop]),
         top: frame.contentWindow.scrollY
     };
 }
 
-/* The place in a text of what was at a place of the text before it was edited; null: it is gone. */
-function moved(place, before, now) {
-    let same = 0, end = 0;
-    const most = Math.min(before.length, now.length);
-    while (same < most && before[same] === now[same]) same++;
-    while (end < most - same && before.at(-1 - end) === now.at(-1 - end)) end++;
-    if (place < same) return place;
-    if (place >= before.length - end) return place + now.length - before.length;
-    // one word in place of another, such as [MASK]
-    return before.length === now.length ? place : null;
+/*
+ * For each token of a text before it was edited its place in the text now; null: it is gone. Tokens that a longest common
+ * subsequence has are the same; as many others between two of them stand for each other, such as [MASK] for a word.
+ */
+const MOST_ALIGNED = 4e6;  // pairs of tokens
+function placesIn(before, now) {
+    let from = 0, end = 0;
+    const most = Math.min(before.length, now.length), places = Array(before.length).fill(null);
+    while (from < most && before[from] === now[from]) places[from] = from++;
+    while (end < most - from && before.at(-1 - end) === now.at(-1 - end)) end++;
+    const n = before.length - end, m = now.length - end, behind = m - n;
+    for (let i = n; i < before.length; i++) places[i] = i + behind;
+    alignMiddle(before, now, [from, n], [from, m], places);
+    for (let i = from, j = from; i < n;) {
+        let next = i;
+        while (next < n && places[next] === null) next++;
+        const to = next < n ? places[next] : m;
+        if (next - i === to - j)
+            while (i < next) places[i++] = j++;
+        i = next + 1;
+        j = to + 1;
+    }
+    return places;
+}
+function alignMiddle(before, now, [a, n], [b, m], places) {
+    const wide = m - b + 1;
+    if ((n - a) * wide > MOST_ALIGNED) return;
+    const longest = new Uint16Array((n - a + 1) * wide), at = (i, j) => (i - a) * wide + j - b;
+    for (let i = n - 1; i >= a; i--)
+        for (let j = m - 1; j >= b; j--)
+            longest[at(i, j)] = before[i] === now[j] ?
+                longest[at(i + 1, j + 1)] + 1 :
+                Math.max(longest[at(i + 1, j)], longest[at(i, j + 1)]);
+    for (let i = a, j = b; i < n && j < m;)
+        if (before[i] === now[j])
+            places[i++] = j++;
+        else if (longest[at(i + 1, j)] >= longest[at(i, j + 1)])
+            i++;
+        else
+            j++;
 }
 
 function addressFor(place, tokens) {
@@ -145,10 +176,32 @@ function addressFor(place, tokens) {
     const {head, tab} = place;
     if (!place.tokens)
         return `#${head}/${place.query ?? ""}/${place.key ?? ""}/${tab}`;  // of a link
-    const kept = place.query !== null && place.tokens ? moved(place.query, place.tokens, tokens) :
-                                                        null,
-          key = kept === null ? null : moved(place.key, place.tokens, tokens);
+    const places = placesIn(place.tokens, tokens),
+          kept = place.query === null ? null : places[place.query],
+          key = kept === null ? null : places[place.key];
     return `#${head}/${kept ?? ""}/${key ?? ""}/${tab}`;
+}
+
+/*
+ * Asks of another text what a frame asks in What if. A dropped token has moved with the text, or is gone; what does not apply any
+ * more is said.
+ */
+function askAsBefore(from, to) {
+    const asked = from.contentWindow.askedNow();
+    if (!asked) return;
+    const places = placesIn(from.tokens, to.tokens),
+          gone = asked.dropped.filter(at => places[at] === null)
+                     .map(at => `${from.tokens[at]} dropped`),
+          dropped = asked.dropped.map(at => places[at]).filter(now => now !== null),
+          others = to.contentWindow.askAgain({...asked, dropped});
+    if (gone.length + others.length)
+        tellEnded(`No longer asked in What if, as this text does not have it: ${
+                [...gone, ...others].join(", ")}.`);
+}
+function tellEnded(words) {
+    const box = byId("ended");
+    box.hidden = !words;
+    if (words) box.replaceChildren(words, " ", button("OK", () => tellEnded("")));
 }
 
 /* The bytes of a page as a text, with the theme that the reader chose. */
@@ -168,6 +221,7 @@ function showPage(page) {
     Object.assign(frame, {tokens: page.tokens, text: page.text, whole: page.whole});
     frame.addEventListener("load", () => {
         frame.tokens ??= JSON.parse(docOf(frame).getElementById("qkv-manifest").textContent).tokens;
+        if (shown) askAsBefore(shown, frame);
         settle(frame, place);
         requestAnimationFrame(() => {
             shown?.remove();
@@ -194,6 +248,7 @@ function settle(frame, place) {
     const page = docOf(frame);
     goTo(frame, addressFor(place, frame.tokens));
     for (const name of place.closed) frame.contentWindow.setOpen(name, false);
+    if (place.asking) frame.contentWindow.setOpen("what-if", true);
     for (const [id, top] of place.scrolled)
         if (top) page.getElementById(id).scrollTop = top;
     frame.contentWindow.scrollTo(0, place.top ?? 0);
@@ -607,6 +662,7 @@ document.querySelector("form").addEventListener("submit", event => event.prevent
 byId("share").addEventListener("click", copyLink);
 byId("save").addEventListener("click", save);
 byId("reset").addEventListener("click", () => {
+    tellEnded("");
     write(examples()[0]);
     text.focus();
 });

@@ -44,7 +44,7 @@ class Live(harness.Open):
 
     def in_frame(self, script):
         """What a script gives in the page of the text, once it is true."""
-        return until(lambda: self.frame() and self.frame().evaluate(script))
+        return until(lambda: (frame := self.frame()) and frame.evaluate(script))
 
     def write(self, text):
         self.page.fill("#text", text)
@@ -106,6 +106,39 @@ def follows(browser):
         live.frame().click("#tab-map")
         check("the map comes", live.in_frame("HEADS[state.head].map && state.tab === 'map'"))
         live.clean("follows")
+
+
+def asks(browser):
+    """What is asked in What if goes on being asked of the next text, and of the same text's page with maps."""
+    with Live(browser) as live:
+        page = live.page
+        live.write("The [MASK] was open.")
+        live.frame().evaluate("setOpen('what-if', true), ask({ temperature: 0.5, specials: false, dropped: new Set([2, 3]) })")
+        live.write("Then the [MASK] was open again.")
+        now = live.in_frame("({ ...askedNow(), open: isOpen('what-if'), badge: byId('badge').textContent, tokens: manifest.tokens })")
+        check("asks: settings stay", now["temperature"] == 0.5 and now["specials"] is False and now["scaled"] is True, now)
+        check("asks: dropped tokens move with the text", [now["tokens"][at] for at in now["dropped"]] == ["[MASK]", "was"], now)
+        check("asks: the drawer stays open", now["open"])
+        check("asks: the badge", "modified" in now["badge"], now["badge"])
+        check("asks: nothing ended", page.is_hidden("#ended"))
+        alone = live.in_frame("Array.from(row(state.head, 3))")
+        check("asks: weights are those of the question", live.in_frame("""(() => { const sum = row(state.head, 3).reduce((a, p) => a + p, 0);
+            return Math.abs(sum - 1) < 1e-5 && whatIf.dropped.size === 2 && [...whatIf.dropped].every(j => row(state.head, 3)[j] === 0); })()"""), alone)
+        live.frame().click("#tab-map")
+        check("asks: the page with maps has them, too", live.in_frame("HEADS[state.head].map && askedNow()?.temperature === 0.5 && whatIf.dropped.size === 2"))
+        live.frame().click("#tab-tokens")
+        live.write("Then the [MASK] opened the door again.")
+        ended = page.inner_text("#ended")
+        check("asks: what has gone is said", "was dropped" in ended and "[MASK]" not in ended, ended)
+        check("asks: the rest stays", live.in_frame("askedNow().dropped.map(j => manifest.tokens[j]).join() === '[MASK]'"), live.in_frame("askedNow()"))
+        live.write("Then the [MASK] opened the door again!")
+        check("asks: what was said stays", "was dropped" in page.inner_text("#ended"))
+        page.click("#ended button")
+        check("asks: until it was read", page.is_hidden("#ended"))
+        live.frame().click("#reset")
+        live.write("The man was open.")
+        check("asks: Reset ends it", live.frame().evaluate("askedNow()") is None)
+        live.clean("asks")
 
 
 def around(browser):
@@ -253,7 +286,7 @@ def readers(browser):
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parts = (before_the_engine, follows, around, models, fallback, same_bytes, pictures, readers)
+    parts = (before_the_engine, follows, asks, around, models, fallback, same_bytes, pictures, readers)
     return harness.run({part.__name__: part for part in parts if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]})
 
 

@@ -23,6 +23,26 @@ const ask = patch => {
     changeAll();
 };
 
+/* What can be asked of this text, of what not all texts have. */
+const canAsk = {
+    causal: () => PLACED && !modelRules.causal,
+    specials: () => !!manifest.special,
+    pairs: () => !CROSS && !!manifest.segment?.includes(1)
+};
+
+/* For a page around this one, which shows another text next: what is asked, or null. */
+function askedNow() { return isAsked() ? {...whatIf, dropped: [...whatIf.dropped]} : null; }
+/* The same asked here, without what cannot be asked of this text: its names are returned. */
+function askAgain({dropped, ...settings}) {
+    const plain = nothingAsked(),
+          ends =
+              Object.keys(canAsk).filter(name => settings[name] !== plain[name] && !canAsk[name]());
+    for (const name of ends) settings[name] = plain[name];
+    ask({...settings, dropped: new Set(dropped)});
+    const words = {causal: "causal", specials: "special tokens", pairs: "pairs"};
+    return ends.map(name => words[name]);
+}
+
 function dropKey() {
     const dropped = new Set(whatIf.dropped);
     if (!dropped.delete(state.key)) dropped.add(state.key);
@@ -56,15 +76,15 @@ drawn.push(function drawWhatIf() {
         check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
         el("label", {title: "scores are divided by it"}, "temperature", temperature,
            el("output", {id: "temperature"})),
-        !modelRules.causal && PLACED &&
+        canAsk.causal() &&
             check(
                 "causal", whatIf.causal, causal => ask({causal}),
                 "a query sees itself and the keys before it"),
-        manifest.special &&
+        canAsk.specials() &&
             check(
                 "special tokens", whatIf.specials, specials => ask({specials}),
                 "off: they are no keys, and the other weights sum to 1"),
-        !CROSS && manifest.segment?.includes(1) &&
+        canAsk.pairs() &&
             select(
                 "pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs,
                 pairs => ask({pairs}),
