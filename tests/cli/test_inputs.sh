@@ -147,6 +147,28 @@ out "$a_key
 {\"ids\":[2,5,10,3,1,3],\"tokens\":[\"[CLS]\",\"the\",\"man\",\"[SEP]\",\"[UNK]\",\"[SEP]\"]}
 $a_key"
 
+# Two megabytes of one line, and of one word, in every other command that reads a text: an answer, or how many tokens are too many
+gpt2="--model $here/../golden/decoder/gpt2_1"
+for unit in 'the man ' x; do
+    repeat 2000000 "$unit" >"$folder/in"
+    for name in "next a -" "heads -" "explain -" "map - --json"; do
+        given $name --truncate $m
+        code 0
+    done
+    for name in "look -" "next - b" "map -" "explain -" "embed --file -" "heads --file - --fires 0.1"; do
+        given $name $m
+        [ "$unit" = x ] && code 0 && continue
+        code 1
+        err_like 'the text has 50000[24] tokens, the model '
+    done
+    for name in "generate -" "generate --file -"; do
+        given $name $gpt2 --max-new 1
+        [ "$unit" = x ] && code 0 && continue
+        code 1
+        err_like 'a prompt of 500002 tokens leaves no room'
+    done
+done
+
 # Longer than a text may be: refused, and the next line is answered. A line of brackets costs no memory.
 {
     printf '"'
