@@ -19,9 +19,7 @@ CODE = re.compile(r"```c\n(.*?)```|((?:^    [^\n]*\n)+)", re.S | re.M)
 #: Folders whose files are callers, and the endings of these files.
 CALLERS = {"cli": (".c", ".h"), "live": (".c",), "examples": (".c",), "python/src": (".py", ".c", ".cpp"), "bench": (".py", ".c")}
 #: Without a caller, and why it stays.
-ALLOWED: dict[str, str] = {
-    "qkv_inspect_rollout_step": "rollout of a model that is not loaded, layer by layer",
-}
+ALLOWED: dict[str, str] = {}
 
 
 def words_of(text: str) -> set[str]:

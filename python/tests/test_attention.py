@@ -151,6 +151,29 @@ class BesideReference(unittest.TestCase):
             problem.backward(d_o, o=o, lse=lse, d_distance_bias=True)
 
 
+class Rollout(unittest.TestCase):
+    def test_a_step(self):
+        rng = np.random.default_rng(SEED)
+        q, k, v = normal(rng, 2, 4, 30, 16), normal(rng, 2, 2, 30, 16), normal(rng, 2, 2, 30, 8)
+        problem, x = qkv.Problem(q, k, v, causal=True, softcap=3.0), rng.random((2, 30)).astype(np.float32)
+        lse = problem.forward().lse
+        p = np.array([[problem.weights(lse, batch=b, head=h) for h in range(4)] for b in range(2)], np.float64)
+        for heads, a in (("mean", p.mean(1)), ("max", p.max(1)), ("min", p.min(1))):
+            a = a + np.eye(30)
+            want = np.einsum("bi,bij->bj", x.astype(np.float64), a / a.sum(2, keepdims=True))
+            with self.subTest(heads=heads):
+                np.testing.assert_allclose(problem.rollout_step(lse, x, heads=heads), want, atol=1e-5)
+        with self.assertRaisesRegex(qkv.ShapeError, r"x has shape \(30,\), and must have \(2, 30\)"):
+            problem.rollout_step(lse, x[0])
+        with self.assertRaisesRegex(qkv.ArgumentError, "heads is 'sum'"):
+            problem.rollout_step(lse, x, heads="sum")
+        alone = qkv.Problem(q[0], k[0], v[0], causal=True, softcap=3.0)
+        np.testing.assert_array_equal(alone.rollout_step(alone.forward().lse, x[0]), problem.rollout_step(lse, x)[0])
+        with self.assertRaises(qkv.ShapeError):
+            other = qkv.Problem(q[:, :, :20], k, v)
+            other.rollout_step(other.forward().lse, x[:, :20])
+
+
 class Empty(unittest.TestCase):
     def test_no_queries_and_no_keys(self):
         rng = np.random.default_rng([SEED, 2500])

@@ -428,8 +428,8 @@ class Shown(unittest.TestCase):
 
 
     def test_heads_and_seen_have_the_same_methods(self):
-        for name in ("array", "compare", "label", "looks_at", "map", "numbers", "page", "picture", "plot", "rows",
-                     "save", "sharpest", "table", "weights"):
+        for name in ("array", "compare", "label", "looks_at", "map", "numbers", "page", "picture", "plot", "rollout",
+                     "rows", "save", "sharpest", "table", "weights"):
             ours, theirs = (list(inspect.signature(getattr(kind, name)).parameters) for kind in (qkv.Heads, Seen))
             only = {"which", "batch", "limit_bytes"}  # a run has several attentions and rows
             with self.subTest(name=name):
@@ -448,6 +448,25 @@ class Shown(unittest.TestCase):
         self.assertEqual(numbers.tolist(), [[row["entropy"] for row in seen.rows()
                                              if (row["which"], row["layer"]) == ("decoder", n)] for n in (0, 1)])
         self.assertEqual(len(seen.table(batch=1)), 24)
+
+    def test_a_rollout_equals_that_of_weights_in_double(self):
+        for name, which in (("BERT", "self"), ("Llama", "self"), ("BART", "decoder"), ("T5", "encoder")):
+            seen, _ = watched(name, keep="qk", tokenizer=Words())
+            p = np.asarray(seen[1].array(which=which)).astype(np.float64)
+            eye = np.eye(p.shape[-1])
+            for heads, fused in (("mean", p.mean(1)), ("max", p.max(1)), ("min", p.min(1))):
+                want = np.zeros(len(eye))
+                want[1:3] = 0.5
+                for layer in fused[::-1]:
+                    want = want @ ((layer + eye) / (layer + eye).sum(1, keepdims=True))
+                with self.subTest(name=name, heads=heads):
+                    np.testing.assert_allclose(seen[1].rollout(1, 3, heads=heads, which=which), want, atol=WITHIN)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "queries and keys are not the same tokens"):
+            watched("BART", keep="qk")[0].rollout(which="cross")
+        with self.assertRaisesRegex(qkv.ArgumentError, "heads is 'sum', and must be one of 'mean', 'max', 'min'"):
+            seen.rollout(heads="sum", which="encoder")
+        with self.assertRaisesRegex(qkv.ArgumentError, "first = 1000 is not in"):
+            seen.rollout(1000, which="encoder")
 
     def test_an_array_of_all_weights(self):
         seen, _ = watched("BART", keep="qk", tokenizer=Words())

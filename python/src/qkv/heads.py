@@ -23,6 +23,7 @@ from .keywords import OTHERS, keywords
 from .maps import Map, map_of
 from .page import PAGES, Page, Worth, ending_of, write_page
 from .picture import Drawn, plot_weights, write_heatmap, write_over_image, write_picture
+from .problem import fused
 from .tables import as_table
 from .weights import Weights
 
@@ -58,7 +59,6 @@ def _numbers() -> list[Number]:
 
 
 NUMBERS = _numbers()
-_FUSED = {"mean": _c.QKV_ROLLOUT_MEAN, "max": _c.QKV_ROLLOUT_MAX, "min": _c.QKV_ROLLOUT_MIN}
 
 
 class Flow:
@@ -227,14 +227,14 @@ class Heads(NoCopies):
         Attention rollout (Abnar and Zuidema 2020): x <- x D (A + I) from the last layer to the first, with D so that
         rows sum to 1. A is the mean of the heads, or cell by cell the largest or the smallest weight of any of them.
         """
-        first, flow, kind = integer(first, "first"), self._flowing("rollout()"), _fused(heads)
+        first, flow, kind = integer(first, "first"), self._flowing("rollout()"), fused(heads)
         received = np.zeros(self.n_keys, dtype=np.float32)
         flow.rollout(first, first + 1 if end is None else integer(end, "end"), kind, received)
         return received
 
     def rollout_map(self, *, heads: Literal["mean", "max", "min"] = "mean") -> NDArray[np.float32]:
         """rollout() of each token, [queries, keys]: a row for each token after all layers. Rows sum to 1."""
-        flow, kind = self._flowing("rollout_map()"), _fused(heads)
+        flow, kind = self._flowing("rollout_map()"), fused(heads)
         shares = np.zeros((self.n_queries, self.n_keys), dtype=np.float32)
         flow.rollout_map(kind, shares)
         return shares
@@ -346,12 +346,6 @@ class Heads(NoCopies):
 # qkv.heads has no mask: it shows the weights of scores, to which numbers may be added.
 _OTHERS = {**OTHERS, **dict.fromkeys(("mask", "attn_mask", "attention_mask", "position_bias", "attn_bias"),
                                      "use added=, whose numbers are added to scores: -inf hides a key")}
-
-
-def _fused(heads: str) -> int:
-    if heads not in _FUSED:
-        raise ArgumentError(f"heads is {heads!r}, and must be one of {', '.join(map(repr, _FUSED))}")
-    return _FUSED[heads]
 
 
 @keywords("heads", _OTHERS)

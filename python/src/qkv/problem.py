@@ -14,7 +14,7 @@ from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_to
 from .checked import a_list, integer, interval, pair, queries_of, real
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
-from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from .errors import ArgumentError, DTypeError, ErrorText, ShapeError, UnsupportedError
 from .keywords import listed, no_such
 
 Stats = Sequence[str] | Mapping[str, Any]
@@ -382,6 +382,26 @@ class Problem(Descriptor, Generic[Array]):
                   i0, i1, j0, j1, _pointer(p), max(j1 - j0, 1))
         return p
 
+    def rollout_step(self, lse: Any, x: Any, *, heads: Literal["mean", "max", "min"] = "mean") -> NDArray[np.float32]:
+        """One layer of attention rollout (Abnar and Zuidema 2020), from its output to its input, [batch, len_q].
+
+        x [batch, len_q] is how much of each token is wanted behind the layer; the result, how much of each before it.
+        A row goes on by half through the mean of the heads, or, with "max" and "min", through (A + I) / its sum, where
+        A is cell by cell the largest or the smallest weight of any head. Queries and keys are the same tokens.
+        """
+        desc, error = self._of_call(), ErrorText()
+        of_rows, shares = self._lse(lse), np.ascontiguousarray(reals(x, "x"), dtype=np.float32)
+        rows = self._rows()
+        shape = rows[1:] if self._packed else rows[:-2] + rows[-1:]
+        if shares.shape != shape:
+            raise ShapeError(f"x has shape {shares.shape}, and must have {shape}")
+        made = np.zeros(shape, dtype=np.float32)
+        ctx = self._context or context()
+        error.check(lib.qkv_inspect_rollout_step(ctx.handle, ctypes.byref(desc), _address(self._q), _address(self._k),
+                                                 _pointer(of_rows), fused(heads), _pointer(shares), _pointer(made),
+                                                 error.pointer))
+        return made
+
     def plan(self, what: Literal["forward", "backward", "decode"] = "forward") -> dict[str, Any]:
         """How a call is computed, and why: kernel, instruction set, class, blocks, threads, workspace."""
         passes = {"forward": _c.QKV_PASS_FORWARD, "backward": _c.QKV_PASS_BACKWARD, "decode": _c.QKV_PASS_DECODE}
@@ -392,6 +412,16 @@ class Problem(Descriptor, Generic[Array]):
         ctx.check(lib.qkv_attention_explain(ctx.handle, ctypes.byref(self._of_call()), ctypes.byref(made)))
         values = {name: getattr(made, name) for name, *_ in made._fields_ if name not in ("struct_size", "pass_")}
         return {name: string(value) if isinstance(value, bytes) else value for name, value in values.items()}
+
+
+_FUSED = {"mean": _c.QKV_ROLLOUT_MEAN, "max": _c.QKV_ROLLOUT_MAX, "min": _c.QKV_ROLLOUT_MIN}
+
+
+def fused(heads: str) -> int:
+    """What stands for all heads of a layer in a rollout."""
+    if heads not in _FUSED:
+        raise ArgumentError(f"heads is {heads!r}, and must be one of {', '.join(map(repr, _FUSED))}")
+    return _FUSED[heads]
 
 
 def _like(given: Any, array: np.ndarray[Any, Any]) -> Any:

@@ -30,6 +30,7 @@ from .keywords import OF_INSPECT, keywords
 from .maps import Map
 from .overview import write_overview
 from .picture import Drawn, plot_weights, write_heatmap, write_picture
+from .problem import Problem
 from .recorded import Layer, Run
 from .recording import Recorder
 from .tables import as_table
@@ -227,6 +228,32 @@ class Seen:
         numbers = self._numbers_of(self._one(which))
         found = [part.sharpest()._replace(layer=n) for n, part in zip(numbers, self._parts(which, batch))]
         return max(found, key=lambda each: each.weight)
+
+    def rollout(self, first: int = 0, end: int | None = None, *, heads: Literal["mean", "max", "min"] = "mean",
+                which: str | None = None, batch: int | None = None) -> NDArray[np.float32]:
+        """How much of each token is in a token after all layers, or on average in tokens first … end - 1: [keys].
+
+        Attention rollout (Abnar and Zuidema 2020), as `Heads.rollout`, over the layers that were seen.
+        """
+        self._arrays("rollout()")
+        which, batch = self._one(which), self._batch if batch is None else batch
+        layers = [self._layer(which, n) for n in self._numbers_of(which)]
+        if not layers[0].one_text or layers[0].first:
+            raise UnsupportedError(f"rollout() of {which!r}: queries and keys are not the same tokens")
+        rows, keys = self._marks(layers[0], batch)
+        n = int(keys.sum())
+        first = integer(first, "first", least=0, most=n - 1)
+        end = first + 1 if end is None else integer(end, "end", least=first + 1, most=n)
+        shares = np.zeros(n, dtype=np.float32)
+        shares[first:end] = 1 / (end - first)
+        for layer in reversed(layers):
+            k = layer.k(batch, keys)
+            window = None if layer.window == (-1, -1) else layer.window
+            problem = Problem(layer.q(batch, rows), k, np.zeros((*k.shape[:-1], 1), np.float32), causal=layer.causal,
+                              window=window, scale=layer.scale, softcap=layer.softcap, sinks=layer.sinks,
+                              mask=layer.added(batch, rows, keys))
+            shares = problem.rollout_step(problem.forward().lse, shares, heads=heads)
+        return shares
 
     def weights(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
                 queries: tuple[int, int] | None = None, keys: tuple[int, int] | None = None,
