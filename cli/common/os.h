@@ -54,8 +54,9 @@ int os_columns(FILE *stream);
  */
 FILE *os_open_text(const char *path, const char **reason);
 /*
- * The first n bytes of a file, or of a pipe once they were written, which whoever reads it next gets,
- * too. Their number: fewer if there are no more, or where a system lets nobody look into a pipe.
+ * The first n bytes of a file, or of a pipe once they were written, which whoever reads it next
+ * gets, too. Their number: fewer if there are no more, or where a system lets nobody look into a
+ * pipe.
  */
 size_t os_peek(const char *path, char *bytes, size_t n);
 /* getc for one thread. */
