@@ -15,6 +15,10 @@ qkv_add_variant(exact)
 # of a main thread.
 add_link_options(-Wl,-z,stack-size=8388608)
 
+# libpng and libjpeg leave a failed call by longjmp, which is an exception of WebAssembly: zig's C library has it where a program is
+# linked for exceptions, and leaves the tag of the exception to us. A program that reads no images is a module without.
+target_sources(qkvmodel PRIVATE src/image/longjmp_tag.S)
+
 # The check of kernels: build/wasm/qkv-check-relaxed.wasm, qkv-check-exact.wasm
 file(GLOB check_sources CONFIGURE_DEPENDS tests/check/*.c)
 add_library(qkvcheck OBJECT ${check_sources})
@@ -38,5 +42,5 @@ target_link_libraries(live PRIVATE qkv_flags PUBLIC qkvlook)
 foreach(variant IN LISTS variants)
     add_executable(engine-${variant})
     target_link_libraries(engine-${variant} PRIVATE live qkv_${variant})
-    target_link_options(engine-${variant} PRIVATE -mexec-model=reactor)
+    target_link_options(engine-${variant} PRIVATE -mexec-model=reactor -mexception-handling)
 endforeach()

@@ -1,10 +1,11 @@
 /*
- * qkv in a browser: the calls that a page makes. One model is open; a text becomes the answers of
- * `qkv look`, made by the code of `qkv look`. A module of WASI without main, for one thread.
+ * qkv in a browser: the calls that a page makes. One model is open; a text, or an image, becomes
+ * the answers of `qkv look`, made by the code of `qkv look`. A module of WASI without main, for one
+ * thread.
  *
  * A call leaves its answer in live_answer, of live_bytes bytes, until the next call: JSON, a page,
  * or, where it returned -1, the reason. A text, or a name, of n bytes of UTF-8 is written to
- * live_room(n) first. web.mjs is the other side.
+ * live_room(n) first. engine.mjs is the other side.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,15 @@ char *live_room(size_t n) {
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
+static json_t *about(const struct session *session) {
+    const qkv_model_info *const info = session->info;
+    return json_pack("{s:o,s:s,s:I,s:s,s:o,s:b,s:b}", "source", json_text(info->source),
+                     "architecture", info->architecture, "most", (json_int_t)info->max_len, "isa",
+                     qkv_ctx_isa(session->ctx), "mask", live_mask(service), "texts",
+                     session->tokenizer != NULL, "images",
+                     qkv_model_images(session->model) != NULL);
+}
+
 /*
  * Closes the model that is open, and opens the one whose folder or file was written, or, of an
  * empty name, the one whose files live_file has.
@@ -77,13 +87,8 @@ int live_open(void) {
     free(name);
     name = room.bytes ? strdup(room.bytes) : NULL;
     options = (struct look_options){ .common = { .quiet = true, .model = name } };
-    if (look_service_open(&service, &look_command, &options) == EXIT_OK) {
-        const qkv_model_info *const info = look_service_session(service)->info;
-        return answer_json(
-            json_pack("{s:o,s:s,s:I,s:s,s:o}", "source", json_text(info->source), "architecture",
-                      info->architecture, "most", (json_int_t)info->max_len, "isa",
-                      qkv_ctx_isa(look_service_session(service)->ctx), "mask", live_mask(service)));
-    }
+    if (look_service_open(&service, &look_command, &options, true) == EXIT_OK)
+        return answer_json(about(look_service_session(service)));
     look_service_close(service);
     service = NULL;
     static const char prefix[] = "qkv: ";
@@ -91,7 +96,7 @@ int live_open(void) {
     return failed(cli_kept + (strncmp(cli_kept, prefix, n) == 0 ? n : 0));
 }
 
-/* ---- Texts ----------------------------------------------------------------------------------- */
+/* ---- Texts and images ------------------------------------------------------------------------ */
 
 static bool is_open(void) { return service && room.bytes; }
 
@@ -103,20 +108,27 @@ int live_words(void) {
     return answer_json(object);
 }
 
+/* What was written is a text, or the path of an image. */
+static struct look_input written(int image) {
+    return image ? (struct look_input){ .image = room.bytes }
+                 : (struct look_input){ .text = &room };
+}
+
 /* What `qkv look TEXT --json` prints. */
-int live_look(void) {
+int live_look(int image) {
     if (!is_open()) return failed("no model is open");
     json_t *object = NULL;
-    if (look_service_json(service, &room, &object, &error) != QKV_OK) return failed(error.message);
+    if (look_service_json(service, written(image), &object, &error) != QKV_OK)
+        return failed(error.message);
     return answer_json(object);
 }
 
 /* The file of `qkv look TEXT -o FILE.html`; without maps it is there sooner. */
-int live_page(int maps) {
+int live_page(int image, int maps) {
     if (!is_open()) return failed("no model is open");
     qkv_text *page = NULL;
     forget();
-    if (look_service_page(service, &room, maps, &page, &error) != QKV_OK)
+    if (look_service_page(service, written(image), maps, &page, &error) != QKV_OK)
         return failed(error.message);
     answer = page->bytes;
     answer_bytes = (size_t)page->n;

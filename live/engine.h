@@ -17,8 +17,9 @@ char *EXPORT(live_file)(unsigned which, size_t n);
 /* 0, or -1: the answer is the reason. */
 int EXPORT(live_open)(void);
 int EXPORT(live_words)(void);
-int EXPORT(live_look)(void);
-int EXPORT(live_page)(int maps);
+/* image: what was written is the path of an image, not a text. */
+int EXPORT(live_look)(int image);
+int EXPORT(live_page)(int image, int maps);
 
 const char *EXPORT(live_answer)(void);
 size_t EXPORT(live_bytes)(void);

@@ -1,5 +1,5 @@
 /*
- * The engine (engine.c) for scripts: a model is open, a text becomes what `qkv look` makes of it. Works in a browser, in a worker,
+ * The engine (engine.c) for scripts: a model is open, a text or an image becomes what `qkv look` makes of it. Works in a browser, in a worker,
  * and in Node.
  */
 import {wasi} from "./wasi.mjs";
@@ -30,6 +30,7 @@ export class Engine {
     /* module: a WebAssembly.Module. files: Map of what paths hold, for models by name. */
     static async start(module, files = new Map()) {
         const engine = new Engine(), system = wasi(files, () => engine.calls.memory), imports = {};
+        engine.files = files;
         for (const {module: from, name} of WebAssembly.Module.imports(module))
             (imports[from] ??= {})[name] = system(name);
         engine.calls = (await WebAssembly.instantiate(module, imports)).exports;
@@ -54,7 +55,7 @@ export class Engine {
     }
     #json = result => JSON.parse(words.decode(this.#taken(result)));
 
-    /* Opens the model of a file or a folder, {source, architecture, most, isa, mask}. */
+    /* Opens the model of a file or a folder, {source, architecture, most, isa, mask, texts, images}. */
     open(name) {
         this.#give(name);
         return this.#json(this.calls.live_open());
@@ -73,11 +74,33 @@ export class Engine {
     /* What `qkv look TEXT --json` prints. */
     look(text) {
         this.#give(text);
-        return this.#json(this.calls.live_look());
+        return this.#json(this.calls.live_look(0));
     }
     /* The bytes of `qkv look TEXT -o FILE.html`; without maps they are there sooner. */
     page(text, maps = true) {
         this.#give(text);
-        return this.#taken(this.calls.live_page(maps ? 1 : 0));
+        return this.#taken(this.calls.live_page(0, maps ? 1 : 0));
+    }
+
+    /* The bytes of a PNG or a JPEG are a file of that name while it is looked at. */
+    #withImage(name, bytes, look) {
+        const before = this.files.get(name);
+        this.files.set(name, bytes);
+        try {
+            this.#give(name);
+            return look();
+        } finally {
+            this.files.delete(name);
+            if (before) this.files.set(name, before);
+        }
+    }
+    /* What `qkv look --image NAME --json` prints. */
+    lookImage(name, bytes) {
+        return this.#withImage(name, bytes, () => this.#json(this.calls.live_look(1)));
+    }
+    /* The bytes of `qkv look --image NAME -o FILE.html`. */
+    pageImage(name, bytes, maps = true) {
+        return this.#withImage(
+            name, bytes, () => this.#taken(this.calls.live_page(1, maps ? 1 : 0)));
     }
 }

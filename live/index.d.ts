@@ -1,4 +1,4 @@
-export interface Model { source: string; architecture: string; most: number; isa: string; mask: string | null }
+export interface Model { source: string; architecture: string; most: number; isa: string; mask: string | null; texts: boolean; images: boolean }
 export interface Words { n: number; words: [begin: number, end: number, state: 0 | 1 | 2 | 3][] }
 export class Engine {
     static start(module: WebAssembly.Module, files?: Map<string, Uint8Array | Blob>): Promise<Engine>;
@@ -7,6 +7,8 @@ export class Engine {
     words(text: string): Words;
     look(text: string): any;
     page(text: string, maps?: boolean): Uint8Array;
+    lookImage(name: string, bytes: Uint8Array | Blob): any;
+    pageImage(name: string, bytes: Uint8Array | Blob, maps?: boolean): Uint8Array;
 }
 export interface Loaded { engine: Engine; module: WebAssembly.Module; name: "relaxed" | "exact"; model: Model; reasons: string[] }
 export function load(): Promise<Loaded>;

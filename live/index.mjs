@@ -11,7 +11,7 @@ async function bytesOf(url) {
     return new Uint8Array(await readFile(url));
 }
 
-/* {engine, name: "relaxed" or "exact", model: {source, architecture, most, isa, mask}, reasons} */
+/* {engine, name: "relaxed" or "exact", model: {source, architecture, most, isa, mask, texts, images}, reasons} */
 export async function load() {
     const files = await Promise.all(["config.json", "vocab.txt", "model.safetensors"].map(
         name => bytesOf(own(`./model/${name}`)))),

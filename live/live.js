@@ -1,7 +1,7 @@
 "use strict";
 /*
- * The live page: a text is typed, workers compute (worker.mjs), and the page of the text is shown in a frame below,
- * as `qkv look -o FILE.html` writes it. A new page takes the place of the old one when it is drawn, at the same head,
+ * The live page: a text is typed, or an image given, workers compute (worker.mjs), and the page of it is shown in a frame
+ * below, as `qkv look -o FILE.html` writes it. A new page takes the place of the old one when it is drawn, at the same head,
  * query, tab, scroll and theme. The first page is in this file, finished: it is there before the engine is.
  */
 const byId = id => document.getElementById(id);
@@ -62,8 +62,12 @@ class Desk {
     }
 }
 
-let engine = null;              // what `begin` answered: module, files, model
-let model = {mask: "[MASK]"};   // of the first page, until the engine has told
+let engine = null;  // what `begin` answered: module, files, model
+let model = {
+    mask: "[MASK]",
+    texts: true,
+    images: false
+};                              // of the first page, until the engine has told
 let quick = null, slow = null;  // desks: pages without maps, and whole ones
 
 /* Opens the model in the worker of a desk: the reader's, or the one of this page. */
@@ -216,11 +220,13 @@ function showPage(page) {
         return;
     }
     const frame = coming = el("iframe", {title: "Attention of the text", class: "coming"}),
-          place = linked ?? (shown ? placeOf(shown) : null);
+          place = linked ?? (shown && isText(shown.of) === isText(page.of) ? placeOf(shown) : null);
     linked = null;
-    Object.assign(frame, {tokens: page.tokens, text: page.text, whole: page.whole});
+    Object.assign(frame, {tokens: page.tokens, of: page.of, whole: page.whole});
     frame.addEventListener("load", () => {
         frame.tokens ??= JSON.parse(docOf(frame).getElementById("qkv-manifest").textContent).tokens;
+        docOf(frame).getElementById("title").style.display =
+            "none";  // it stands in the field above
         if (shown) askAsBefore(shown, frame);
         settle(frame, place);
         requestAnimationFrame(() => {
@@ -288,15 +294,9 @@ function modelOf(files) {
     return gguf && {name: gguf[0], files: inFolder};
 }
 
-async function openModel(files) {
-    const given = files && modelOf(files);
+async function openModel(given) {
     byId("models").open = false;
     if (!engine) return;
-    if (files && !given) {
-        problem(
-            "No model: a folder has a config.json and .safetensors files, or take a .gguf file.");
-        return;
-    }
     says(given ? `opening ${given.name} …` : "opening …");
     for (const desk of [quick, slow]) desk?.end();
     if (slow) slow.open = null;
@@ -310,11 +310,31 @@ async function openModel(files) {
     const {mask} = model;
     engine.given = given;
     model = answer.model;
-    if (mask) text.value = text.value.replaceAll(mask, model.mask ?? "").replace(/ {2,}/g, " ");
+    if (mask && model.texts)
+        text.value = text.value.replaceAll(mask, model.mask ?? "").replace(/ {2,}/g, " ");
+    if (!model.images) image = null;
+    root.dataset.reads = ["texts", "images"].filter(kind => model[kind]).join(" ");
     answered = whole = null;
+    says(engineText());
     unmasked.clear();
     showExamples();
     changed();
+}
+
+/* A model, or an image for the one that is open. */
+function openFiles(files) {
+    const given = modelOf(files), found = files.find(([, file]) => file.type.startsWith("image/"));
+    byId("models").open = false;
+    if (given)
+        openModel(given);
+    else if (!found)
+        problem(
+            "No model: a folder has a config.json and .safetensors files, or take a .gguf file.");
+    else if (!model.images)
+        problem(`${
+            found[0]}: the model that is open reads texts, not images. Open one of images first.`);
+    else
+        openImage(found[1]);
 }
 
 const filesOfInput =
@@ -339,7 +359,7 @@ async function drop(event) {
                   plain = [...files].map(file => [file.name, file]);
     try {
         const isFolder = entries.some(entry => entry?.isDirectory);
-        openModel(
+        openFiles(
             isFolder ? (await Promise.all(entries.map(entry => filesOfEntry(entry)))).flat() :
                        plain);
     } catch {
@@ -347,9 +367,9 @@ async function drop(event) {
     }
 }
 function listenForModels() {
-    for (const id of ["model-folder", "model-files"])
+    for (const id of ["model-folder", "model-files", "image-file"])
         byId(id).addEventListener("change", ({target}) => {
-            if (target.files.length) openModel(filesOfInput(target));
+            if (target.files.length) openFiles(filesOfInput(target));
             target.value = "";
         });
     byId("model-own").addEventListener("click", () => openModel(null));
@@ -363,14 +383,26 @@ function listenForModels() {
     addEventListener("drop", drop);
 }
 
-/* ---- A text ------------------------------------------------------------------------------------- */
+/* ---- A text, or an image ------------------------------------------------------------------------ */
 
+/* What is looked at is a text, or an image, {name, file}, another object each time that one is given. */
+let image = null;
+const lookedAt = () => image ?? text.value, isText = of => typeof of === "string",
+      isNothing = () => !image && !(model.texts && text.value.trim()),
+      requestOf = of => isText(of) ? {text: of} : {image: of};
 let answered = null,
-    whole = null;  // the last text that was answered; {text, bytes}: the page with maps
+    whole = null;  // what was answered last; {of, made}: the page with maps
 let due = false, later = 0;
 
+function openImage(file) {
+    image = {name: file.name, file};
+    tellEnded("");
+    changed();
+}
+
+/* What a message advises for the command line means nothing here. */
 function problem(words) {
-    byId("problem").textContent = words;
+    byId("problem").textContent = words.replace(/: --\w.*$/, "");
     root.classList.toggle("failed", !!words);
 }
 
@@ -386,12 +418,12 @@ function invite(on) {
     }
 }
 
-/* After each change of the text. */
+/* After each change of what is looked at. */
 function changed() {
     clearTimeout(later);
     writeLink();
-    invite(!text.value.trim());
-    if (!text.value.trim() || !engine) return;
+    invite(isNothing());
+    if (isNothing() || !engine) return;
     if (quick.busy) {
         due = true;
         return;
@@ -400,21 +432,24 @@ function changed() {
 }
 
 async function compute() {
-    const wanted = text.value, late = setTimeout(() => says("computing … (Esc stops it)"), 300);
+    const wanted = lookedAt(), late = setTimeout(() => says("computing … (Esc stops it)"), 300);
     due = false;
-    const answer = await (await ready(quick)).ask({kind: "look", text: wanted});
+    const answer = await (await ready(quick)).ask({kind: "look", ...requestOf(wanted)});
     clearTimeout(late);
     if (answer.ended) return;
     if (answer.words) showWords(answer.words, wanted);
     if (answer.error) {
         problem(answer.error);
-    } else if (text.value.trim()) {
+    } else if (!isNothing()) {
         answered = wanted;
         problem("");
-        showSays(answer.seen);
+        if (isText(wanted))
+            showSays(answer.seen);
+        else
+            showImageSays(answer.seen, wanted);
         says(`${engineText()}: ${answer.ms.toFixed(0)} ms`);
-        const page = {bytes: answer.page, tokens: answer.seen.tokens, text: wanted};
-        if ((next ?? coming ?? shown)?.text === wanted)
+        const page = {bytes: answer.page, tokens: answer.seen.tokens, of: wanted};
+        if ((next ?? coming ?? shown)?.of === wanted)
             later = setTimeout(makeWhole, PAUSE);
         else if (tabNow() === "map" && shown.whole)  // the old map stays until there is a new one
             later = setTimeout(showWhole, MAP_PAUSE, page);
@@ -423,33 +458,33 @@ async function compute() {
             later = setTimeout(makeWhole, PAUSE);
         }
     }
-    if (due || text.value !== wanted) changed();
+    if (due || lookedAt() !== wanted) changed();
 }
 
-/* The page with maps, once for each text. */
+/* The page with maps, once for each text or image. */
 function makeWhole() {
     const wanted = answered;
-    if (whole?.text === wanted) return whole.made;
+    if (whole?.of === wanted) return whole.made;
     if (slow?.busy) slow.end(), slow.open = null;
     slow ??= new Desk();
     const made = (async () => {
-        const answer = await (await ready(slow)).ask({kind: "page", text: wanted});
+        const answer = await (await ready(slow)).ask({kind: "page", ...requestOf(wanted)});
         if (answer.error || answer.ended) {
             if (whole?.made === made) whole = null;
             return null;
         }
         return answer.page;
     })();
-    whole = {text: wanted, made};
+    whole = {of: wanted, made};
     return made;
 }
 
-/* In place of the page that is shown, or of one that waits: of the same text, without maps. */
+/* In place of the page that is shown, or of one that waits: of the same, without maps. */
 async function showWhole(page) {
     const frame = shown;
     says("making the map …");
     const bytes = await makeWhole();
-    if (!bytes || shown !== frame || coming || page.text !== answered) return;
+    if (!bytes || shown !== frame || coming || page.of !== answered) return;
     showPage({...page, bytes, whole: true});
     says(engineText());
 }
@@ -457,6 +492,7 @@ async function showWhole(page) {
 /* ---- What stands around the text ---------------------------------------------------------------- */
 
 function write(words) {
+    image = null;
     text.value = words;
     fit();
     changed();
@@ -499,7 +535,7 @@ const percent = p => p >= 0.0995 ? `${(100 * p).toFixed(0)} %` :
 /* Candidates of a [MASK] or of the next token, as a list with bars. */
 function guesses(name, list, fill) {
     return el(
-        "div", {class: "guesses"}, el("h2", {}, name),
+        "div", {class: fill ? "guesses" : "guesses labels"}, el("h2", {}, name),
         el("ol", {},
            ...list.map(
                ({token, probability}) =>
@@ -541,9 +577,9 @@ function allGuesses({predictions = [], next, labels}) {
             token => fillMask(n, token)));
 }
 
-const showHead = ({layer, head, query, key}) => button(
+const showHead = ({layer, head, query, key}, tab = "tokens") => button(
     `Show head ${layer}.${head}`,
-    () => shown && goTo(shown, `#${layer}.${head}/${query}/${key}/tokens`));
+    () => shown && goTo(shown, `#${layer}.${head}/${query}/${key}/${tab}`));
 
 /* Predictions, and the heads that they rest on. */
 function showSays(seen) {
@@ -559,6 +595,29 @@ function showSays(seen) {
     byId("says").replaceChildren(...made, el("div", {id: "findings"}, ...told));
 }
 
+/* Labels, and the patch that the sharpest head looks at. */
+function showImageSays(
+    {classes, image: {width, height}, tokens, query, map, shown: found}, {name}) {
+    const LISTED = 5, weights = map.flat(), best = Math.max(...weights), at = weights.indexOf(best),
+          key = tokens.length - weights.length + at,
+          list = (classes ?? [])
+                     .map(
+                         ({label: token, probability, value}) =>
+                             ({token, probability: probability ?? value}))
+                     .sort((a, b) => b.probability - a.probability)
+                     .slice(0, LISTED);
+    byId("image-name").textContent = `${name}, ${width} × ${height}`;
+    byId("says").replaceChildren(
+        ...list.length ? [guesses("Labels", list, null)] : [],
+        el("div", {id: "findings"},
+           el("p", {},
+              `In head ${found.layer}.${found.head} ${
+                  query === "all" ? "the mean of all patches" :
+                                    query} looks most at patch ${tokens[key]} (${
+                  best.toFixed(3)}): no head of the last layer looks at a patch more. `,
+              showHead({...found, query: tokens.indexOf(query), key}, "image"))));
+}
+
 /* With the mask of the model; for one that goes on, what stands before it. */
 const examples = () => EXAMPLES.map(
     words => model.mask ? words.replaceAll("[MASK]", model.mask) : words.split("[MASK]")[0].trim());
@@ -567,8 +626,12 @@ function showExamples() {
     byId("examples")
         .replaceChildren(
             el("span", {}, "Try"), ...examples().map(words => button(words, () => write(words))));
-    const how = model.mask ? `, with ${model.mask} for a word to predict,` : "";
-    byId("invitation").textContent = `Write a sentence${how} or take one of the examples.`;
+    const how = model.mask ? `, with ${model.mask} for a word to predict,` : "",
+          type = `Write a sentence${how} or take one of the examples`,
+          give = "Drop an image here, a PNG or a JPEG, or choose one above.";
+    byId("invitation").textContent = !model.images ? `${type}.` :
+        model.texts ? `${type}. ${give}` :
+                      give;
 }
 
 /* ---- Links and files ---------------------------------------------------------------------------- */
@@ -577,7 +640,7 @@ function showExamples() {
 function writeLink() {
     const link = new URLSearchParams(), tab = tabNow();
     if (tab) link.set("at", shown.contentWindow.address().slice(1));
-    link.set("text", text.value);
+    if (!image && model.texts) link.set("text", text.value);
     try {
         history.replaceState(null, "", "#" + link);
     } catch { /* a browser that is asked too often */
@@ -594,6 +657,10 @@ function readLink() {
 
 async function copyLink() {
     writeLink();
+    if (image) {
+        says("a link holds no image: Save page writes a file that does");
+        return;
+    }
     try {
         await navigator.clipboard.writeText(location.href);
         says("link copied");
@@ -646,11 +713,12 @@ async function showFirst() {
     if (text.value !== EXAMPLES[0]) return;
     showSays(JSON.parse(byId("first-seen").textContent));
     const bytes = await unpackedFirst();
-    whole ??= {text: EXAMPLES[0], made: Promise.resolve(bytes)};
-    if (!shown && !coming) showPage({bytes, text: EXAMPLES[0], tokens: null, whole: true});
+    whole ??= {of: EXAMPLES[0], made: Promise.resolve(bytes)};
+    if (!shown && !coming) showPage({bytes, of: EXAMPLES[0], tokens: null, whole: true});
 }
 
 text.addEventListener("input", () => {
+    image = null;
     fit();
     changed();
 });

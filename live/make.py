@@ -4,9 +4,10 @@
 make.py RELAXED.wasm EXACT.wasm MODEL FIRST.html OUT VERSION LICENCES
 
 OUT/qkv.html is the page, OUT/qkv-wasm a package for npm of the same parts. MODEL is a folder with config.json, vocab.txt and
-model.safetensors; FIRST.html is `qkv look` of the first example, with FIRST.json beside it; LICENCES is a folder of those of the
+model.safetensors; FIRST.html is `qkv look` of the first example, with FIRST.json beside it, and with image.html, a page of an image, whose
+script is another one; LICENCES is a folder of those of the
 libraries in the modules. What is binary is packed by gzip, and written as base64, which a browser unpacks. Scripts may use no network:
-the policy allows the two scripts and the two styles by their hashes, and workers that they make.
+the policy allows the scripts and the styles by their hashes, and workers that they make.
 """
 import base64
 import gzip
@@ -67,6 +68,7 @@ def main():
     licences = "\n\n".join(f"{file.stem}\n\n{file.read_text(encoding='utf-8').strip()}" for file in sorted(pathlib.Path(sys.argv[7]).glob("*.txt")))
     write_package(out / "qkv-wasm", relaxed, exact, model, sys.argv[6], licences)
     first_page = first.read_text(encoding="utf-8")
+    pages = first_page + first.with_name("image.html").read_text(encoding="utf-8")
     files = {"relaxed": relaxed, "exact": exact, **dict(zip(("config", "vocab", "weights"), (model / name for name in MODEL_FILES)))}
     holes = {
         "style": read("live.css"),
@@ -85,7 +87,7 @@ def main():
     html = read("live.html")
     html = re.sub(r"@\{(style|script)\}", lambda hole: holes[hole[1]], html)
     # Frames inherit the policy, and pages have a script and a style of their own.
-    policy = (f"default-src 'none'; script-src {hashes(html, SCRIPT)} {hashes(first_page, SCRIPT)} 'wasm-unsafe-eval' blob:; "
+    policy = (f"default-src 'none'; script-src {hashes(html, SCRIPT)} {hashes(pages, SCRIPT)} 'wasm-unsafe-eval' blob:; "
               f"style-src {hashes(html, STYLE)} {hashes(first_page, STYLE)}; img-src data: blob:; worker-src blob:; "
               "base-uri 'none'; form-action 'none'")
     html = re.sub(r"@\{(\w+)\}", lambda hole: policy if hole[1] == "policy" else holes[hole[1]], html)

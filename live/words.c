@@ -8,7 +8,8 @@ enum state { UNKNOWN, IN_PIECES, WHOLE, SPECIAL };
 
 json_t *live_mask(const struct look_service *service) {
     const struct session *const session = look_service_session(service);
-    char *const mask = session->info->has_mlm ? mask_name(session) : NULL;
+    const bool has_mask = session->tokenizer && session->info->has_mlm;
+    char *const mask = has_mask ? mask_name(session) : NULL;
     json_t *const text = mask ? json_text(mask) : json_null();
     free(mask);
     return text;
@@ -41,6 +42,9 @@ qkv_status live_words_json(const struct look_service *service, const struct text
                            json_t **object, qkv_error *error) {
     const struct session *const session = look_service_session(service);
     qkv_encoding *input = NULL;
+    if (!session->tokenizer)
+        return text_error(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads images, not texts",
+                          session->info->source, session->info->architecture);
     qkv_status status =
         qkv_tokenizer_encode(session->tokenizer, text->bytes, text->n, NULL, 0, &input, error);
     if (status != QKV_OK) return status;

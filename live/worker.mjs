@@ -29,16 +29,20 @@ const answers = {
         engine = started;
         return {model};
     },
-    look({text}) {
-        const began = performance.now(), words = engine.words(text);
+    /* Of a text, or of an image, {name, file}. */
+    look({text, image}) {
+        const began = performance.now(), words = image ? null : engine.words(text);
         try {
-            const seen = engine.look(text), page = engine.page(text, false);
+            const seen = image ? engine.lookImage(image.name, image.file) : engine.look(text),
+                  page = image ? engine.pageImage(image.name, image.file, false) :
+                                 engine.page(text, false);
             return {words, seen, page, ms: performance.now() - began};
         } catch (error) {
             return {words, error: error.message};
         }
     },
-    page: ({text}) => ({page: engine.page(text)}),
+    page: ({text, image}) =>
+        ({page: image ? engine.pageImage(image.name, image.file) : engine.page(text)}),
 };
 
 self.onmessage = async ({data}) => {

@@ -6,12 +6,13 @@ set -eu
 cd "$(dirname "$0")/.."
 preset=$1
 target=$(sed -n "/\"name\": \"$preset\"/,/}/s/.*\"QKV_ZIG_TARGET\": \"\([^\"]*\)\".*/\1/p" CMakePresets.json)
-images=$(sed -n "/\"name\": \"$preset\"/,/}/s/.*\"QKV_IMAGES\": \"\([^\"]*\)\".*/\1/p" CMakePresets.json)
 [ -n "$target" ] || { echo "dependencies.sh: CMakePresets.json has no target for '$preset'" >&2; exit 1; }
 zig=$PWD/build/zig
 programs=$zig/targets/$target
 sources=$PWD/build/sources
 root=$PWD/build/$preset/root
+# WebAssembly has no longjmp of its own: an exception does it.
+case $target in wasm*) longjmp="-mexception-handling -mllvm -wasm-enable-sjlj" ;; *) longjmp="" ;; esac
 
 # get_zig PACKAGE VERSION HASH…
 get_zig() {
@@ -131,12 +132,12 @@ build_source() {
         licence utf8proc "$here/LICENSE.md"
         ;;
     libpng*)
-        by_cmake "$here" -DPNG_SHARED=OFF -DPNG_TESTS=OFF "-DZLIB_ROOT=$root"
+        by_cmake "$here" -DPNG_SHARED=OFF -DPNG_TESTS=OFF "-DZLIB_ROOT=$root" "-DCMAKE_C_FLAGS=$longjmp"
         licence png "$here/LICENSE"
         ;;
     libjpeg*)
         part_by_cmake "$here" jpeg-static libjpeg.a "jconfig.h ../jpeglib.h ../jmorecfg.h ../jerror.h" pkgscripts/libjpeg.pc \
-            -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DWITH_SIMD=OFF
+            -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DWITH_SIMD=OFF "-DCMAKE_C_FLAGS=$longjmp"
         licence jpeg62-turbo "$here/LICENSE.md" "$here/README.ijg"
         ;;
     esac
@@ -149,7 +150,6 @@ grep -v '^#' cmake/dependencies.txt | while read -r kind name arguments; do
         get_zig "$name" $arguments
         write_programs
     else
-        case $name$images in libpng*OFF | libjpeg*OFF) continue ;; esac
         get_source "$name" $arguments
         build_source "$name" $arguments
     fi

@@ -162,7 +162,7 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
     if (code) return code;
     if (job->image)
         code = session_images(&job->session);
-    else if (!job->session.tokenizer)
+    else if (!job->session.tokenizer && !job->no_texts)
         code = cli_fail("%s: a %s reads images: give one with --image F", job->session.info->source,
                         job->session.info->architecture);
     if (!code)

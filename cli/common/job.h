@@ -18,6 +18,7 @@ struct text_job {
     const char *pair;         /* of --pair; nullable */
     const char *file;         /* of --file, in place of the first word; nullable */
     const char *image;        /* of --image, in place of texts; nullable */
+    bool no_texts;            /* a model without a tokenizer is opened, too */
     bool turns;               /* each text is a user's turn, put into a chat template */
     const char *chat;         /* the name of that template; NULL: the model's own */
     bool needs_pair;          /* the command has two words, the text and its pair */

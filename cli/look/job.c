@@ -136,14 +136,18 @@ static int parse_heads(const struct look_options *options, const struct session 
     return code;
 }
 
-/* An exit code, having said what is wrong. To be closed in any case. */
+/*
+ * images: a model that reads images only will do. An exit code, having said what is wrong. To be
+ * closed in any case.
+ */
 static int open_job(struct look_job *job, const struct cli_command *command,
-                    const struct look_options *options) {
+                    const struct look_options *options, bool images) {
     *job = (struct look_job){
         .texts = { .options = options,
                    .pair = options->pair,
                    .file = options->file,
                    .any_length = options->windows != NULL,
+                   .no_texts = images,
                    .longer = look_which(options) == QKV_SELF ? "--slide N looks at windows of it, "
                                                              : NULL,
                    .which = look_which(options),
@@ -175,7 +179,7 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
     struct look_job job;
     struct cli_common common = options->common; /* of the other model */
     qkv_error error;
-    int code = open_job(&job, command, options);
+    int code = open_job(&job, command, options, false);
     common.model = options->against;
     if (code == EXIT_OK && options->against) code = session_open(&job.other, command, &common);
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
@@ -288,7 +292,7 @@ int look_image(const struct cli_command *command, const struct look_options *opt
     return code;
 }
 
-/* ---- Texts one after the other --------------------------------------------------------------- */
+/* ---- Texts, or images, one after the other --------------------------------------------------- */
 
 struct look_service {
     struct look_job job;
@@ -311,7 +315,7 @@ static struct look_options answering(const struct look_options *options, const c
 }
 
 int look_service_open(struct look_service **made, const struct cli_command *command,
-                      const struct look_options *options) {
+                      const struct look_options *options, bool images) {
     struct look_service *const service = *made = calloc(1, sizeof *service);
     if (!service) return cli_fail("out of memory");
     service->pair = as_text(options->pair);
@@ -320,7 +324,7 @@ int look_service_open(struct look_service **made, const struct cli_command *comm
     service->json_options = answering(options, NULL);
     /* the model may have warnings, before it is all quiet */
     service->page_options.common.quiet = options->common.quiet;
-    const int code = open_job(&service->job, command, &service->page_options);
+    const int code = open_job(&service->job, command, &service->page_options, images);
     service->page_options.common.quiet = true;
     return code;
 }
@@ -334,24 +338,52 @@ const struct session *look_service_session(const struct look_service *service) {
     return &service->job.texts.session;
 }
 
-static qkv_status answer_as(struct look_service *service, const struct look_options *options,
-                            const struct text *text, json_t **json, qkv_error *error) {
-    service->job.texts.options = options;
-    service->job.texts.session.common = &options->common;
-    return text_job_answer(&service->job.texts, text, service->pair.bytes ? &service->pair : NULL,
-                           json, error);
+static qkv_status answer_text(struct look_service *service, const struct look_options *options,
+                              const struct text *text, json_t **json, qkv_error *error) {
+    struct text_job *const texts = &service->job.texts;
+    if (!texts->session.tokenizer)
+        return text_error(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads images, not texts",
+                          texts->session.info->source, texts->session.info->architecture);
+    texts->options = options;
+    texts->session.common = &options->common;
+    return text_job_answer(texts, text, service->pair.bytes ? &service->pair : NULL, json, error);
 }
 
-qkv_status look_service_page(struct look_service *service, const struct text *text, bool maps,
+static qkv_status answer_image(struct look_service *service, const struct look_options *options,
+                               const char *path, json_t **json, qkv_error *error) {
+    struct session session = service->job.texts.session; /* the other tower of the same model */
+    if (!qkv_model_images(session.model))
+        return text_error(error, QKV_ERR_UNSUPPORTED, "%s: a %s reads texts, not images",
+                          session.info->source, session.info->architecture);
+    session.common = &options->common;
+    struct image_seen *const t = calloc(1, sizeof *t);
+    if (!t) return text_no_memory(error);
+    const bool begun =
+        session_images(&session) == EXIT_OK && image_begin(t, &session, options, path) == EXIT_OK;
+    qkv_status status =
+        begun ? image_look(t, error) : text_error(error, QKV_ERR_ARGUMENT, "%s", cli_kept);
+    if (status == QKV_OK) status = show(&t->seen, options, json, error);
+    image_free(t);
+    free(t);
+    return status;
+}
+
+static qkv_status answer_as(struct look_service *service, const struct look_options *options,
+                            struct look_input input, json_t **json, qkv_error *error) {
+    return input.image ? answer_image(service, options, input.image, json, error)
+                       : answer_text(service, options, input.text, json, error);
+}
+
+qkv_status look_service_page(struct look_service *service, struct look_input input, bool maps,
                              qkv_text **page, qkv_error *error) {
     service->page_options.sink.no_maps = !maps;
-    const qkv_status status = answer_as(service, &service->page_options, text, NULL, error);
+    const qkv_status status = answer_as(service, &service->page_options, input, NULL, error);
     *page = service->page;
     service->page = NULL;
     return status;
 }
 
-qkv_status look_service_json(struct look_service *service, const struct text *text, json_t **json,
+qkv_status look_service_json(struct look_service *service, struct look_input input, json_t **json,
                              qkv_error *error) {
-    return answer_as(service, &service->json_options, text, json, error);
+    return answer_as(service, &service->json_options, input, json, error);
 }

@@ -13,23 +13,31 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
 int look_image(const struct cli_command *command, const struct look_options *options);
 
 /*
- * Texts one after the other, through a model that stays open: answers in memory, with nothing said
- * on the terminal. look_service_open returns an exit code, having said what is wrong; the service
- * is to be closed in any case.
+ * Texts, or images, one after the other, through a model that stays open: answers in memory, with
+ * nothing said on the terminal. images: a model that reads no texts will do, too.
+ * look_service_open returns an exit code, having said what is wrong; the service is to be closed in
+ * any case.
  */
 struct look_service;
 int look_service_open(struct look_service **service, const struct cli_command *command,
-                      const struct look_options *options);
+                      const struct look_options *options, bool images);
 void look_service_close(struct look_service *service);
+/* Without a tokenizer if the model reads images only. */
 const struct session *look_service_session(const struct look_service *service);
+
+/* A text, or the path of an image; the other one is NULL. */
+struct look_input {
+    const struct text *text;
+    const char *image;
+};
 /*
  * The file of `qkv look TEXT -o FILE.html`, to be freed with qkv_text_free. Maps take most of its
  * time: without them the view says that they are not there yet.
  */
-qkv_status look_service_page(struct look_service *service, const struct text *text, bool maps,
+qkv_status look_service_page(struct look_service *service, struct look_input input, bool maps,
                              qkv_text **page, qkv_error *error);
 /* What `qkv look TEXT --json` prints, a new object. */
-qkv_status look_service_json(struct look_service *service, const struct text *text, json_t **json,
+qkv_status look_service_json(struct look_service *service, struct look_input input, json_t **json,
                              qkv_error *error);
 
 /*

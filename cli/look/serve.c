@@ -6,13 +6,13 @@
 
 static qkv_status make_page(void *user, const struct text *text, qkv_text **page,
                             qkv_error *error) {
-    return look_service_page(user, text, true, page, error);
+    return look_service_page(user, (struct look_input){ .text = text }, true, page, error);
 }
 
 int look_serve(const struct cli_command *command, const struct look_options *options,
                const char *first) {
     struct look_service *service;
-    int code = look_service_open(&service, command, options);
+    int code = look_service_open(&service, command, options, false);
     if (code == EXIT_OK) {
         const struct text_site site = { .port = (int)options->port.value,
                                         .quiet = options->common.quiet,

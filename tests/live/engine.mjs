@@ -1,13 +1,14 @@
 /*
- * node engine.mjs ENGINE.wasm MODEL LINES.txt OUT: the engine (live/engine.mjs) in Node. Each line of JSON of LINES.txt is a text; its
- * page is OUT/<line>.html, its JSON OUT/<line>.json. Refusals, other models and misuse are tested here, too.
+ * node engine.mjs ENGINE.wasm MODEL LINES.txt SEER IMAGES OUT: the engine (live/engine.mjs) in Node. Each line of JSON of LINES.txt is
+ * a text; its page is OUT/<line>.html, its JSON OUT/<line>.json. The model of the folder SEER looks at each file of the folder IMAGES:
+ * OUT/<file>.html and .json, or OUT/<file>.error, the reason. Refusals, other models and misuse are tested here, too.
  */
 import {readdirSync, readFileSync, writeFileSync} from "node:fs";
-import {join} from "node:path";
+import {basename, join} from "node:path";
 
 import {Engine} from "../../live/engine.mjs";
 
-const [, , wasm, model, lines, out] = process.argv;
+const [, , wasm, model, lines, seer, images, out] = process.argv;
 let nCases = 0;
 function check(what, good, more = "") {
     nCases++;
@@ -37,7 +38,7 @@ const about = engine.openFiles(files);
 check(
     "about",
     about.mask === "[MASK]" && about.most === 48 && about.source === "embedded" &&
-        about.architecture === "bert",
+        about.architecture === "bert" && about.texts && !about.images,
     JSON.stringify(about));
 console.log(`kernels: ${about.isa}`);
 
@@ -78,4 +79,42 @@ folder.set("given/model.safetensors", new Uint8Array(100));
 check(
     "a broken file", refusal(() => other.open("given")).includes("model.safetensors"),
     refusal(() => other.open("given")));
+
+// Images: those of tests, each also cut short and with bytes changed, which must leave an engine that works.
+const filesOf = folder =>
+          readdirSync(folder).map(name => [name, new Uint8Array(readFileSync(join(folder, name)))]),
+      name = basename(seer),
+      sees = await Engine.start(
+          module, new Map(filesOf(seer).map(([file, bytes]) => [`${name}/${file}`, bytes])));
+const eyes = sees.open(name);
+check("a model of images", eyes.images && !eyes.texts && eyes.mask === null, JSON.stringify(eyes));
+check(
+    "it reads no texts", refusal(() => sees.look("a text")).includes("reads images"),
+    refusal(() => sees.look("a text")));
+check("nor their words", refusal(() => sees.words("a text")).includes("reads images"));
+const [png] = filesOf(images).find(([file]) => file === "RGB.png") ?? [];
+check(
+    "a model of texts reads no images",
+    refusal(() => engine.lookImage("a.png", readFileSync(join(images, png))))
+        .includes("reads texts"));
+for (const [file, bytes] of filesOf(images)) {
+    try {
+        writeFileSync(join(out, `${file}.json`), JSON.stringify(sees.lookImage(file, bytes)));
+        writeFileSync(join(out, `${file}.html`), sees.pageImage(file, bytes));
+    } catch (error) {
+        writeFileSync(join(out, `${file}.error`), error.message);
+    }
+    nCases++;
+    const short = bytes.slice(0, bytes.length >> 1);
+    check(
+        `${file}, cut short`, refusal(() => sees.lookImage(file, short)).startsWith(file),
+        refusal(() => sees.lookImage(file, short)));
+    for (let at = 40; at < bytes.length; at += 1 + (bytes.length >> 3)) {
+        const broken = bytes.slice();
+        broken[at] ^= 0x55;
+        const reason = refusal(() => sees.lookImage(file, broken));
+        check(`${file}, byte ${at}`, !reason || reason.startsWith(file), reason);
+    }
+}
+check("the engine works on", sees.files.size === readdirSync(seer).length);
 console.log(`${nCases} cases`);

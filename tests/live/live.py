@@ -26,8 +26,10 @@ FIRST = (ROOT / "live/examples.txt").read_text(encoding="utf-8").splitlines()[0]
 
 
 def native(text, *options, **more):
+    """The tool's page: of a text, or, if that is None, of the image that options name."""
     file = FOLDER / "native.html"
-    subprocess.run([QKV, "look", "-", "-o", file, "--quiet", *options], input=text.encode(), check=True, **more)
+    words = [QKV, "look", *(["-"] if text is not None else []), "-o", file, "--quiet", *options]
+    subprocess.run(words, input=(text or "").encode(), check=True, **more)
     return file.read_bytes()
 
 
@@ -48,7 +50,7 @@ class Live(harness.Open):
 
     def write(self, text):
         self.page.fill("#text", text)
-        found = self.until("() => answered === document.querySelector('#text').value && !coming && !next && shown?.text === answered")
+        found = self.until("() => answered === document.querySelector('#text').value && !coming && !next && shown?.of === answered")
         check(f"follows {text!r}", found)
 
     def saved(self):
@@ -90,7 +92,7 @@ def follows(browser):
         page.focus("#text")
         page.keyboard.press("End")
         page.keyboard.type(" Now it is here.", delay=30)
-        check("typed", live.until("() => shown.text === document.querySelector('#text').value && !coming"))
+        check("typed", live.until("() => shown.of === document.querySelector('#text').value && !coming"))
         check("nothing blank meanwhile", page.evaluate("window.blank") == 0 and page.evaluate("window.frames_seen") > 5, page.evaluate("[blank, frames_seen]"))
         check("tab, head, query and key stay", live.in_frame("address()") == "#1.2/4/5/matrix", live.in_frame("address()"))
         check("the theme stays", live.in_frame("document.documentElement.dataset.theme") == theme)
@@ -148,7 +150,7 @@ def around(browser):
         live.write("The door was old.")
         page.click("#words button:has-text('door')")
         check("a click masks a word", page.input_value("#text") == "The [MASK] was old.")
-        live.until("shown.text === 'The [MASK] was old.' && !coming")
+        live.until("shown.of === 'The [MASK] was old.' && !coming")
         page.click("#words button:has-text('[MASK]')")
         check("and gives it back", page.input_value("#text") == "The door was old.")
         live.write("The [MASK] was old.")
@@ -171,14 +173,14 @@ def around(browser):
         check("empty: an invitation", page.is_visible("#invitation") and "[MASK]" in page.inner_text("#invitation"))
         check("empty: no error", page.inner_text("#problem") == "")
         page.click("#examples button >> nth=1")
-        check("an example", live.until("shown.text === EXAMPLES[1] && !coming") and not page.is_visible("#invitation"))
+        check("an example", live.until("shown.of === EXAMPLES[1] && !coming") and not page.is_visible("#invitation"))
         live.frame().evaluate("readAddress('#2.1/3/4/why'), draw()")
         page.wait_for_timeout(100)
         page.click("#share")
         link = page.evaluate("location.hash")
         check("a link", urllib.parse.parse_qs(link[1:]) == {"at": ["2.1/3/4/why"], "text": [page.evaluate("EXAMPLES[1]")]}, link)
         page.click("#reset")
-        check("reset", page.input_value("#text") == FIRST and live.until("shown.text === EXAMPLES[0] && !coming"))
+        check("reset", page.input_value("#text") == FIRST and live.until("shown.of === EXAMPLES[0] && !coming"))
         page.evaluate("quick.worker.postMessage = () => {}")
         page.fill("#text", "The cat slept.")
         live.until("quick.busy")
@@ -187,7 +189,7 @@ def around(browser):
         live.write("The cat [MASK] there.")
         live.clean("around")
     with Live(browser, link=link) as live:
-        check("a link gives the text", live.until("shown?.text === EXAMPLES[1] && !coming"))
+        check("a link gives the text", live.until("shown?.of === EXAMPLES[1] && !coming"))
         check("and the place", live.in_frame("address()") == "#2.1/3/4/why", live.in_frame("address()"))
         live.clean("a link")
 
@@ -225,10 +227,60 @@ def models(browser):
         check("nothing to drop any more", not page.is_visible("#dropped"))
         page.click("#models summary")
         page.click("#model-own")
-        check("the model of the page again", live.until("!engine.given && shown?.text === text.value && !coming"))
+        check("the model of the page again", live.until("!engine.given && shown?.of === text.value && !coming"))
         live.write(FIRST)
         check("has the tool's page", live.saved() == native(FIRST))
         live.clean("models")
+
+
+def images(browser):
+    """Images, by a model that reads them: pages of the tool, byte by byte; what is refused, and that the tab lives on."""
+    both = FOLDER / "images"
+    both.mkdir(exist_ok=True)
+    for file in (MODELS / "seer", *(ROOT / "examples/images" / name for name in ("two-boats.png", "three-balls.png")),
+                 *(ROOT / "tests/golden/image/files" / name for name in ("turned_6.jpg", "cmyk.jpg", "palette_clear.png"))):
+        (both / file.name).unlink(missing_ok=True)
+        (both / file.name).symlink_to(file)
+    with Live(browser) as live:
+        page = live.page
+        give = """([name, type]) => { const data = new DataTransfer(); data.items.add(new File(["x"], name, { type }));
+            window.dispatchEvent(new DragEvent("drop", {dataTransfer: data, cancelable: true})); }"""
+        page.evaluate(give, ["cat.png", "image/png"])
+        check("images: a model of texts reads none", live.until("document.querySelector('#problem').textContent.startsWith('cat.png: the model that is open reads texts')"),
+              page.inner_text("#problem"))
+        check("images: no field for them", page.is_hidden("#image-file"))
+        page.set_input_files("#model-folder", MODELS / "seer")
+        check("images: the model", live.until("model.images && !model.texts"), page.inner_text("#problem"))
+        check("images: an invitation", page.is_visible("#invitation") and "Drop an image" in page.inner_text("#invitation"), page.inner_text("#invitation"))
+        check("images: a field for them, none for texts", page.is_visible("#image-file") and page.is_hidden("#text"))
+
+        def look(file):
+            page.set_input_files("#image-file", both / file)
+            found = live.until(f"image?.name === '{file}' && !quick.busy && (byId('problem').textContent || answered === image && !coming && !next && shown.of === image)")
+            check(f"images: {file}", found is True, found)
+            check(f"images: the tool's page of {file}", live.saved() == native(None, "--image", file, "--model", "seer", cwd=both))
+
+        look("two-boats.png")
+        check("images: its view", live.in_frame("state.tab === 'image'"))
+        check("images: labels", page.inner_text("#says li >> nth=0").startswith("two red boats"), page.inner_text("#says"))
+        page.click("#findings button")
+        check("images: a head", live.in_frame("state.tab === 'image' && placeName(state.head)") in page.inner_text("#findings"))
+        live.frame().evaluate("change({ query: 9 }), ask({ temperature: 2 })")
+        look("three-balls.png")
+        check("images: the query stays, and what is asked", live.in_frame("state.query === 9 && askedNow().temperature === 2"))
+        for file in ("turned_6.jpg", "cmyk.jpg", "palette_clear.png"):
+            look(file)
+        page.evaluate(give, ["cat.png", "image/png"])
+        check("images: a broken one is refused", live.until("byId('problem').textContent.includes('cat.png')"), page.inner_text("#problem"))
+        page.evaluate(give, ["cat.gif", "image/gif"])
+        check("images: and the tab lives on", live.until("byId('problem').textContent.includes('cat.gif')"), page.inner_text("#problem"))
+        look("two-boats.png")
+        page.screenshot(path=FOLDER / "live-image.png")
+        page.click("#models summary")
+        page.click("#model-own")
+        check("images: texts again", live.until("model.texts && shown.of === text.value && !coming"))
+        check("images: in their own view", live.in_frame("state.tab !== 'image'"))
+        live.clean("images")
 
 
 def fallback(browser):
@@ -286,7 +338,7 @@ def readers(browser):
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parts = (before_the_engine, follows, asks, around, models, fallback, same_bytes, pictures, readers)
+    parts = (before_the_engine, follows, asks, around, models, images, fallback, same_bytes, pictures, readers)
     return harness.run({part.__name__: part for part in parts if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]})
 
 

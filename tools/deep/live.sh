@@ -4,7 +4,8 @@
 . tools/deep/wasm_tests.sh
 ./dev live
 folder=build/deep/live
-mkdir -p $folder/pages
+images="models/seer tests/golden/image/files"
+mkdir -p $folder
 seed=$(date +%s)
 echo "seed $seed"
 python3 -c 'import json, sys
@@ -14,9 +15,10 @@ print("\n".join(json.dumps(text) for text in sentences(30, int(sys.argv[1]))))' 
 for module in build/live/qkv-wasm/engine-*.wasm; do
     # Node 20 has no relaxed SIMD
     case $module in *relaxed*) node -e 'process.exit(parseInt(process.versions.node) < 22)' || continue ;; esac
-    rm -f $folder/pages/*
-    in_node tests/live/engine.mjs "$module" models/default $folder/lines $folder/pages
-    python3 tests/live/compare.py build/release/qkv $folder/lines $folder/pages
+    rm -rf $folder/pages
+    mkdir $folder/pages
+    in_node tests/live/engine.mjs "$module" models/default $folder/lines $images $folder/pages
+    python3 tests/live/compare.py build/release/qkv $folder/lines $images $folder/pages
     case_ok "$module"
 done
 (cd build/live/qkv-wasm && in_node --input-type=module -e '
@@ -29,7 +31,13 @@ environment=build/deep/page_environment
 [ -x $environment/bin/python ] || python3 -m venv $environment
 $environment/bin/python -c 'import playwright, axe_playwright_python' 2>/dev/null ||
     $environment/bin/python -m pip install -q --disable-pip-version-check playwright axe-playwright-python
-$environment/bin/python tests/live/live.py build/release/qkv build/live/qkv.html $folder 50 "$seed" | tee $folder/log
-n_cases=$((n_cases + $(tail -n 1 $folder/log | cut -d ' ' -f 1)))
-if grep '^FAILED' $folder/log; then exit 1; fi
+# browser_tests PROGRAM [ARGUMENT…]: its last line is "N cases"
+browser_tests() {
+    program=$1
+    shift
+    $environment/bin/python "tests/live/$program.py" build/release/qkv build/live/qkv.html $folder "$@" | tee $folder/log
+    n_cases=$((n_cases + $(tail -n 1 $folder/log | cut -d ' ' -f 1)))
+    ! grep '^FAILED' $folder/log
+}
+browser_tests live 50 "$seed"
 echo "$n_cases cases"
