@@ -1,5 +1,5 @@
-# cost: 5
-# The live page: in Chromium from disk, beside the tool, byte by byte; the package in Node.
+# cost: 6
+# The live page: in Chromium and in Firefox from disk, beside the tool, byte by byte; the package in Node.
 . tools/deep/lib.sh
 . tools/deep/wasm_tests.sh
 ./dev live
@@ -40,4 +40,5 @@ browser_tests() {
     ! grep '^FAILED' $folder/log
 }
 browser_tests live 50 "$seed"
+browser_tests firefox
 echo "$n_cases cases"
