@@ -3,7 +3,6 @@
  * profiles have the bytes of whole arrays, however the rows are cut; and what is wrong on one rank
  * is the error of all.
  */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,9 +15,9 @@
 #include <cmocka.h>
 
 #include "qkv/heads.h"
+#include "thread_ranks.h"
 
 enum {
-    MOST = 5,
     HEADS = 4,
     KV_HEADS = 2,
     QUERIES = 700,
@@ -47,46 +46,17 @@ typedef struct answers {
     qkv_sharpest sharpest;
 } answers;
 
-typedef struct world {
-    pthread_barrier_t barrier;
-    int size;
-    const char *send[MOST];
-    const size_t *send_at[MOST], *send_bytes[MOST];
-    int64_t cuts[2][MOST + 1];
-} world;
-
 typedef struct member {
-    world *of;
     qkv_ranks ranks;
     qkv_heads_arrays arrays;
     answers got;
     qkv_status status;
     qkv_error error;
-    bool differs; /* the sizes of a message were not those of its receiver */
 } member;
 
-static world the_world;
-static member members[MOST];
-
-static int exchange(void *user, const void *send, const size_t *send_at, const size_t *send_bytes,
-                    void *receive, const size_t *receive_at, const size_t *receive_bytes) {
-    member *const m = user;
-    world *const w = m->of;
-    const int me = m->ranks.rank;
-    w->send[me] = send;
-    w->send_at[me] = send_at;
-    w->send_bytes[me] = send_bytes;
-    pthread_barrier_wait(&w->barrier);
-    m->differs |= send_bytes[me] != 0 || receive_bytes[me] != 0;
-    for (int r = 0; r < w->size; r++) {
-        m->differs |= w->send_bytes[r][me] != receive_bytes[r];
-        if (receive_bytes[r] > 0)
-            memcpy((char *)receive + receive_at[r], w->send[r] + w->send_at[r][me],
-                   receive_bytes[r]);
-    }
-    pthread_barrier_wait(&w->barrier);
-    return 0;
-}
+static thread_ranks the_world;
+static int64_t the_cuts[2][MOST_THREAD_RANKS + 1]; /* of queries, of keys: where ranks begin */
+static member members[MOST_THREAD_RANKS];
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
@@ -153,7 +123,7 @@ static float *cut_rows(const float *from, int n_heads, int64_t len, int64_t firs
 
 static void *run_member(void *argument) {
     member *const m = argument;
-    const int64_t *const at[] = { m->of->cuts[0] + m->ranks.rank, m->of->cuts[1] + m->ranks.rank };
+    const int64_t *const at[] = { the_cuts[0] + m->ranks.rank, the_cuts[1] + m->ranks.rank };
     float *const own_q = cut_rows(q, HEADS, QUERIES, at[0][0], at[0][1] - at[0][0]),
                  *const own_k = cut_rows(k, KV_HEADS, KEYS, at[1][0], at[1][1] - at[1][0]);
     m->arrays.q = own_q;
@@ -166,10 +136,10 @@ static void *run_member(void *argument) {
 
 static void make_world(const qkv_heads_arrays *arrays, int size) {
     static const int64_t n[] = { QUERIES, KEYS };
-    the_world = (world){ .size = size };
-    pthread_barrier_init(&the_world.barrier, NULL, (unsigned)size);
+    thread_ranks_begin(&the_world, size);
     for (int side = 0; side < 2; side++) {
-        int64_t *const cuts = the_world.cuts[side];
+        int64_t *const cuts = the_cuts[side];
+        cuts[0] = 0;
         cuts[size] = n[side];
         for (int r = 1; r < size; r++)
             cuts[r] = cuts[r - 1] + (int64_t)draw((uint64_t)(n[side] - cuts[r - 1] + 1));
@@ -177,27 +147,16 @@ static void make_world(const qkv_heads_arrays *arrays, int size) {
     }
     for (int r = 0; r < size; r++) {
         member *const m = &members[r];
-        *m = (member){ .of = &the_world, .arrays = *arrays };
-        m->ranks = qkv_ranks_init();
-        m->ranks.rank = r;
-        m->ranks.n_ranks = size;
-        m->ranks.user = m;
-        m->ranks.exchange = exchange;
+        *m = (member){ .arrays = *arrays };
+        m->ranks = thread_ranks_of(&the_world, r);
         m->arrays.ranks = &m->ranks;
         m->arrays.pieces = 1;
-        m->arrays.own_queries = the_world.cuts[0][r + 1] - the_world.cuts[0][r];
-        m->arrays.own_keys = the_world.cuts[1][r + 1] - the_world.cuts[1][r];
+        m->arrays.own_queries = the_cuts[0][r + 1] - the_cuts[0][r];
+        m->arrays.own_keys = the_cuts[1][r + 1] - the_cuts[1][r];
     }
 }
 
-static void run_world(void) {
-    pthread_t threads[MOST];
-    for (int r = 0; r < the_world.size; r++)
-        assert_int_equal(pthread_create(&threads[r], NULL, run_member, &members[r]), 0);
-    for (int r = 0; r < the_world.size; r++) pthread_join(threads[r], NULL);
-    for (int r = 0; r < the_world.size; r++) assert_false(members[r].differs);
-    pthread_barrier_destroy(&the_world.barrier);
-}
+static void run_world(void) { thread_ranks_run(&the_world, run_member, members, sizeof *members); }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
@@ -228,7 +187,7 @@ static void test_bytes(void **state) {
         const qkv_heads_arrays a = arrays_of(kind);
         qkv_error error;
         if (answer(&a, 0, &expected, &error) != QKV_OK) fail_msg("%s", error.message);
-        for (int size = 1; size <= MOST; size++) {
+        for (int size = 1; size <= MOST_THREAD_RANKS; size++) {
             make_world(&a, size);
             run_world();
             for (int r = 0; r < size; r++) {

@@ -3,7 +3,6 @@
  * number of ranks and threads, stopped and resumed on other numbers of ranks; and what fails on one
  * rank fails on all.
  */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,50 +10,20 @@
 
 #include <cmocka.h>
 
+#include "thread_ranks.h"
 #include "tiny_run.h"
 
-enum { MOST = 5, KINDS = 3, SLICES = 5 };
+enum { KINDS = 3, SLICES = 5 };
 
 /* ---- Ranks as threads ------------------------------------------------------------------------ */
 
-typedef struct world {
-    pthread_barrier_t barrier;
-    int size, n_calls, breaks_at; /* the call of exchange that fails on every rank; 0: none */
-    const char *send[MOST];
-    const size_t *send_at[MOST], *send_bytes[MOST];
-} world;
-
 typedef struct member {
-    world *of;
     qkv_train_options options;
     qkv_ranks ranks;
     qkv_status status;
     qkv_error error;
     int n_threads;
-    bool differs; /* the sizes of a message were not those of its receiver */
 } member;
-
-static int exchange(void *user, const void *send, const size_t *send_at, const size_t *send_bytes,
-                    void *receive, const size_t *receive_at, const size_t *receive_bytes) {
-    member *const m = user;
-    world *const w = m->of;
-    const int me = m->ranks.rank;
-    w->send[me] = send;
-    w->send_at[me] = send_at;
-    w->send_bytes[me] = send_bytes;
-    if (me == 0) w->n_calls++;
-    pthread_barrier_wait(&w->barrier);
-    const bool breaks = w->n_calls == w->breaks_at;
-    m->differs |= send_bytes[me] != 0 || receive_bytes[me] != 0;
-    for (int r = 0; r < w->size; r++) {
-        m->differs |= w->send_bytes[r][me] != receive_bytes[r];
-        if (receive_bytes[r] > 0)
-            memcpy((char *)receive + receive_at[r], w->send[r] + w->send_at[r][me],
-                   receive_bytes[r]);
-    }
-    pthread_barrier_wait(&w->barrier);
-    return breaks;
-}
 
 static void *run_member(void *argument) {
     member *const m = argument;
@@ -64,32 +33,20 @@ static void *run_member(void *argument) {
     return NULL;
 }
 
-static world the_world;
-static member members[MOST];
+static thread_ranks the_world;
+static member members[MOST_THREAD_RANKS];
 
 static void make_world(const qkv_train_options *options, int size, int n_threads) {
-    the_world = (world){ .size = size };
-    pthread_barrier_init(&the_world.barrier, NULL, (unsigned)size);
+    thread_ranks_begin(&the_world, size);
     for (int r = 0; r < size; r++) {
         member *const m = &members[r];
-        *m = (member){ .of = &the_world, .options = *options, .n_threads = n_threads };
-        m->ranks = qkv_ranks_init();
-        m->ranks.rank = r;
-        m->ranks.n_ranks = size;
-        m->ranks.user = m;
-        m->ranks.exchange = exchange;
+        *m = (member){ .options = *options, .n_threads = n_threads };
+        m->ranks = thread_ranks_of(&the_world, r);
         m->options.ranks = &m->ranks;
     }
 }
 
-static void run_world(void) {
-    pthread_t threads[MOST];
-    for (int r = 0; r < the_world.size; r++)
-        assert_int_equal(pthread_create(&threads[r], NULL, run_member, &members[r]), 0);
-    for (int r = 0; r < the_world.size; r++) pthread_join(threads[r], NULL);
-    for (int r = 0; r < the_world.size; r++) assert_false(members[r].differs);
-    pthread_barrier_destroy(&the_world.barrier);
-}
+static void run_world(void) { thread_ranks_run(&the_world, run_member, members, sizeof *members); }
 
 static void expect_all(qkv_status status, const char *says) {
     for (int r = 0; r < the_world.size; r++) {
@@ -122,7 +79,7 @@ static void test_bytes(void **state) {
     for (int kind = 0; kind < KINDS; kind++) {
         const qkv_train_options options = run_of(kind);
         const result expected = whole_run(&options);
-        for (int size = 1; size <= MOST; size++)
+        for (int size = 1; size <= MOST_THREAD_RANKS; size++)
             for (int shares = 0; shares < 2; shares++) {
                 make_world(&options, size, 1 + size % 2);
                 for (int r = 0; r < size; r++) members[r].options.share_moments = shares;
@@ -207,7 +164,7 @@ static void test_refused(void **state) {
     refused(options, ranks, "rank 0 is none of 0");
     ranks.n_ranks = 2;
     refused(options, ranks, "exchange of qkv_ranks is NULL");
-    ranks.exchange = exchange;
+    ranks.exchange = thread_ranks_exchange;
     ranks.rank = 2;
     refused(options, ranks, "rank 2 is none of 2");
     ranks.rank = -1;
