@@ -225,8 +225,7 @@ function showPage(page) {
     Object.assign(frame, {tokens: page.tokens, of: page.of, whole: page.whole});
     frame.addEventListener("load", () => {
         frame.tokens ??= JSON.parse(docOf(frame).getElementById("qkv-manifest").textContent).tokens;
-        docOf(frame).getElementById("title").style.display =
-            "none";  // it stands in the field above
+        fitIn(docOf(frame));
         if (shown) askAsBefore(shown, frame);
         settle(frame, place);
         requestAnimationFrame(() => {
@@ -242,6 +241,12 @@ function showPage(page) {
     });
     frame.srcdoc = textOf(page.bytes);
     main.append(frame);
+}
+
+/* The text stands in the field above; in a corner below there is the state of this page. */
+function fitIn(page) {
+    page.getElementById("title").style.display = "none";
+    page.getElementById("strip").style.paddingBottom = "24px";
 }
 
 function goTo(frame, address) {
@@ -297,6 +302,7 @@ function modelOf(files) {
 async function openModel(given) {
     byId("models").open = false;
     if (!engine) return;
+    tellEnded("");
     says(given ? `opening ${given.name} …` : "opening …");
     for (const desk of [quick, slow]) desk?.end();
     if (slow) slow.open = null;
