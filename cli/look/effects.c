@@ -269,6 +269,11 @@ qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error 
     if (!must &&
         !(!t->text.what_if.any && has_word(t) && ablation_quick(&t->text, page->desc.n_heads)))
         return QKV_OK;
+    if (!has_word(t) && t->text.session->info->kind == QKV_MODEL_PAIR)
+        return text_error(
+            error, QKV_ERR_ARGUMENT,
+            "--effect: an encoder predicts nothing: `qkv heads --cross --effect` tells "
+            "what the heads of its decoder are worth");
     if (!has_word(t))
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--effect: the model predicts nothing here: a text with [MASK], or a "

@@ -331,4 +331,10 @@ for out in "" "-o $d/signs.html"; do
     no_out
     err "qkv: --against: $d/signs has other tokens for the text: weights are compared token by token"
 done
+# An encoder of two stacks predicts nothing, and the message names what has a decoder's effects.
+run look "a red fox" --model "$here/../../models/translator" --effect -o "$folder/pair.html" --quiet
+code 1
+err_like '^qkv: --effect: an encoder predicts nothing: `qkv heads --cross --effect` tells what the heads of'
+run heads "a red fox" --model "$here/../../models/translator" --cross --effect
+code 0
 finish
