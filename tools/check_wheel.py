@@ -7,10 +7,10 @@ import sys
 import zipfile
 
 MIB = 1 << 20
-NEEDED = ("qkv/py.typed", "qkv/_c.py", "qkv/lib/libqkv.so.", "qkv/lib/libqkvmodel.so.", "qkv/lib/libqkvview.so.",
-          "qkv/licences/qkv.txt",
-          "qkv/licences/jansson.txt", "qkv/licences/utf8proc.txt", "qkv/licences/png.txt",
-          "qkv/licences/jpeg62-turbo.txt", "qkv/model/model.safetensors")
+#: Of other libraries: those that ./dev wheel puts beside ours, and those that are inside of ours in ./dev wheel gnu217.
+BESIDE = {"jansson": "libjansson", "png": "libpng16", "jpeg62-turbo": "libjpeg", "utf8proc": "libutf8proc"}
+INSIDE = [*BESIDE, "zlib"]
+BY_ZIG = ("manylinux2014", "manylinux_2_17")
 
 
 def main():
@@ -20,10 +20,14 @@ def main():
     names = [info.filename for info in infos]
     size = sum(info.compress_size for info in infos)
     model = sum(info.compress_size for info in infos if info.filename.startswith("qkv/model/"))
-    complaints = [f"{name} is missing" for name in NEEDED if not any(each.startswith(name) for each in names)]
-    bundled = sorted(name for name in names if name.startswith("qkv.libs/lib"))
-    if [name.split("/")[1].split("-")[0] for name in bundled] != ["libjansson", "libjpeg", "libpng16", "libutf8proc"]:
-        complaints.append(f"bundled are {bundled}: each needs its licence")
+    by_zig = any(platform in path for platform in BY_ZIG)
+    libraries = ["libqkv.so.", "libqkvmodel.so.", "libqkvtorch.so"] + ([] if by_zig else ["libqkvview.so."])
+    needed = ["qkv/py.typed", "qkv/_c.py", "qkv/model/model.safetensors", *(f"qkv/lib/{name}" for name in libraries),
+              *(f"qkv/licences/{name}.txt" for name in ("qkv", *(INSIDE if by_zig else BESIDE)))]
+    complaints = [f"{name} is missing" for name in needed if not any(each.startswith(name) for each in names)]
+    bundled = {name.split("/")[1].split("-")[0] for name in names if name.startswith("qkv.libs/lib")}
+    if bundled != (set() if by_zig else set(BESIDE.values())):
+        complaints.append(f"bundled are {sorted(bundled)}: each needs its licence")
     for limit, found, what in ((4 * MIB, size - model, "without the model"), (8 * MIB, size, "with the model")):
         if found > limit:
             complaints.append(f"{found} bytes {what}, and at most {limit}")

@@ -13,10 +13,10 @@
  * Invariant: qkvt_small either returns a result, or gives every reference back and returns None.
  * It reports no error: its caller then takes the ordinary way, which has the messages.
  */
+#include <pthread.h>
 #include <qkv/qkv.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <threads.h>
 
 typedef void *tensor;
 typedef void range_function(int64_t begin, int64_t end, void *argument);
@@ -53,7 +53,7 @@ static struct functions torch;
  * system: Python may see one such thread as many, one after another, whose objects do not last. It
  * has one thread, and so nothing that a fork could lose.
  */
-static tss_t small_ctx;
+static pthread_key_t small_ctx;
 static bool has_small;
 /* Torch's numbers of float, bfloat16 and float16, in the order of qkv_dtype. */
 static int32_t torch_dtypes[3];
@@ -70,7 +70,7 @@ static void free_small(void *ctx) { qkv_ctx_free(ctx); }
 void qkvt_bind(const struct functions *functions, const int32_t *dtypes) {
     torch = *functions;
     for (int i = 0; i < 3; i++) torch_dtypes[i] = dtypes[i];
-    has_small = tss_create(&small_ctx, free_small) == thrd_success;
+    has_small = pthread_key_create(&small_ctx, free_small) == 0;
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -142,12 +142,12 @@ static void set_strides(int64_t *strides, const struct view *view) {
 
 /* NULL: without memory. */
 static qkv_ctx *context_of_thread(void) {
-    qkv_ctx *ctx = has_small ? tss_get(small_ctx) : NULL;
+    qkv_ctx *ctx = has_small ? pthread_getspecific(small_ctx) : NULL;
     if (ctx || !has_small) return ctx;
     qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = 1;
     if (qkv_ctx_create(&options, &ctx, NULL) != QKV_OK) return NULL;
-    if (tss_set(small_ctx, ctx) == thrd_success) return ctx;
+    if (pthread_setspecific(small_ctx, ctx) == 0) return ctx;
     qkv_ctx_free(ctx);
     return NULL;
 }
