@@ -1,6 +1,7 @@
 # cost: 30
 # What `./dev release` makes is installed in places that have nothing else, and runs there without a network. Needs root, a mirror of
-# Debian, debhelper, dh-python and debootstrap. QKV_SUITES: the suites that packages are installed in.
+# Debian, debhelper, dh-python, debootstrap and abigail-tools. QKV_SUITES: the suites that packages are installed in; those of
+# another suite than this system's are built there first.
 . tools/deep/lib.sh
 export DEBIAN_FRONTEND=noninteractive
 folder=$PWD/build/deep/release
@@ -23,13 +24,30 @@ dist=$PWD/build/dist
 (cd "$dist" && sha256sum --quiet -c SHA256SUMS)
 case_ok "sums"
 
-# Packages, in each suite: the command, what autopkgtest would run, removal, purge.
+# packages_of SUITE ROOT: into ROOT
+packages_of() {
+    if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = "$1" ]; then
+        cp "$dist"/*.deb "$2/"
+    else
+        mkdir "$2/build"
+        cp "$dist"/qkv_*.dsc "$dist"/qkv_*.debian.tar.xz "$2/build/"
+        cp "$dist"/qkv-[0-9]*.tar.gz "$2/build/$(sed -n 's/.* \(qkv_[^ ]*\.orig\.tar\.gz\)$/\1/p' "$dist"/qkv_*.dsc | head -n 1)"
+        chroot "$2" sh -euc 'cd /build
+            apt-get install -qq -y --no-install-recommends build-essential fakeroot
+            dpkg-source -x qkv_*.dsc source
+            cd source
+            apt-get build-dep -qq -y --no-install-recommends ./
+            dpkg-buildpackage -us -uc -b
+            mv ../*.deb /'
+    fi
+    rm -f "$2"/*-dbgsym_*.deb
+}
+# In each suite: the command, what autopkgtest would run, an upgrade to itself, purge.
 packages() {
     root=$folder/$1
     debootstrap --variant=minbase "$1" "$root" "$mirror" >"$folder/$1.log"
     mount -t proc proc "$root/proc"
-    cp "$dist"/*.deb "$root/"
-    rm -f "$root"/*-dbgsym_*.deb
+    packages_of "$1" "$root" >>"$folder/$1.log" 2>&1
     in_root() { chroot "$root" "$@"; }
     in_root sh -c 'apt-get install -qq -y --no-install-recommends ./qkv_*.deb ./qkv-data_*.deb ./libqkv*.deb' >>"$folder/$1.log" 2>&1
     alone chroot "$root" qkv look "$sentence"
@@ -40,6 +58,7 @@ packages() {
         mkdir -p "$root/tmp/$test"
         alone chroot "$root" sh -c "cd /source && AUTOPKGTEST_TMP=/tmp/$test sh debian/tests/$test" >>"$folder/$1.log"
     done
+    in_root sh -c 'apt-get install -qq -y --reinstall ./*.deb' >>"$folder/$1.log" 2>&1
     in_root sh -c 'apt-get purge -qq -y "*qkv*"' >>"$folder/$1.log" 2>&1
     left=$(find "$root/usr" "$root/etc" "$root/var/lib" -name '*qkv*' ! -path '*/apt/*')
     umount "$root/proc"
@@ -47,6 +66,20 @@ packages() {
     rm -rf "$root"
 }
 for suite in ${QKV_SUITES:-bookworm}; do timed "packages in $suite" packages "$suite"; done
+
+# What programs see has not changed in a way that breaks them since the last release.
+abi() {
+    mkdir "$folder/abi"
+    tools/abi_dump.sh "$folder/abi"
+    for old in tests/abi/*.abi.gz; do
+        [ -e "$old" ] || continue # nothing was released
+        gzip -dc "$old" >"$folder/abi/old"
+        status=0
+        abidiff "$folder/abi/old" "$folder/abi/$(basename "$old" .gz)" || status=$?
+        [ $((status & 11)) -eq 0 ] || return 1 # 1 and 2: it failed; 8: incompatible
+    done
+}
+timed "interface" abi
 
 wheel() {
     python3 -m venv "$folder/python"
