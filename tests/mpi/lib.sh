@@ -2,6 +2,8 @@
 rm -rf "$folder"
 mkdir -p "$folder"
 export QKV_NUM_THREADS=1
+# Where ranks of Open MPI share memory: what a killed one leaves there goes with the test (tests/limits/temporary.h).
+export OMPI_MCA_btl_vader_backing_directory="${QKV_TEST_SHM:-/dev/shm}"
 failed=0
 check() { # check WHAT COMMAND...
     what=$1
