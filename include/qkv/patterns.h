@@ -1,8 +1,8 @@
 /**
- * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, what
- * flows through several layers, and how large what heads move is. Weights are those of
- * qkv/columns.h, a few rows at a time or as sums. Nothing of len_q x len_k is stored, but the
- * rollout of all tokens.
+ * qkv: what follows from single weights, at any length: the divergence of two heads, attention
+ * rollout through several layers, and the norms of transformed values. Weights are those of
+ * qkv/columns.h. They are computed a few rows at a time, or only their sums are, so no array of
+ * len_q x len_k is stored. The one exception is qkv_inspect_rollout_map, whose result is one.
  *
  * Experimental: see docs/api.md, Stability.
  */
@@ -35,8 +35,7 @@ QKV_DEFINE_INIT(qkv_head_view)
 /** Made by qkv_divergence_init(). */
 typedef struct qkv_divergence {
     size_t struct_size;
-    /* Over the rows, in nats. A row has at most ln 2. */
-    double sum, mean;
+    double sum, mean; /* of JS over the rows, in nats; that of a row is at most ln 2 */
     int64_t n_rows, n_left_out;
 } qkv_divergence;
 
@@ -47,12 +46,12 @@ QKV_DEFINE_INIT(qkv_divergence)
  * of Clark et al. (2019), section 6:
  *     JS[i] = 1/2 sum_j (p[j] ln(p[j] / m[j]) + g[j] ln(g[j] / m[j]))    with m = (p + g) / 2
  *
- * p and g are the weights of the keys, divided by their sum, so that a sink has none. Over n keys
- * they are smoothed: p becomes (1 - s) p + s / n.
+ * p and g are the weights of the keys. They are divided by their sum, which takes out the weight of
+ * a sink, and then smoothed: over n keys p becomes (1 - s) p + s / n.
  *
  * The heads may be of different calls, layers or models. Their batches must agree in the number
- * of queries and of keys. A row is left out if, in either head, it sees no key, its keys have no
- * weight beside a sink, or it is NaN.
+ * of queries and of keys. A row is left out if in either head it sees no key, is NaN, or has all of
+ * its weight on a sink.
  *
  * Accuracy: that of the weights. Sums are in double, in the order of keys, then of rows.
  * Memory: two buffers of 16 rows each, or of 2^20 weights if these are more.
@@ -87,12 +86,13 @@ typedef enum qkv_rollout_heads {
  *     MAX, MIN    y[j] = sum_i x[i] (f[i][j] + (i = j)) / (1 + sum_j f[i][j]),
  *                 f[i][j] = max_h p[h][i][j] or min_h p[h][i][j]
  *
- * The paper has the mean. The largest follows what any one head looks at, and the smallest what all
- * of them do. Queries and keys must be the same tokens: len_q = len_k, no offset.
+ * The paper has MEAN. MAX follows a key that any head looks at, MIN only what all heads look at.
+ * Queries and keys must be the same tokens: len_q = len_k, no offset.
  *
- * Special values: a row that sees no key in a head (lse = -infinity, or at or beyond q_len) gives
- *     its whole share there to itself. The share of a sink is lost in means, and shared out among
- *     the keys otherwise. A row that is NaN, with x[i] other than 0, makes all y of its batch NaN.
+ * Special values: a row that sees no key in a head (lse = -infinity, or at or beyond q_len) keeps
+ *     what it would give in that head. With MEAN the weight of a sink is lost; with MAX and MIN the
+ *     division shares it out among the keys and the token itself. A row that is NaN makes all y of
+ *     its batch NaN, unless its x[i] is 0.
  * Accuracy: sums over heads, and over rows of MAX and MIN, are in double.
  * Memory: a float for each row of each head; of MAX and MIN two buffers of at most 512 rows or
  *     2^20 weights, and a double for each row of a batch.
@@ -160,9 +160,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_map(qkv_ctx *ctx, const qkv
  *     sum_j p[h][i][j] f_h(x_j),    f_h(x) = (x W_V + b_V) W_O         its channels of both
  *     norms[h][j] = |f_h(x_j)|      and |p f(x)| = p[h][i][j] norms[h][j]
  *
- * x is what the layer's attention reads: of QKV_CROSS the encoder's output. The bias of the output
- * projection is no part of f, nor is a norm or a factor of what attention adds (Gemma 2, DINO).
- * Query heads that share values have norms of their own, because W_O differs.
+ * x is what the layer's attention reads; for QKV_CROSS that is the encoder's output. f has no bias
+ * of the output projection. Where a model norms or scales what attention adds (Gemma 2, DINO), f is
+ * taken before that. Query heads that share values differ in W_O, so each has norms of its own.
  *
  * Accuracy: values have the bits of the run, unless an encoder with weights in bf16 rounds its own
  *     to bf16. Norms are by |W v|^2 = v^T (W^T W) v in double: within 1e-7 |W| |v|.

@@ -4,7 +4,8 @@
  * A tile of scores that all its rows see wholly, without soft cap or additive mask, is finished in
  * registers, its row maxima too. Any other is stored raw and edited row by row: soft cap, mask, and
  * -inf in place of the scores of hidden keys, whatever they were. Tiles of which no query sees
- * anything are not computed.
+ * anything are not computed. Causal masks, windows and lengths come as an interval of keys for each
+ * row (attn/mask.h), explicit masks as bits (mask_bits.h).
  */
 #ifndef QKVI_TMPL_ATTEND_SCORES_H
 #define QKVI_TMPL_ATTEND_SCORES_H

@@ -58,19 +58,22 @@ typedef struct qkvi_sequence_group {
     int64_t first_key, len_keys; /* rows of the memory; those above again where there is none */
 } qkvi_sequence_group;
 
-/* Which keys queries of a layer see besides its rules; sees NULL: all. */
+/*
+ * A mask of a layer beside its rules, of edges that are cut: a query sees a key if both allow it.
+ * sees NULL: nothing is cut.
+ */
 typedef struct qkvi_uncut {
     const uint8_t *sees; /* [n_heads or 1][n_queries][n_keys], of a batch of one sequence */
     int64_t head_stride; /* 0: the same for all heads */
 } qkvi_uncut;
 
-/* What attention does otherwise than a model says. Zeros: nothing. */
+/* How attention is to differ from what the model says (--what-if). Zeros: it does not. */
 typedef struct qkvi_mha_change {
     bool causal, no_scale;
     double temperature;        /* scores are divided by it; 0: they are not */
     const uint8_t *seen;       /* [n_keys]: 0 hides a key from every query; NULL: none is hidden */
-    const qkvi_uncut *cuts[3]; /* by qkv_attention_kind, [n_layers] each; NULL: none … */
-    const qkvi_uncut *cut;     /* … and that of the layer, which has what seen has */
+    const qkvi_uncut *cuts[3]; /* by qkv_attention_kind, [n_layers] each; NULL: none are cut */
+    const qkvi_uncut *cut;     /* the element of cuts for this layer; it includes seen */
 } qkvi_mha_change;
 
 /* The rows of a batch: groups of sequences, one after another. */
@@ -133,9 +136,8 @@ static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
 /* The factor on q·k: the layer's, or what the change makes of it. */
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
 /*
- * How a layer makes scores and which keys they are of: causal, window, soft cap, bias by distance,
- * ALiBi, and a scale that is not the usual one. That one is left to attention, so that its bits
- * stay.
+ * Sets in desc how the layer makes scores and which keys queries see: causal, window, soft cap,
+ * bias by distance, ALiBi, scale. A scale of 1 / √head_dim is not set: attention has that default.
  */
 void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
                               qkv_attention_desc *desc);
@@ -173,7 +175,7 @@ typedef struct qkvi_block {
     qkvi_layernorm out1, out2; /* of what parts add; gamma NULL: none */
     qkvi_act act;
     bool pre_norm;  /* norm1, norm_cross and norm2 are of the input, not of the sum */
-    bool adds;      /* the output is a sum: all norms but those of sums */
+    bool adds;      /* the output is a sum, x + …; false: it is the norm of one */
     bool parallel;  /* feed-forward reads the block's input, too; with adds, without cross */
     bool from_norm; /* parts are added to what they read; with pre_norm alone, without cross */
     float eps;
@@ -200,9 +202,9 @@ typedef struct qkvi_kept {
 } qkvi_kept;
 
 /*
- * What heads give, o [n_rows][n_heads head_dim] of a layer's attention, otherwise than attention
- * computes it. give: fills o instead of attention, or returns false. change: changes o, however it
- * was made. Both are NULL if heads give what they give.
+ * Replaces or changes o [n_rows][n_heads head_dim], the output of a layer's heads, as ablations do.
+ * give: fills o in place of attention, or returns false, and attention computes it. change: is
+ * called on o after either. NULL: not called.
  */
 typedef struct qkvi_outputs {
     bool (*give)(void *of, int64_t layer, bool cross, float *o);
@@ -220,7 +222,10 @@ typedef struct qkvi_block_rows {
     qkvi_outputs outputs;
 } qkvi_block_rows;
 
-/* Rows that are wanted, any of them any number of times, in an order that everything after has. */
+/*
+ * Rows that are computed after attention. A row may be picked several times; all arrays after the
+ * pick are in its order.
+ */
 typedef struct qkvi_pick {
     int64_t n;
     int32_t *rows;
@@ -234,7 +239,7 @@ typedef struct qkvi_pick {
  *
  *     norm of the sum    f reads x         s = x + f     y = norm(s), the output
  *     of the input       f reads y         y = norm(x)   s = x + f, the output
- *     from the norm      f reads y         y = norm(x)   s = y + f, the output; s is no array of y
+ *     from the norm      f reads y         y = norm(x)   s = y + f, the output; s must not be y
  *     of the output      f reads x, or y   s = x + norm(f), the output
  */
 typedef struct qkvi_part_acts {
@@ -250,8 +255,8 @@ typedef struct qkvi_block_acts {
     qkvi_mha_acts mha, cross;
     qkvi_part_acts part1, part_cross, part2;
     int64_t n_feed; /* rows that the feed-forward part takes at once; to train, all */
-    float *u, *g;   /* [n_feed][intermediate]: before and after act, or up z and what down … */
-    float *gate;    /* … reads, of a gated block, which has gate z here */
+    float *u, *g;   /* [n_feed][intermediate]: before and after act; gated: up z, what down reads */
+    float *gate;    /* [n_feed][intermediate]: gate z of a gated block */
     float *output;  /* part2.s or part2.y */
 } qkvi_block_acts;
 
