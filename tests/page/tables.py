@@ -84,7 +84,7 @@ def against(t, browser):
         t.check("against: both are compared", tab.state("tab") == "compare" and
                 tab.run("[placeName(state.head), placeName(compare.head)].join()") == f"{name},{name}.1",
                 tab.run("[placeName(state.head), compare.b].join()"))
-        t.check("against: which model is which", "A: embedded" in tab.page.inner_text("#compare-a"))
+        t.check("against: which model is which", "embedded" in tab.page.inner_text("#compare-a"))
         for at, model in (("state.head", []), ("compare.head", ["--model", str(other)])):
             weights = t.look(None, TEXT, "--head", name, *model)["weights"]
             got = tab.run(f"Array.from({{ length: M }}, (_, i) => Array.from(row({at}, i))).flat()")

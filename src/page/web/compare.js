@@ -28,8 +28,11 @@ function divergence(a, b) {
     return max(0, sum);
 }
 
-const headOfRun = i =>
-    headName(i) + (manifest.runs ? ` · ${manifest.runs[HEADS[i].run].name}` : "");
+/* Without the letter that a text's name may begin with. */
+function headOfRun(index) {
+    const name = manifest.runs?.[HEADS[index].run].name.replace(/^[AB]: /, "");
+    return headName(index) + (name ? ` · ${name}` : "");
+}
 
 tabs.compare = {
     name: "Compare",

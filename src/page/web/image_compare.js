@@ -11,12 +11,8 @@ const photoPair = {
 };
 const PAIR = [150, 340];  // sides in CSS pixels, from … to
 
-/* "A: layer 2, head 0 · examples/images/two-boats.png"; names of runs begin with letters of their own. */
-function pairName(letter, index) {
-    const name = manifest.runs?.[HEADS[index].run].name.replace(/^[AB]: /, "");
-    return `${letter}: ${headName(index)}` + (name ? ` · ${name}` : "") +
-        (letter === "B" && compare.b === "modified" ? " under What if" : "");
-}
+const pairName = (letter, index) => `${letter}: ${headOfRun(index)}` +
+    (letter === "B" && compare.b === "modified" ? " under What if" : "");
 const imageOf = index => manifest.runs?.[HEADS[index].run].image || manifest.image;
 const indexB = () => compare.b === "modified" ? state.head : compare.head;
 
