@@ -53,11 +53,15 @@ typedef struct qkvi_attend_class {
     bool (*small)(const qkvi_attend_small *a); /* NULL: as kernels/class.h says */
 } attend_class;
 
-/* The rows are in the object of attention alone, its table has them for the other parts. */
-extern const qkvi_attend_kernels ISA(attend);
+/*
+ * The rows are in the object of attention alone, its table has them for the other parts. Products
+ * of floats may be those of another set (isa_table.h).
+ */
+extern const qkvi_attend_kernels ISA(attend), SHARED(attend);
 
-V_INLINE const attend_class *attend_class_of(const attend *a) {
-    return &ISA(attend).classes[a->class];
+V_INLINE const attend_class *attend_class_row(qkvi_arithmetic class) {
+    return &(class == QKVI_CLASS_F32 ? &SHARED(attend) : &ISA(attend))->classes[class];
 }
+V_INLINE const attend_class *attend_class_of(const attend *a) { return attend_class_row(a->class); }
 
 #endif

@@ -6,6 +6,7 @@
 #include "kernels/tmpl/attend_small.h"
 
 static const attend_class attend_classes[QKVI_N_CLASSES] = {
+#if !ISA_SHARES
     [QKVI_CLASS_F32] = { .scores = attend_scores_of,
                          .whole = attend_scores_whole,
                          .exp = attend_exp_of,
@@ -13,6 +14,7 @@ static const attend_class attend_classes[QKVI_N_CLASSES] = {
                          .values = attend_values,
                          .selected = attend_selected,
                          .small = small_in_floats },
+#endif
     [QKVI_CLASS_DP] = { .scores = dp_scores_of,
                         .whole = dp_scores_whole,
                         .exp = dp_exp_of,
@@ -38,6 +40,8 @@ static const attend_class attend_classes[QKVI_N_CLASSES] = {
 };
 
 /* table.h */
-static bool attend_small(const qkvi_attend_small *a) { return attend_classes[a->class].small(a); }
+static bool attend_small(const qkvi_attend_small *a) {
+    return attend_class_row(a->class)->small(a);
+}
 
 #endif

@@ -41,7 +41,7 @@
 #endif
 
 extern const qkvi_gemm_kernels ISA(gemm), SHARED(gemm);
-extern const qkvi_attend_kernels ISA(attend);
+extern const qkvi_attend_kernels ISA(attend), SHARED(attend);
 extern const qkvi_columns_kernels ISA(columns);
 extern const qkvi_rows_kernels SHARED(rows);
 extern const qkvi_bwd_kernels ISA(bwd), SHARED(bwd);
