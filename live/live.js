@@ -469,7 +469,7 @@ async function compute() {
 
 /* The page with maps, once for each text or image. */
 function makeWhole() {
-    const wanted = answered;
+    const wanted = answered ?? lookedAt();  // before the first answer: of what is written there
     if (whole?.of === wanted) return whole.made;
     if (slow?.busy) slow.end(), slow.open = null;
     slow ??= new Desk();

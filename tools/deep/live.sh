@@ -14,7 +14,7 @@ from sentences import sentences
 print("\n".join(json.dumps(text) for text in sentences(30, int(sys.argv[1]))))' "$seed" >$folder/lines
 for module in build/live/qkv-wasm/engine-*.wasm; do
     # Node 20 has no relaxed SIMD
-    case $module in *relaxed*) node -e 'process.exit(parseInt(process.versions.node) < 22)' || continue ;; esac
+    case $module in *relaxed*) node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)' || continue ;; esac
     rm -rf $folder/pages
     mkdir $folder/pages
     in_node tests/live/engine.mjs "$module" models/default $folder/lines $images $folder/pages
