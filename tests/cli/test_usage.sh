@@ -14,6 +14,7 @@ for command in look fill next heads map explain lookup attend train eval info be
     no_err
     out_is help_$command
     check "a line of help passes 80 columns" sh -c "! grep -q '.\{81\}' '$folder/out'"
+    check "a command of help is broken" awk '/^[^ ]/ && before ~ /^    qkv/ { exit 1 } { before = $0 }' "$folder/out"
     run $command --help
     code 0
     out_is help_$command
