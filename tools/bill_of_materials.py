@@ -25,14 +25,15 @@ PARTS = {
     "openmpi": ("BSD-3-Clause-Open-MPI", "https://www.open-mpi.org"),
 }
 READERS = ["zlib", "jansson", "utf8proc", "libpng", "libjpeg-turbo"]
-# of a file of the release: what is in it, and what it is linked with when it starts
+IN_A_BROWSER = {"STATIC_LINK": [*READERS, "wasi-libc", "compiler-rt"]}
+# of a file of the release: what is linked into it, lies in it, or is linked with it when it starts
 FILES = {
-    "qkv-VERSION.tar.gz": ([], []),
-    "qkv-VERSION-linux-x86_64": ([*READERS, "musl", "compiler-rt"], []),
-    "qkv-VERSION-live.html": (["zlib", "jansson", "utf8proc", "wasi-libc", "compiler-rt"], []),
-    "qkv-wasm-VERSION.tgz": (["zlib", "jansson", "utf8proc", "wasi-libc", "compiler-rt"], []),
-    "qkv-VERSION-*.whl": (READERS, ["cairo", "pango"]),
-    "qkv_VERSION-*.deb": ([], [*READERS, "cairo", "pango", "openmpi"]),
+    "qkv-VERSION.tar.gz": {},
+    "qkv-VERSION-linux-x86_64": {"STATIC_LINK": [*READERS, "musl", "compiler-rt"]},
+    "qkv-VERSION-live.html": IN_A_BROWSER,
+    "qkv-wasm-VERSION.tgz": IN_A_BROWSER,
+    "qkv-VERSION-*.whl": {"CONTAINS": READERS, "DYNAMIC_LINK": ["cairo", "pango"]},
+    "qkv_VERSION-*.deb": {"DYNAMIC_LINK": [*READERS, "cairo", "pango", "openmpi"]},
 }
 
 
@@ -63,12 +64,11 @@ def document(version, seconds):
     known = versions()
     packages = [package(name, known.get(name), *PARTS[name]) for name in PARTS]
     relations = []
-    for name, (inside, linked) in FILES.items():
+    for name, parts in FILES.items():
         of = package(name.replace("VERSION", version), version, "Apache-2.0", "NOASSERTION")
         packages.append(of)
         relations.append(("SPDXRef-DOCUMENT", "DESCRIBES", of["SPDXID"]))
-        relations += [(of["SPDXID"], "STATIC_LINK", "SPDXRef-" + part) for part in inside]
-        relations += [(of["SPDXID"], "DYNAMIC_LINK", "SPDXRef-" + part) for part in linked]
+        relations += [(of["SPDXID"], kind, "SPDXRef-" + part) for kind in parts for part in parts[kind]]
     created = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "spdxVersion": "SPDX-2.3",

@@ -66,7 +66,7 @@ class Watch:
     def __init__(self, pid, seconds, below):
         self.pid, self.seconds, self.below, self.read, self.over = pid, seconds, below, [], threading.Event()
         self.began = time.monotonic()
-        self.thread = threading.Thread(target=self.run)
+        self.thread = threading.Thread(target=self.run, daemon=True)  # ends with a work that fails
         self.thread.start()
 
     def run(self):
@@ -128,7 +128,7 @@ def python(soak, until):
         known, n = None, 0
         while time.monotonic() < until:
             seen = model.look(f"I was watching the [MASK] when it opened {number}.")
-            bits = qkv.attention(q, k, v, is_causal=True).tobytes() + numpy.asarray(seen.weights(0, 0)).tobytes()
+            bits = qkv.attention(q, k, v, causal=True).tobytes() + numpy.asarray(seen.weights(0, 0)).tobytes()
             digest = hashlib.sha256(bits).hexdigest()
             known = known or digest
             assert digest == known, "other bits"
@@ -225,11 +225,15 @@ def ranks(soak, until):
     with tempfile.TemporaryDirectory() as folder:
         prompts = pathlib.Path(folder, "prompts")
         lines = [f"{' '.join(line.split()[:3])}\n" for line in (ROOT / "examples/text/said.txt").read_text().splitlines()]
+        # what mpirun needs to begin is in both, and so in neither
         began = time.monotonic()
-        once = run(20, False)
-        n = max(1, int((until - time.monotonic()) / (time.monotonic() - began)))
-        assert run(20 * n, True) == once * n, "other bits"
-        return f"{20 * n * len(lines)} prompts on 2 ranks"
+        once = run(1, False)
+        middle = time.monotonic()
+        run(101, False)
+        end = time.monotonic()
+        n = max(1, int(100 * (until - end) / max(end - middle - (middle - began), 0.01)))
+        assert run(n, True) == once * n, "other bits"
+        return f"{n * len(lines)} prompts on 2 ranks"
 
 
 WORK = {work.__name__: work for work in (decode, serve, train, ranks, python)}
