@@ -45,7 +45,10 @@ static pid_t child;
 
 static void pass_on(int signal) { kill(child, signal); }
 
-static int put(const char *bytes, size_t n) {
+static char bytes[8192];
+
+/* The first n of bytes. */
+static int put(size_t n) {
     return fwrite(bytes, 1, n, stdout) == n && fflush(stdout) == 0 ? 0 : -1;
 }
 
@@ -57,7 +60,6 @@ static const char end[] = "\0no more of it";
 
 /* What is left, up to the end. writer: the terminal, which may not wait for this reader. */
 static int copy_rest(int keeper, int writer) {
-    char bytes[8192];
     size_t n = 0, sent = 0;
     for (;;) {
         const ssize_t more = write(writer, end + sent, sizeof end - sent);
@@ -69,7 +71,7 @@ static int copy_rest(int keeper, int writer) {
         n += (size_t)got;
         const int ended = n >= sizeof end && memcmp(bytes + n - sizeof end, end, sizeof end) == 0;
         const size_t ready = ended ? n - sizeof end : n > sizeof end ? n - sizeof end : 0;
-        if (put(bytes, ready) != 0) return -1;
+        if (put(ready) != 0) return -1;
         if (ended) return 0;
         memmove(bytes, bytes + ready, n -= ready);
     }
@@ -77,7 +79,6 @@ static int copy_rest(int keeper, int writer) {
 
 /* Until the command has ended; its status. */
 static int copy(int keeper, int writer, int *status) {
-    char bytes[4096];
     struct pollfd readable = { .fd = keeper, .events = POLLIN };
     for (;;) {
         const pid_t ended = waitpid(child, status, WNOHANG);
@@ -88,7 +89,7 @@ static int copy(int keeper, int writer, int *status) {
         if (n_ready <= 0) continue;
         const ssize_t n = read(keeper, bytes, sizeof bytes);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0 || put(bytes, (size_t)n) != 0) return -1;
+        if (n <= 0 || put((size_t)n) != 0) return -1;
     }
 }
 

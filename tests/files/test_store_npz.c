@@ -23,7 +23,7 @@
 static char folder[TEMPORARY_PATH];
 
 static const char *in_folder(const char *name) {
-    static char paths[4][200];
+    static char paths[4][TEMPORARY_PATH + 32];
     static int next;
     char *const path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
@@ -145,10 +145,14 @@ static void test_bytes_of_numpy(void **state) {
     uint8_t seen[] = { 0, 1, 1 };
     uint16_t half[] = { 0, 0x3c00, 0x4000, 0x4200 };
     const qkv_array given[] = {
-        { QKV_ARRAY_F32, 2, { 2, 3 }, 6, q },       { QKV_ARRAY_I64, 1, { 4 }, 4, ids },
-        { QKV_ARRAY_I64, 1, { 1 }, 1, ids },        { QKV_ARRAY_BOOL, 1, { 3 }, 3, seen },
-        { QKV_ARRAY_F16, 3, { 2, 1, 2 }, 4, half }, { QKV_ARRAY_F32, 2, { 0, 3 }, 0, NULL },
-        { QKV_ARRAY_F32, 1, { 2 }, 2, q },          { QKV_ARRAY_F32, 0, { 0 }, 1, q },
+        { QKV_ARRAY_F32, 2, { 2, 3 }, 6, q, NULL },
+        { QKV_ARRAY_I64, 1, { 4 }, 4, ids, NULL },
+        { QKV_ARRAY_I64, 1, { 1 }, 1, ids, NULL },
+        { QKV_ARRAY_BOOL, 1, { 3 }, 3, seen, NULL },
+        { QKV_ARRAY_F16, 3, { 2, 1, 2 }, 4, half, NULL },
+        { QKV_ARRAY_F32, 2, { 0, 3 }, 0, NULL, NULL },
+        { QKV_ARRAY_F32, 1, { 2 }, 2, q, NULL },
+        { QKV_ARRAY_F32, 0, { 0 }, 1, q, NULL },
     };
     static const char *const names[] = {
         "a.npz:q",        "a.npz:ids",  "alone.npy", "a.npz:seen",
@@ -156,7 +160,7 @@ static void test_bytes_of_numpy(void **state) {
     };
     enum { N = sizeof given / sizeof *given };
     const qkv_array *pointers[N];
-    static char paths[N][200];
+    static char paths[N][TEMPORARY_PATH + 32];
     const char *path_pointers[N];
     qkv_array *read;
     qkv_error error = { QKV_OK, "" };

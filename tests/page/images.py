@@ -98,7 +98,10 @@ def divergence(a, b):
 
 def two_images(t, browser):
     """Compare of two images: both with the map of the head, what differs patch by patch, and in every head."""
-    files = [ROOT / "examples/images" / name for name in ("two-boats.png", "three-balls.png")]
+    # Names of which no line can be broken at a space or a hyphen.
+    files = [t.FOLDER / f"a_picture_from_a_folder_with_a_long_name_{name}.png" for name in ("two-boats", "three-balls")]
+    for file, name in zip(files, ("two-boats.png", "three-balls.png")):
+        file.write_bytes((ROOT / "examples/images" / name).read_bytes())
     model = ["--model", str(ROOT / "models/seer")]
     page = t.look(t.FOLDER / "two_images.html", "--image", files[0], "--against", files[1], *model)
     rows = {}

@@ -148,10 +148,10 @@ static void test_the_folder(void **state) {
 
 /* ---- Folders of images ----------------------------------------------------------------------- */
 
-static char images[128], list[160];
+static char images[TEMPORARY_PATH + 8], list[TEMPORARY_PATH + 32];
 
 static void put_link(const char *name) {
-    char from[512], to[256];
+    char from[512], to[TEMPORARY_PATH + 64];
     snprintf(from, sizeof from, FILES "%s", name);
     snprintf(to, sizeof to, "%s/%s", images, name);
     unlink(to);
