@@ -147,7 +147,8 @@ static void make_world(const qkv_heads_arrays *arrays, int size) {
     }
     for (int r = 0; r < size; r++) {
         member *const m = &members[r];
-        *m = (member){ .arrays = *arrays };
+        memset(m, 0, sizeof *m);
+        m->arrays = *arrays;
         m->ranks = thread_ranks_of(&the_world, r);
         m->arrays.ranks = &m->ranks;
         m->arrays.pieces = 1;
