@@ -39,6 +39,10 @@ class Desk {
         this.worker = new Worker(url);
         this.worker.onmessage = ({data}) => {
             if (data.id !== this.last) return;
+            if (data.part) {
+                this.part?.(data);
+                return;
+            }
             this.busy = false;
             this.done(data);
         };
@@ -47,8 +51,10 @@ class Desk {
             this.done({error: event.message || "the worker cannot be started"});
         };
     }
-    ask(request) {
+    /* part: is called with what comes before the answer. */
+    ask(request, part) {
         this.busy = true;
+        this.part = part;
         return new Promise(done => {
             this.done = done;
             this.worker.postMessage({id: ++this.last, ...request});
@@ -223,22 +229,25 @@ function showPage(page) {
           place = linked ?? (shown && isText(shown.of) === isText(page.of) ? placeOf(shown) : null);
     linked = null;
     Object.assign(frame, {tokens: page.tokens, of: page.of, whole: page.whole});
-    frame.addEventListener("load", () => {
+    const adopt = () => {
         frame.tokens ??= JSON.parse(docOf(frame).getElementById("qkv-manifest").textContent).tokens;
         fitIn(docOf(frame));
         if (shown) askAsBefore(shown, frame);
         settle(frame, place);
-        requestAnimationFrame(() => {
-            shown?.remove();
-            frame.className = "";
-            shown = frame;
-            coming = null;
-            watch(frame);
-            const waiting = next;
-            next = null;
-            if (waiting) showPage(waiting);
-        });
-    });
+        shown?.remove();
+        frame.className = "";
+        shown = frame;
+        coming = null;
+        watch(frame);
+        const waiting = next;
+        next = null;
+        if (waiting) showPage(waiting);
+    };
+    // Before the frame in which its scripts have run: both are painted together.
+    const wait = () => {
+        frame.contentWindow?.askAgain ? adopt() : requestAnimationFrame(wait);
+    };
+    requestAnimationFrame(wait);
     frame.srcdoc = textOf(page.bytes);
     main.append(frame);
 }
@@ -440,7 +449,10 @@ function changed() {
 async function compute() {
     const wanted = lookedAt(), late = setTimeout(() => says("computing … (Esc stops it)"), 300);
     due = false;
-    const answer = await (await ready(quick)).ask({kind: "look", ...requestOf(wanted)});
+    const answer = await (await ready(quick))
+                       .ask(
+                           {kind: "look", ...requestOf(wanted)},
+                           ({page}) => isNothing() || take({bytes: page, of: wanted}));
     clearTimeout(late);
     if (answer.ended) return;
     if (answer.words) showWords(answer.words, wanted);
@@ -454,22 +466,25 @@ async function compute() {
         else
             showImageSays(answer.seen, wanted);
         says(`${engineText()}: ${answer.ms.toFixed(0)} ms`);
-        const page = {bytes: answer.page, tokens: answer.seen.tokens, of: wanted};
-        if ((next ?? coming ?? shown)?.of === wanted)
-            later = setTimeout(makeWhole, PAUSE);
-        else if (tabNow() === "map" && shown.whole)  // the old map stays until there is a new one
-            later = setTimeout(showWhole, MAP_PAUSE, page);
-        else {
-            showPage(page);
-            later = setTimeout(makeWhole, PAUSE);
-        }
+        later = taken?.of === wanted ? setTimeout(showWhole, MAP_PAUSE, taken) :
+                                       setTimeout(() => makeWhole(), PAUSE);
     }
     if (due || lookedAt() !== wanted) changed();
 }
 
-/* The page with maps, once for each text or image. */
-function makeWhole() {
-    const wanted = answered ?? lookedAt();  // before the first answer: of what is written there
+/* A page without maps. While a map is looked at, the old one stays until there is a new one: `taken` is kept for it. */
+let taken = null;
+function take(page) {
+    taken = null;
+    if ((next ?? coming ?? shown)?.of === page.of) return;
+    if (tabNow() === "map" && shown.whole)
+        taken = page;
+    else
+        showPage(page);
+}
+
+/* The page with maps, once for each text or image; before the first answer, of what is written there. */
+function makeWhole(wanted = answered ?? lookedAt()) {
     if (whole?.of === wanted) return whole.made;
     if (slow?.busy) slow.end(), slow.open = null;
     slow ??= new Desk();
@@ -489,8 +504,8 @@ function makeWhole() {
 async function showWhole(page) {
     const frame = shown;
     says("making the map …");
-    const bytes = await makeWhole();
-    if (!bytes || shown !== frame || coming || page.of !== answered) return;
+    const bytes = await makeWhole(page.of);
+    if (!bytes || shown !== frame || coming || ![frame, taken].includes(page)) return;
     showPage({...page, bytes, whole: true});
     says(engineText());
 }

@@ -315,6 +315,30 @@ def same_bytes(browser):
         live.clean("same bytes")
 
 
+def memory(browser):
+    """120 texts, one after another: what the tab holds after them is what it held after 30."""
+    with Live(browser) as live:
+        devices = live.context.new_cdp_session(live.page)
+        devices.send("Performance.enable")
+
+        def held():
+            devices.send("HeapProfiler.collectGarbage")
+            found = {each["name"]: each["value"] for each in devices.send("Performance.getMetrics")["metrics"]}
+            return [found[name] for name in ("Documents", "Frames", "Nodes", "JSHeapUsedSize")]
+        texts = sentences(132, SEED)[12:]
+        for n, text in enumerate(texts, 1):
+            live.page.fill("#text", text)
+            live.until("answered === document.querySelector('#text').value && !coming && !next")
+            if n == 30:
+                early = held()
+        late = held()
+        print(f"documents, frames, nodes, bytes after 30 and after 120 texts: {early}, {late}")
+        check("memory: documents and frames", late[:2] == early[:2], (early, late))
+        check("memory: nodes", late[2] < 1.5 * early[2], (early, late))
+        check("memory: heap", late[3] < early[3] + 8e6, (early, late))
+        live.clean("memory")
+
+
 def pictures(browser):
     for width, height in ((390, 844), (1280, 860), (1920, 1080)):
         for scheme in ("light", "dark"):
@@ -338,7 +362,7 @@ def readers(browser):
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parts = (before_the_engine, follows, asks, around, models, images, fallback, same_bytes, pictures, readers)
+    parts = (before_the_engine, follows, asks, around, models, images, fallback, same_bytes, memory, pictures, readers)
     return harness.run({part.__name__: part for part in parts if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]})
 
 
