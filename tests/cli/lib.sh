@@ -16,6 +16,7 @@ here=. # without spaces, wherever the checkout is
 model=$here/../golden/bert_old
 rm -rf "$folder"
 mkdir -p "$folder"
+touch "$folder/recorded"
 unset QKV_MODEL QKV_ISA QKV_NUM_THREADS NO_COLOR COLORTERM COLORFGBG LC_ALL LC_CTYPE
 export LANG=C.UTF-8 TERM=dumb COLUMNS=80
 # Under the sanitizers: what is no leak of ours (tests/lost_by_others.h).
@@ -99,7 +100,21 @@ feed() {
     printf '%s\n' "$text" | "$qkv" "$@" >"$folder/out" 2>"$folder/err"
     got=$?
 }
-code() { check "exit code $got, not $1" test "$got" -eq "$1"; }
+# record: for tools/compare_outputs.py, which sets RECORD: what the last command answered, and sums of the files since the one before
+record() {
+    {
+        echo "=== $said"
+        echo "exit code $got"
+        sed 's/^/out: /' "$folder/out"
+        sed 's/^/err: /' "$folder/err"
+        find "$folder" -type f -newer "$folder/recorded" ! -path "$folder/out" ! -path "$folder/err" -exec cksum {} + | sort -k 3
+    } >>"$RECORD" 2>/dev/null
+    touch "$folder/recorded"
+}
+code() {
+    [ -z "${RECORD:-}" ] || record
+    check "exit code $got, not $1" test "$got" -eq "$1"
+}
 same() { printf '%s\n' "$1" | cmp -s - "$2"; }
 empty() { test ! -s "$1"; }
 out() { check "standard output is not '$1'" same "$1" "$folder/out"; }
