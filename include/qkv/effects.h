@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /**
- * What is asked: which words, and which sets of heads are ablated. Made by qkv_effects_init(). A
+ * The request: which words, and which sets of heads are ablated. Made by qkv_effects_init(). A
  * head is layer * n_heads + head, of the attention `which`.
  */
 typedef struct qkv_effects {
@@ -33,12 +33,12 @@ typedef struct qkv_effects {
     qkv_attention_kind which;
     /* What the decoder over an encoder reads, as `targets` of qkv_run_options; NULL otherwise. */
     const qkv_encoding *target;
-    /* The head that tells words or classes, and the words or classes that are looked at. */
+    /* The head that predicts words or classes, and how many of these are measured. */
     qkv_word_head head;
     int64_t n_places;
     /*
-     * [n_places]: where, as position of qkv_model_logits, and which word there. Of QKV_HEAD_LABEL
-     * words are classes of the input, and positions are NULL.
+     * [n_places]: positions as of qkv_model_logits, and the word at each. Of QKV_HEAD_LABEL words
+     * are classes of the input, and positions are NULL.
      */
     const int64_t *positions;
     const int32_t *words;
@@ -98,7 +98,7 @@ QKV_DEFINE_INIT(qkv_effects)
  * @param call   NULL: the defaults. Its workspace is ignored.
  * @return QKV_OK; QKV_ERR_ARGUMENT for NULL, or a head, position or word out of range;
  *         QKV_ERR_SHAPE for a source with another number of tokens; QKV_ERR_UNSUPPORTED without the
- *         head that tells words, or for a classifier of values; QKV_ERR_VERSION; QKV_ERR_BUSY;
+ *         head that predicts words, or for a classifier of values; QKV_ERR_VERSION; QKV_ERR_BUSY;
  *         QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_model *model,
@@ -135,9 +135,9 @@ QKV_DEFINE_INIT(qkv_lens)
 
 /**
  * Reads a hidden state of any layer as if it were the last one: the logit lens (nostalgebraist
- * 2020). It passes the norm that ends the stack, where there is one, and then the head that tells
- * words. For BERT that is its transform, norm and decoder. With layer n_layers it is what the model
- * predicts, with the logits of qkv_model_logits.
+ * 2020). It passes the norm that ends the stack, where there is one, and then the head that
+ * predicts words. For BERT that is its transform, norm and decoder. With layer n_layers it is what
+ * the model predicts, with the logits of qkv_model_logits.
  *
  * Layers were not trained for this: early ones may use other directions than the last one.
  *

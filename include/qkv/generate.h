@@ -1,5 +1,5 @@
 /**
- * qkv: text that a model writes, one token after another.
+ * qkv: text that a model generates, one token after another.
  *
  *     qkv_generate_options options = qkv_generate_options_init();
  *     qkv_generation *made = NULL;
@@ -30,8 +30,8 @@ typedef enum qkv_early_stopping {
 } qkv_early_stopping;
 
 /**
- * How to write. Names and meanings are those of transformers' GenerationConfig. ids are of the
- * language that is written, 0 … vocab_size - 1. Made by qkv_generate_options_init(), which sets
+ * Options of generation. Names and meanings are those of transformers' GenerationConfig. ids are of
+ * the language that is written, 0 … vocab_size - 1. Made by qkv_generate_options_init(), which sets
  * transformers' defaults: the likeliest token each time, and nothing forbidden.
  */
 typedef struct qkv_generate_options {
@@ -97,18 +97,18 @@ typedef struct qkv_generate_options {
     /** 1: what is left of the distribution becomes one again (for scores of beams). */
     int renormalize;
 
-    /* Where a text ends, besides. */
+    /* What else ends a text. */
 
     /** NULL, or [n_eos], at most 64: these instead of the model's own. */
     const int32_t *eos;
     int64_t n_eos;
-    /** 1: tokens of the end are like all others. */
+    /** 1: end tokens do not end a text. */
     int no_eos;
     /** NULL, or [n_stop], at most 64: UTF-8 of 1 … 4,096 bytes each. */
     const char *const *stop;
     int64_t n_stop;
 
-    /** Makes text of tokens. Of the language that is written; NULL: the model's own. */
+    /** Of the language that is written: makes text of its tokens. NULL: the model's own. */
     const qkv_tokenizer *tokenizer;
 
     /**
@@ -164,7 +164,7 @@ typedef enum qkv_end {
 } qkv_end;
 
 typedef struct qkv_sequence {
-    /** [n] new tokens: no prompt, but the token of the end. */
+    /** [n] new tokens: without the prompt, with the end token. */
     int32_t *ids;
     int64_t n;
     /**
@@ -229,7 +229,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_generate(qkv_ctx *ctx, const qkv_model *mod
                                               qkv_generation **generation, qkv_error *error);
 QKV_API void qkv_generation_free(qkv_generation *generation);
 
-/** How well a model expects texts. Made by qkv_perplexity_report_init(). */
+/** How well a model predicts texts. Made by qkv_perplexity_report_init(). */
 typedef struct qkv_perplexity_report {
     size_t struct_size;
     /** Tokens that were predicted. */
@@ -239,8 +239,8 @@ typedef struct qkv_perplexity_report {
     /** e^loss. */
     double perplexity;
     /**
-     * The same for texts that begin with bos_id where every window begins so, in place of its
-     * first token. loss, where texts have one window or begin otherwise.
+     * The loss if every window of a text that begins with bos_id did so, too, in place of its first
+     * token. It is `loss` where texts have one window, or do not begin with bos_id.
      */
     double begun_loss;
     /** e^begun_loss. */

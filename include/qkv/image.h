@@ -50,8 +50,8 @@ typedef struct qkv_image {
  * file that ends early. Of an animated PNG the first frame is read.
  *
  * Limits: QKV_IMAGE_MAX_PIXELS, QKV_IMAGE_MAX_SIDE; files of 256 MiB; 100 scans of a progressive
- *     JPEG, and 2^30 pixels in all of them.
- *     What claims more pixels than its bytes can hold is refused before memory is asked for.
+ *     JPEG, and 2^30 pixels in all of them. A file that claims more pixels than its bytes can hold
+ *     is refused before memory is allocated.
  * Memory: the file, 3 bytes a pixel, and of a progressive JPEG up to 8 more. While an orientation
  *     is applied, 3 more bytes a pixel.
  * Threads: any number of calls at a time.

@@ -242,11 +242,10 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  * turn is that of rotary positions (qkv_rope). Query heads share the k and v of a key/value head.
  *
  * Models differ as follows. word may be multiplied by the root of hidden, or be a linear map of a
- * narrower vector (OPT). Without a norm of its
- * own, embedded is embedding. gelu is the model's activation, and scale is that of the head.
- * Queries of a decoder see keys j <= i, and those of a layer with a window see i - window_left <= j
- * <= i + window_right. Other keys have a product, a score of -infinity and a
- * weight of 0.
+ * narrower vector (OPT). Without a norm of its own, embedded is embedding. gelu is the model's
+ * activation, and scale is that of the head. Queries of a decoder see keys j <= i, and those of a
+ * layer with a window see i - window_left <= j <= i + window_right. Other keys have a product, a
+ * score of -infinity and a weight of 0.
  *
  * Fields that end in _error are the largest differences between these numbers and those that the
  * run computed, in floats. They compare the embeddings of all tokens, q, all k, lse = max scores +
@@ -257,62 +256,77 @@ typedef struct qkv_steps {
     int64_t layer, head, query;
     /* 1 / sqrt(head_dim), unless the model has another one. */
     double scale;
+
+    /* The embedding, and what the layer reads. */
+
     /* [hidden] */
     const double *word, *segment, *position, *embedding, *embedded;
     /* [n][hidden] */
     const double *x;
+    /* [n][hidden]: what q, k and v are made of. It is x itself without pre_norm. */
+    const double *read;
+
+    /* Attention. */
+
+    /* [head_dim], [n][head_dim]: before norms of queries and keys, and before they are turned. */
+    const double *q_projected, *k_projected;
     /* [head_dim] */
     const double *q;
     /* [n][head_dim] */
     const double *k, *v;
+    /* [n]: what is added to the score of each key: T5's bias by distance, ALiBi; NULL: nothing. */
+    const double *biases;
     /* [n] */
     const double *products, *scores, *shifted, *exponentials, *weights;
     /* The largest of scores, and the sum of exponentials. */
     double largest, sum;
     /* [head_dim] */
     const double *o;
+
+    /* The rest of the block. */
+
     /* [hidden] */
     const double *concat, *projected, *added, *normed;
+    /* [hidden]: norms of projected and of down; NULL: the model has none. */
+    const double *attended, *fed;
+    /* [intermediate]; NULL: the feed-forward is not gated. */
+    const double *gate;
     /* [intermediate] */
     const double *up, *gelu;
     /* [hidden] */
     const double *down, *added2, *y;
-    double embedded_error, q_error, k_error, lse_error, weights_error, y_error;
+
+    /* Which of the formulas above hold. */
+
     int pre_norm, causal;
     /* 1: embedded, or y of this layer, ends with a norm of its own. */
     int embed_norm, last_norm;
-    /* As in qkv_model_info. */
-    const char *activation;
-    /* [n][hidden]: what q, k and v are made of. It is x itself without pre_norm. */
-    const double *read;
-    /* [head_dim], [n][head_dim]: before norms of queries and keys, and before they are turned. */
-    const double *q_projected, *k_projected;
-    /* [intermediate], of a gated feed-forward; NULL. */
-    const double *gate;
-    /* [hidden]: the norms of projected and of down, of models that have them; NULL. */
-    const double *attended, *fed;
     /* 1: y is added2, a sum, or a norm that ends the stack of it. */
     int adds;
-    /* 1: norms are RMSNorm. 2: with 1 + gamma. */
-    int rms;
-    /* 1: queries and keys of this layer are turned, have norms. */
-    int rotated, qk_norm;
-    /* -1: no bound. */
-    int64_t window_left, window_right;
-    /* The query sees the keys first_key to end_key - 1. */
-    int64_t first_key, end_key;
-    /* 0: none. */
-    double softcap;
-    /* 1: normed is a norm of x, not of added, to which the feed-forward is added all the same. */
+    /* 1: normed is a norm of x, not of added. The feed-forward is added to added all the same. */
     int parallel;
-    /* [n]: what is added to the score of each key: T5's bias by distance, ALiBi; NULL: nothing. */
-    const double *biases;
-    /* The slope of ALiBi in the head: biases_j = alibi (j - query); 0: there is none. */
-    double alibi;
     /* 1: parts are added to the norm that they read, not to its input. */
     int adds_to_norm;
     /* 1: attended and fed are no norms, but projected and down times a factor for each channel. */
     int layer_scale;
+    /* 1: norms are RMSNorm. 2: with 1 + gamma. */
+    int rms;
+    /* 1: queries and keys of this layer are turned; 1: they have norms. */
+    int rotated, qk_norm;
+    /* As in qkv_model_info. */
+    const char *activation;
+    /* 0: none. */
+    double softcap;
+    /* The slope of ALiBi in the head: biases_j = alibi (j - query); 0: there is none. */
+    double alibi;
+    /* -1: no bound. */
+    int64_t window_left, window_right;
+    /* The query sees the keys first_key to end_key - 1. */
+    int64_t first_key, end_key;
+
+    /* Differences from the run. */
+
+    double embedded_error, q_error, k_error, lse_error, weights_error, y_error;
 } qkv_steps;
 
 /**

@@ -21,8 +21,8 @@
  * Errors: the message is qkv_ctx_message(ctx), and outputs are untouched. QKV_ERR_ARGUMENT: NULL,
  *     overlap, alignment, or a number out of its range. QKV_ERR_SHAPE: a size that is too small.
  *     QKV_ERR_LIMIT: a size above 2^31 - 1, or an array that memory cannot hold. QKV_ERR_STRIDE: an
- *     array that reaches past the end of the address space.
- *     QKV_ERR_MEMORY, QKV_ERR_BUSY, QKV_ERR_VERSION: as everywhere.
+ *     array that reaches past the end of the address space. QKV_ERR_MEMORY, QKV_ERR_BUSY,
+ *     QKV_ERR_VERSION: as everywhere.
  *
  * u is 2^-24 below, half a unit in the last place of 1. Bounds hold without overflow or underflow.
  */

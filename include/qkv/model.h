@@ -1,5 +1,5 @@
 /**
- * qkv models: tokens to hidden states, and what every head looked at on the way.
+ * qkv models: from tokens to hidden states, and q, k and lse of every head on the way.
  *
  *     qkv_model *model = NULL;
  *     qkv_encoding *tokens = NULL;
@@ -82,11 +82,9 @@ typedef enum qkv_model_weights {
     QKV_WEIGHTS_FILE
 } qkv_model_weights;
 
-/**
- * Bits of qkv_model_info.untied: who has weights of its own where others share one table of words.
- */
+/** Bits of qkv_model_info.untied: what has a table of words of its own, not the shared one. */
 enum {
-    /** The head that tells words: masked ones, or the next. */
+    /** The head that predicts words: masked ones, or the next. */
     QKV_UNTIED_HEAD = 1,
     /** The vectors of words of the encoder of BART or Marian. */
     QKV_UNTIED_ENCODER = 2,
@@ -140,7 +138,7 @@ typedef struct qkv_rope {
 enum {
     /** The most layers of a stack. */
     QKV_MAX_LAYERS = 1024,
-    /** Bits of qkv_model_info.layer_kinds: queries see a window; no rotary positions. */
+    /** Bits of qkv_model_info.layer_kinds: queries see a window; there are no rotary positions. */
     QKV_LAYER_SLIDES = 1,
     QKV_LAYER_UNROTATED = 2,
     /** Bits of qkv_model_info.biases: of q, k and v; of what follows attention; of the MLP. */
@@ -161,7 +159,7 @@ typedef enum qkv_label_kind {
     QKV_LABELS_VALUES
 } qkv_label_kind;
 
-/** What a classifier tells the label of. */
+/** What a classifier labels. */
 typedef enum qkv_label_task {
     /** A text, or an image (qkv_model_classify). */
     QKV_LABELS_OF_TEXTS,
@@ -179,13 +177,17 @@ typedef struct qkv_model_info {
     const char *source;
     qkv_model_kind kind;
 
-    /** Sizes of the encoder, or of the only stack. */
+    /* Sizes. */
+
+    /** Of the encoder, or of the only stack. */
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len;
+    /** Key/value heads of self-attention, each of which n_heads / n_kv_heads query heads share. */
+    int64_t n_kv_heads;
     /** Segments; 0: the model has none and ignores them. */
     int64_t n_types;
     /** Of the vectors of words: hidden, except for ELECTRA and some OPT. */
     int64_t embedding_size;
-    /** Sizes of the decoder over an encoder; 0: there is none. */
+    /** Of the decoder over an encoder; 0: there is none. */
     int64_t n_decoder_layers, n_decoder_heads, decoder_intermediate;
     /**
      * Words that the decoder reads and writes: vocab_size, unless the vocabularies are separate.
@@ -193,24 +195,8 @@ typedef struct qkv_model_info {
     int64_t target_vocab_size;
     int64_t n_parameters;
 
-    /** Heads on top: masked words, next sentence, pooler, replaced tokens (ELECTRA), next token. */
-    int has_mlm, has_nsp, has_pooler, has_discriminator, has_lm;
+    /* Words and positions. */
 
-    /** 1: positions are sinusoids, not learned. */
-    int sinusoidal_positions;
-    /** Row of the position table that the first token gets: 0, except for RoBERTa, BART, OPT. */
-    int64_t first_position;
-    double layer_norm_eps;
-    /**
-     * Of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu", "quick_gelu", "tanh".
-     */
-    const char *activation;
-    /** 1: vectors of words are multiplied by the root of hidden, as word_scale rounds it. */
-    int scales_words;
-    /** 1: scores are not divided by the root of head_dim (GPT-2, T5). */
-    int unscaled;
-    /** 1: scores of layer l = 0, 1, … are divided by l + 1 (GPT-2). */
-    int scales_by_layer;
     /** 1: encoder and decoder have words, and vectors of words, of their own. */
     int separate_words;
     /**
@@ -218,47 +204,103 @@ typedef struct qkv_model_info {
      * false), or because the file has another copy of what would be tied.
      */
     int untied;
+    /** 1: vectors of words are multiplied by the root of hidden. */
+    int scales_words;
+    /** Above 0: that root, rounded to the type in which the file has the words (Gemma). */
+    double word_scale;
+    /** 1: positions are sinusoids, not learned. */
+    int sinusoidal_positions;
+    /** Row of the position table that the first token gets: 0, except for RoBERTa, BART, OPT. */
+    int64_t first_position;
+    /** Channels of a head that rotary positions turn: all, or the first (GPT-NeoX); 0: none. */
+    int64_t rotary_dim;
+    /** 1: rotary positions turn channels 2i and 2i + 1 as one vector (GPT-J). */
+    int rotary_neighbours;
+    /** Rotary positions of layers that do not slide, and of those that do; both may be alike. */
+    qkv_rope rope[2];
+    /**
+     * Of a bias by distance (T5), in place of positions: numbers of each head, and the distance
+     * from which on all keys have the last of them; 0: there is none.
+     */
+    int64_t distance_buckets, max_distance;
+    /** 1: scores have ALiBi, in place of positions (BLOOM). */
+    int alibi;
 
+    /* Attention. */
+
+    /** 1: scores are not divided by the root of head_dim (GPT-2, T5). */
+    int unscaled;
+    /** 1: scores of layer l = 0, 1, … are divided by l + 1 (GPT-2). */
+    int scales_by_layer;
+    /** The factor on q.k; 0: 1 / sqrt(head_dim), or what the fields above say. */
+    double score_scale;
+    /** c of c tanh(x / c), of scores and of the logits of the next token; 0: none. */
+    double score_cap, logit_cap;
+    /** Of layers that slide: query i sees keys i - window_left to i + window_right; -1: all. */
+    int64_t window_left, window_right;
+    /** [n_layers] QKV_LAYER_… */
+    unsigned char layer_kinds[QKV_MAX_LAYERS];
+
+    /* Blocks. */
+
+    /**
+     * Of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu", "quick_gelu", "tanh".
+     */
+    const char *activation;
+    /** 1: the feed-forward is gated, in a family that has both (DINOv2, T5). */
+    int gated;
+    /** QKV_BIAS_… of linear layers in blocks. */
+    int biases;
+    double layer_norm_eps;
+    /** 1: norms are RMSNorm (Llama), not LayerNorm. */
+    int rms_norm;
+    /** 1: norms are of sums, norm(x + f(x)), in a family that has f(norm(x)) otherwise (OPT). */
+    int post_norm;
+    /** 1: no norm ends the stack of such a family (OPT). */
+    int no_last_norm;
+    /** 1: both parts of a block read its input (GPT-NeoX), not the second the sum of the first. */
+    int parallel;
+    /** 1: parts of a block are added to the norm that they read, not to its input (some BLOOM). */
+    int adds_to_norm;
+
+    /* Heads on top, and tokens of generated texts. */
+
+    /** Masked words, next sentence, pooler, replaced tokens (ELECTRA), next token. */
+    int has_mlm, has_nsp, has_pooler, has_discriminator, has_lm;
+    /** 1: logits of the next token are divided by the root of hidden (T5). */
+    int scales_logits;
     /**
      * Tokens by which generated texts begin and end, that of padding, and the one that a decoder
      * over an encoder starts from; -1: none. Models without a decoder have padding only.
      */
     int64_t bos_id, eos_id, pad_id, start_id;
 
-    /** F32, BF16_DP, BF16_AMX or INT8. */
+    /* Weights. */
+
+    /** Any but QKV_WEIGHTS_BF16. FILE: some are blocks of a GGUF file. */
     qkv_model_weights weights;
     /** Memory that all parameters take as they are kept. */
     int64_t weights_bytes;
 
+    /* Vectors of sentences. */
+
     /**
-     * Of sentence vectors: the mean if no modules.json says otherwise, the first if it has several.
+     * The mean, if no modules.json says otherwise. If that has several, the first.
      */
     qkv_pooling pooling;
-    /** 1: sentence vectors have length 1. */
+    /** 1: vectors have length 1. */
     int normalizes;
-    /** Tokens of the longest text that it makes vectors of, at most max_len. */
+    /** The most tokens of a text, at most max_len. */
     int64_t sentence_len;
-    /** Numbers of a sentence's vector: pooled_dim, unless a modules.json says otherwise. */
+    /** Numbers of a vector: pooled_dim, unless a modules.json says otherwise. */
     int64_t sentence_dim;
     /** Modules with weights behind the pooling: Dense, LayerNorm. */
     int sentence_layers;
+    /** Channels that are pooled: hidden, or embedding_size, to which some OPT project them. */
+    int64_t pooled_dim;
 
-    /** Key/value heads of self-attention, each of which n_heads / n_kv_heads query heads share. */
-    int64_t n_kv_heads;
-    /** Of layers that slide: query i sees keys i - window_left to i + window_right; -1: all. */
-    int64_t window_left, window_right;
-    /** [n_layers] QKV_LAYER_… */
-    unsigned char layer_kinds[QKV_MAX_LAYERS];
-    /** Rotary positions of layers that do not slide, and of those that do; both may be alike. */
-    qkv_rope rope[2];
-    /** QKV_BIAS_… of linear layers in blocks. */
-    int biases;
-    /** The factor on q.k; 0: 1 / sqrt(head_dim), or what the fields above say. */
-    double score_scale;
-    /** c of c tanh(x / c), of scores and of the logits of the next token; 0: none. */
-    double score_cap, logit_cap;
-    /** Vectors of words are multiplied by it. */
-    double word_scale;
+    /* A classifier. */
+
     /** Classes that a text may have; 0: there is no classifier on top. */
     int64_t n_labels;
     /**
@@ -268,21 +310,15 @@ typedef struct qkv_model_info {
     qkv_pooling label_pooling;
     /** What its logits mean. */
     qkv_label_kind label_kind;
-    /** Channels of a head that rotary positions turn: all, or the first (GPT-NeoX); 0: none. */
-    int64_t rotary_dim;
-    /** 1: both parts of a block read its input (GPT-NeoX), not the second the sum of the first. */
-    int parallel;
-    /** 1: norms are RMSNorm (Llama), not LayerNorm. */
-    int rms_norm;
-    /** 1: norms are of sums, norm(x + f(x)), in a family that has f(norm(x)) otherwise (OPT). */
-    int post_norm;
-    /** 1: no norm ends the stack of such a family (OPT). */
-    int no_last_norm;
-    /** Channels that are pooled: hidden, or embedding_size, to which some OPT project them. */
-    int64_t pooled_dim;
+    /** What it labels. */
+    qkv_label_task label_task;
+    /** 1: logits of classes are the mean of two classifiers, of [CLS] and of [DIST] (DeiT). */
+    int distilled;
+
+    /* Images (qkv/vision.h). */
+
     /**
-     * Of a model that reads images (qkv/vision.h): the size that it learned from, and that of a
-     * patch. 0: it reads texts.
+     * The size of the images that the model was trained on, and that of a patch. 0: it reads texts.
      */
     int64_t image_height, image_width, patch_height, patch_width;
     /** Tokens before those of patches, and how many of them, the last, are registers. */
@@ -291,28 +327,9 @@ typedef struct qkv_model_info {
     int64_t joint_dim;
     /** An image and a text match by match_scale cos(image, text) + match_bias. */
     double match_scale, match_bias;
-    /** 1: logits of classes are the mean of two classifiers, of [CLS] and of [DIST] (DeiT). */
-    int distilled;
-    /** 1: the feed-forward is gated, in a family that has both (DINOv2, T5). */
-    int gated;
-    /**
-     * Of a bias by distance (T5), in place of positions: numbers of each head, and the distance
-     * from which on all keys have the last of them; 0: there is none.
-     */
-    int64_t distance_buckets, max_distance;
-    /** 1: logits of the next token are divided by the root of hidden (T5). */
-    int scales_logits;
-    /** 1: rotary positions turn channels 2i and 2i + 1 as one vector (GPT-J). */
-    int rotary_neighbours;
-    /** 1: scores have ALiBi, in place of positions (BLOOM). */
-    int alibi;
-    /** 1: parts of a block are added to the norm that they read, not to its input (some BLOOM). */
-    int adds_to_norm;
-    /** What the classifier tells the label of. */
-    qkv_label_task label_task;
-    /** 1: how well a text matches an image is told of each text alone, by a sigmoid (SigLIP). */
+    /** 1: a text matches with the sigmoid of its own logit (SigLIP), not the softmax over texts. */
     int match_each;
-    /** Tokens to which qkv_model_pad fills up texts, as those were that the model learned from. */
+    /** Tokens to which qkv_model_pad pads a text, as in training; 0: texts are not padded. */
     int64_t padded_len;
 } qkv_model_info;
 
@@ -341,8 +358,8 @@ static inline qkv_model_open_options qkv_model_open_options_init(void) {
  * model.safetensors, or in the files of model.safetensors.index.json. It must also have the files
  * of a tokenizer (qkv_tokenizer_open). A GGUF file is a path that ends in .gguf, a file that begins
  * with GGUF, or ollama:NAME[:TAG], a model of Ollama's. It has all of a model in it. Nothing is
- * downloaded. Every byte of the files is checked,
- * and messages name the file, the field, the value and the rule.
+ * downloaded. Every byte of the files is checked, and messages name the file, the field, the value
+ * and the rule.
  *
  *   Memory   that of the parameters in the form in which they are kept, and 1 MiB for each thread
  *            while they are read.
@@ -412,7 +429,7 @@ QKV_API const char *qkv_model_unused(const qkv_model *model, int64_t index);
  */
 QKV_API const char *qkv_model_warning(const qkv_model *model, int64_t index);
 
-/** A parameter that holds values that are no numbers. It may grow at its end. */
+/** A parameter that holds NaN or infinities. The struct may grow at its end. */
 typedef struct qkv_not_finite {
     /** Its name as transformers writes it; valid until visit returns. */
     const char *tensor;
@@ -421,7 +438,7 @@ typedef struct qkv_not_finite {
 
 /**
  * Calls visit for every parameter that holds a NaN or an infinity, and returns how many do. visit
- * may be NULL. Models load with them, since a row of an embedding may be bad and never used.
+ * may be NULL. Models load with them, since such a row of an embedding may never be used.
  */
 QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
                                        void (*visit)(void *user, const qkv_not_finite *found),
@@ -602,7 +619,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_attenti
 
 /* ---- Heads on top ---------------------------------------------------------------------------- */
 
-/** A head that tells words. */
+/** A head that predicts words. */
 typedef enum qkv_word_head {
     /** The word that stands at a masked position, out of vocab_size. */
     QKV_HEAD_MASKED,

@@ -55,6 +55,12 @@ typedef struct qkv_page_head {
 
     /* Adds alibi (j - i - q_offset) to a score. 0: none. */
     double alibi;
+    /*
+     * NULL, or [distance_before + 1 + distance_after]: adds element distance_before + n to a score,
+     * n = j - i - q_offset, or the first or last element beyond them. Both are 0 to 2^20.
+     */
+    const float *distance_bias;
+    int64_t distance_before, distance_after;
     /* NULL, or [1]: a score without a key. It is part of lse only. */
     const float *sink;
     /*
@@ -70,17 +76,11 @@ typedef struct qkv_page_head {
      */
     int has_window;
     int64_t window_left, window_right;
-    /*
-     * With effect_of of the page: by how much it changes without this head, in nats. NaN: not
-     * known.
-     */
+
+    /* With effect_of of the page. */
+
+    /* By how much the prediction changes without this head, in nats. NaN: not known. */
     double effect;
-    /*
-     * NULL, or [distance_before + 1 + distance_after]: adds element distance_before + n to a score,
-     * n = j - i - q_offset, or the first or last element beyond them. Both are 0 to 2^20.
-     */
-    const float *distance_bias;
-    int64_t distance_before, distance_after;
 } qkv_page_head;
 
 /**
@@ -171,6 +171,8 @@ typedef struct qkv_page {
     /* 1 to 2^20 and 1 to 2^12. */
     int64_t n, head_dim;
     float scale;
+    /* 0: none. */
+    double softcap;
     /*
      * NULL: every query sees all keys. Otherwise the rules of qkv_attention_rule, except segments.
      * Other flags are refused, and other fields are not read: the sizes are those of the page, and
@@ -185,6 +187,9 @@ typedef struct qkv_page {
     int two_texts;
     /* The query that is selected first. -1: the first that is not special and sees several keys. */
     int64_t query;
+
+    /* The text. */
+
     /* [n] */
     const char *const *tokens;
     /* NULL, or [n]: 1 for special tokens. */
@@ -193,19 +198,42 @@ typedef struct qkv_page {
     const uint8_t *segments;
     /* NULL, or [n]: the tokens of a word have the same number. */
     const int32_t *words;
+    /* NULL, or [n]: 1 for tokens that no query sees as a key. */
+    const uint8_t *dropped;
+    /* NULL, or the image that the tokens are of; not read where there are `texts`. */
+    const qkv_page_image *image;
+
+    /* Heads. */
+
     /* 1 to 2^16. */
     int64_t n_heads;
     const qkv_page_head *heads;
     /* sizeof(qkv_page_head). */
     size_t head_bytes;
-    /* What was run, on which model. */
-    const char *title, *caption;
     /* 0: no limit. */
     int64_t limit_bytes;
-    /* NULL, or [n]: 1 for tokens that no query sees as a key. */
-    const uint8_t *dropped;
+    /*
+     * NULL: one thread. Otherwise the threads of this context measure heads. The file has the same
+     * bytes.
+     */
+    qkv_ctx *ctx;
+
+    /* Words around them. */
+
+    /* What was run, on which model. */
+    const char *title, *caption;
     /* NULL, or the text of a badge, where this is not what a model computed. */
     const char *modified;
+    /* NULL, or what the text's writer may like to know about how it was read. */
+    const char *hint;
+    /*
+     * NULL: the command qkv, and the page names what of it adds to a page. Otherwise the call of
+     * another program that made the page, such as "`qkv.heads(q, k).page()`", which it names.
+     */
+    const char *made_by;
+
+    /* Several texts, of which a reader chooses one. */
+
     /*
      * 0 to 2^16: the number of texts, of n tokens each, of which a reader chooses one. 0: there is
      * one text, that of tokens, special, segments and words.
@@ -216,16 +244,14 @@ typedef struct qkv_page {
     /* sizeof(qkv_page_text), if there are texts or queries. */
     size_t text_bytes;
 
-    /* Cross-attention. The fields above are then those of the keys. */
+    /* Cross-attention: the fields above are then those of the keys. */
 
     /* 0: n. */
     int64_t n_queries;
     /* NULL: the queries are the keys. Otherwise [1]: the n_queries tokens of the queries. */
     const qkv_page_text *queries;
-    /* 0: none. */
-    double softcap;
 
-    /* What heads are worth for a prediction, as of qkv/effects.h. */
+    /* What heads are worth for a prediction (qkv/effects.h). */
 
     /* NULL: not known. Otherwise what was measured, such as "ln P(door) at token 5". */
     const char *effect_of;
@@ -236,26 +262,12 @@ typedef struct qkv_page {
     /* What was measured, of the whole model: at most 0, or NaN. */
     double effect_log_p;
 
-    /*
-     * NULL: one thread. Otherwise the threads of this context measure heads. The file has the same
-     * bytes.
-     */
-    qkv_ctx *ctx;
-    /* NULL, or what the text's writer may like to know about how it was read. */
-    const char *hint;
+    /* Tables beside the heads. */
 
     /* 0 to 64 tables, such as of qkv/effects.h, and sizeof(qkv_page_table). */
     int64_t n_tables;
     const qkv_page_table *tables;
     size_t table_bytes;
-
-    /*
-     * NULL: the command qkv, and the page names what of it adds to a page. Otherwise the call of
-     * another program that made the page, such as "`qkv.heads(q, k).page()`", which it names.
-     */
-    const char *made_by;
-    /* NULL, or the image that the tokens are of; not read where there are `texts`. */
-    const qkv_page_image *image;
 } qkv_page;
 
 /** Made by qkv_page_result_init(). */

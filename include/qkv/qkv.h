@@ -425,10 +425,10 @@ typedef struct qkv_call_options qkv_call_options;
  *     o[b,h,i,:] = sum_j softmax(s)[j] * v[b,g,j,:]
  *     lse[b,h,i] = log(sum_j exp(s[j]))
  * ALiBi adds slope[h] (j - i - q_offset) to s[j], and a distance bias its element for
- * j - i - q_offset. A sink adds exp(sink[h]) to the sums, and nothing
- * to o. Dropout multiplies the weight of v[j] by 0 or 1 / (1 - dropout); lse does not change. With
- * dropout 1, o is 0. Keys are read in blocks of 256 with a running maximum and sum (Milakov and
- * Gimelshein 2018; Dao et al. 2022, algorithm 1). No array of len_q x len_k is stored.
+ * j - i - q_offset. A sink adds exp(sink[h]) to the sums, and nothing to o. Dropout multiplies the
+ * weight of v[j] by 0 or 1 / (1 - dropout); lse does not change. With dropout 1, o is 0. Keys are
+ * read in blocks of 256 with a running maximum and sum (Milakov and Gimelshein 2018; Dao et al.
+ * 2022, algorithm 1). No array of len_q x len_k is stored.
  *
  * Types: q, k and v have desc->dtype, o has o_dtype. In class f32, 16-bit inputs become floats,
  *     which is exact, and a 16-bit o is rounded once, to nearest even. In classes dp and amx

@@ -82,7 +82,7 @@ typedef struct qkv_image_tokens {
     /** [3][height][width]: pixels as the model reads them. */
     const float *pixels;
     int64_t height, width;
-    /** Tokens before the patches: [CLS], [DIST], and registers. They are no places in the image. */
+    /** Tokens before the patches: [CLS], [DIST], registers. They have no place in the image. */
     int64_t n_prefix, n_registers;
     /** Token n_prefix + r * columns + c is the patch (r, c). */
     int64_t rows, columns;
@@ -91,8 +91,8 @@ typedef struct qkv_image_tokens {
     /** [height][width][3]: the same before it is rescaled, 0 to 255; NULL: not known. */
     const uint8_t *rgb;
     /**
-     * Where it lies in the image that was seen, in pixels of that: rows y0 to y1, columns x0 to x1,
-     * beyond the image where zeros were put around it; all 0: not known.
+     * The part of the original image that the model sees, in pixels of that image: rows y0 to y1,
+     * columns x0 to x1. They lie beyond the image where it was padded. All 0: not known.
      */
     double y0, x0, y1, x1;
 } qkv_image_tokens;

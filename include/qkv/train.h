@@ -21,7 +21,7 @@ extern "C" {
 /* ---- Training -------------------------------------------------------------------------------- */
 
 /**
- * What a training run tells while it runs. Losses are means since the last report, and rates are
+ * Progress of a training run. Losses are means since the last report, and rates are
  * over the time since then. The library allocates it, and it may grow at its end.
  */
 typedef struct qkv_train_report {
@@ -52,16 +52,15 @@ typedef struct qkv_train_options {
 
     /**
      * A text file, or a grammar file: exactly one of the two, or of those for images (shapes,
-     * images). A text is UTF-8, at most 1 GiB, with
-     * an example a line, of at most 1 MiB; blank lines are skipped. What a line is depends on kind:
-     * see qkv_train.
+     * images). A text is UTF-8, at most 1 GiB, with an example a line, of at most 1 MiB; blank
+     * lines are skipped. What a line is depends on kind: see qkv_train.
      */
     const char *text, *grammar;
     /** The folder to write. */
     const char *out;
     /**
-     * NULL: begin anew. Otherwise the folder with the checkpoint of a run that was stopped, mostly
-     * that of out. In another folder the checkpoint stays as it is.
+     * NULL: begin anew. Otherwise the folder with the checkpoint of a run that was stopped, usually
+     * the same as out. In another folder the checkpoint is left as it is.
      */
     const char *resume;
     /** NULL, or a model to fine-tune, as qkv_model_open takes it. */
@@ -172,8 +171,9 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *                      sentences as fit: <|endoftext|> and its tokens, cut to max_len.
  *   QKV_MODEL_PAIR     a BART, with byte-level BPE. A line is source TAB target; QKV_ERR_FORMAT,
  *                      naming it, for one that is not.
- *   shapes, images   a ViT that tells the label of an image (of an encoder). Images are resized to
- *                image_size. The folder has a preprocessor_config.json in place of a tokenizer.
+ *   shapes, images   a ViT that predicts the label of an image; kind is that of an encoder. Images
+ *                are resized to image_size. The folder has a preprocessor_config.json in place of a
+ *                tokenizer.
  *   from         takes kind, sizes and vocabulary from the model, and copies its configuration.
  *                QKV_ERR_UNSUPPORTED for a model without an MLM or LM head.
  *   accumulate   The gradient of a step is the mean of those of its parts, by their numbers of
