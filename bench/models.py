@@ -6,7 +6,7 @@
 
 transformers makes a model of BERT-base's shape with random weights and saves it; we open its folder. Hidden states
 are compared before anything is timed. Each round of a case calls each library in turn, beginning with another one each
-time, and has the machine's peak measured beside ours (cli/bench/peak.h: multiply-adds in f32, tiles or pairs of bf16; for decoding
+time, and has the machine's peak measured beside ours (bench/suite/peak.h: multiply-adds in f32, tiles or pairs of bf16; for decoding
 reading memory); a figure is the median of the rounds, a ratio that
 of the rounds' ratios. All are called from Python.
 """

@@ -1,21 +1,13 @@
 /*
  * What bench/models.py calls of us: a model opened and run on ids that the peers get too, and the
- * peaks beside it. A shared library of the libraries and the peaks of `qkv bench`.
+ * peaks beside it. A shared library of the libraries and of bench/suite.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/models_shim.h"
 #include <qkv/inspect.h>
 #include <qkv/vision.h>
-
-double cli_seconds(void);
-double cli_seconds(void) { /* what main.c gives the files of `qkv bench` */
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 enum { READ_BYTES = 512 << 20 }; /* more than a cache holds */
 

@@ -4,7 +4,7 @@
 
 #include <qkv/model.h>
 
-#include "cli/bench/peak.h"
+#include "suite/peak.h"
 
 struct qkvi_decoder;
 

@@ -1,22 +1,12 @@
 /*
  * What bench/peers.py calls of us: the cases of `qkv bench`, one by one, on arrays that the peers
- * get too, and the peaks. A shared library of the library and the files of `qkv bench`.
+ * get too, and the peaks. A shared library of the library and of bench/suite.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "cli/bench/bench.h"
-
-/* What main.c gives the files of `qkv bench`. */
-int cli_cancelled;
-
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "suite/suite.h"
 
 struct shim {
     qkv_ctx *ctx;

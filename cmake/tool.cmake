@@ -26,7 +26,7 @@ if(cli_sources)
     list(REMOVE_ITEM cli_sources ${ranks_mpi} ${ranks_none} ${tool_mains})
     add_library(qkv-commands OBJECT ${cli_sources})
     target_include_directories(qkv-commands PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli ${PROJECT_SOURCE_DIR}/cmake)
-    target_link_libraries(qkv-commands PUBLIC qkv_flags qkvview qkvcheck PkgConfig::JANSSON PkgConfig::UTF8PROC PkgConfig::ZLIB)
+    target_link_libraries(qkv-commands PUBLIC qkv_flags qkvview qkvcheck qkvbench PkgConfig::JANSSON PkgConfig::UTF8PROC PkgConfig::ZLIB)
     add_executable(qkv-tool ${tool_mains} ${ranks_none} ${tool_texts})
     set_source_files_properties(${tool_texts} PROPERTIES OBJECT_DEPENDS "${text_files};${embed_headers}")
     set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)
@@ -52,18 +52,20 @@ if(cli_sources)
     endif()
 endif()
 
-# What bench/peers.py loads: the cases of `qkv bench` beside the library.
+# The cases of `qkv bench` and how they are measured: for the tool, and for what bench/*.py load.
+file(GLOB suite_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/suite/*.c)
+add_library(qkvbench STATIC ${suite_sources})
+target_link_libraries(qkvbench PRIVATE qkv_flags PUBLIC qkv m)
+target_include_directories(qkvbench PUBLIC ${PROJECT_SOURCE_DIR}/bench)
+set_target_properties(qkvbench PROPERTIES POSITION_INDEPENDENT_CODE ON)
+
+# What bench/peers.py loads: these cases beside the library.
 if(QKV_TESTS)
-    set(peers_sources cli/bench/cases.c cli/bench/arrays.c cli/bench/rules.c cli/bench/stats.c cli/bench/measure.c cli/bench/summary.c cli/bench/os_memory.c cli/bench/peak.c
-        cli/bench/peak_loops.c bench/peers_shim.c)
-    list(TRANSFORM peers_sources PREPEND ${PROJECT_SOURCE_DIR}/)
-    add_library(peers MODULE ${peers_sources})
-    target_include_directories(peers PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli)
-    target_link_libraries(peers PRIVATE qkv_flags qkv PkgConfig::JANSSON)
+    add_library(peers MODULE ${PROJECT_SOURCE_DIR}/bench/peers_shim.c)
+    target_link_libraries(peers PRIVATE qkv_flags qkvbench)
 
     # and bench/models.py: whole models.
-    add_library(models MODULE ${PROJECT_SOURCE_DIR}/cli/bench/peak.c ${PROJECT_SOURCE_DIR}/cli/bench/peak_loops.c
-        ${PROJECT_SOURCE_DIR}/bench/models_shim.c ${PROJECT_SOURCE_DIR}/bench/models_steps.c)
-    target_include_directories(models PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli)
-    target_link_libraries(models PRIVATE qkv_flags qkvmodel)
+    add_library(models MODULE ${PROJECT_SOURCE_DIR}/bench/models_shim.c ${PROJECT_SOURCE_DIR}/bench/models_steps.c)
+    target_include_directories(models PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(models PRIVATE qkv_flags qkvmodel qkvbench)
 endif()

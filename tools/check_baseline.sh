@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_baseline.sh BUILD: only the objects of an instruction set use its registers; everything else runs on any x86-64. A name
-# with a v in front, or a ymm or zmm register, is AVX or later. (cli/bench/peak_loops.c measures each set, in functions made for it, and asks
+# with a v in front, or a ymm or zmm register, is AVX or later. (bench/suite/peak_loops.c measures each set, in functions made for it, and asks
 # the processor first. tzcnt is how compilers spell bsf.)
 set -eu
 build=$1

@@ -2,7 +2,7 @@
 """The order of rooms: what a folder of src may include, which public headers it sees, and libraries of others.
 
 A room sees itself and the rooms that stand for it in SEES; nothing sees a room that is not listed there. The tool sees
-only include/qkv, core/os.h, itself and cli/common; ROOMS_BELOW has what else its rooms see. Prints each include that breaks
+only include/qkv, core/os.h, itself and cli/common; ROOMS_BELOW and SUITE have what else its rooms see. Prints each include that breaks
 this, and a room of src that has become too large.
 
 check_layers.py [--lines] [TREE]        --lines: prints the lines of C of each room
@@ -54,6 +54,8 @@ ROOMS_BELOW = {("look", "sinks"), ("look", "attend"), ("look", "serve")}
 MOST_SHARE = 0.17
 #: The only files of the tool that include something else.
 EXCEPTIONS = {("cli/bench/cmd_check.c", "check/check.h")}
+#: What `qkv bench` measures, for its room of the tool and for bench/*.py. It sees only include/qkv, core/os.h and itself.
+SUITE = re.compile(r"suite/\w+[.]h")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', re.M)
 
@@ -85,6 +87,10 @@ def why_not_tool(path: pathlib.Path, name: str, brackets: bool) -> str:
         return ""
     if path.suffix == ".S" and name in ("elf_notes.h", "embed.h"):
         return ""
+    if path.parts[:2] in (("cli", "bench"), ("bench", "suite")) and SUITE.fullmatch(name):
+        return ""
+    if path.parts[0] == "bench":
+        return "bench/suite sees only include/qkv, core/os.h and itself"
     if not (pathlib.Path("cli") / name).is_file():
         return "the tool sees only include/qkv"
     room, other = (path.parts[1] if len(path.parts) > 2 else ""), name.split("/")[0]
@@ -116,7 +122,7 @@ def main() -> int:
     lines = lines_of("src")
     broken = [f"{room} has {n} of the {lines.total()} lines of src, more than {100 * MOST_SHARE:.0f} %: split a subject off"
               for room, n in sorted(lines.items()) if lines.total() >= 10000 and n > MOST_SHARE * lines.total()]
-    for path in sorted(p for top in ("src", "cli") for p in pathlib.Path(top).rglob("*.[chS]")):
+    for path in sorted(p for top in ("src", "cli", "bench/suite") for p in pathlib.Path(top).rglob("*.[chS]")):
         folder = room_of(str(path.parent.relative_to(path.parts[0])))
         if path.parts[0] == "src" and folder not in SEES:
             broken.append(f"{path}: {folder} is no room that tools/check_layers.py knows")

@@ -11,6 +11,7 @@ import sys
 
 LAYER = re.compile(r"(src/core|cli/\w+)/os_\w+\.c")
 HOME = {"src": "src/core/os.h and src/core/os_*.c", "cli": "cli/common/os.h and cli/common/os_*.c"}
+HOME["bench"] = "src/core/os.h, or to a file os_*.c of bench/suite"
 SYSTEM = re.compile(
     r"^[ \t]*#[ \t]*(?:el)?if.*?\b(_WIN\w+|__MINGW\w+|_MSC_VER|__linux__|__gnu_linux__|__APPLE__|__MACH__|__unix__"
     r"|__\w*BSD\w*__|__GLIBC\w*|__wasi__|__ANDROID__|_POSIX\w*|O_\w+|MADV_\w+|TIOC\w+|SA_\w+|CLOCK_\w+)\b",
@@ -23,6 +24,7 @@ INCLUDE = re.compile(rf"^[ \t]*#[ \t]*include[ \t]*<((?:{'|'.join(HEADERS)})(?:\
 def main() -> int:
     tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
     files = [f for f in sorted([*tree.glob("src/**/*.[ch]"), *tree.glob("cli/**/*.[ch]")]) if not LAYER.fullmatch(f.relative_to(tree).as_posix())]
+    files += [f for f in sorted(tree.glob("bench/suite/*.[ch]")) if not f.name.startswith("os_")]
     n_wrong = 0
     for file in files:
         text = file.read_text(encoding="utf-8")

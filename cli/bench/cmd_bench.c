@@ -68,6 +68,7 @@ static int measure_case(const struct run *run, const struct bench_case *c,
     if (code) return code;
     progress_text(progress, c->name);
     const bool made = bench_make(&bench, ctx, c);
+    bench.cancel = &cli_cancelled;
     const qkv_status status = made ? bench_measure(&bench, c, run->rounds, result) : QKV_OK;
     progress_end(progress);
     if (!made)

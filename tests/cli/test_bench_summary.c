@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/bench.h"
+#include "suite/suite.h"
 
 enum { N = 9 };
 

@@ -3,7 +3,7 @@
  * reset, freed memory is returned to the system; otherwise a case that reuses it would seem to need
  * none. Other systems cannot reset theirs.
  */
-#include "bench/bench.h"
+#include "suite/suite.h"
 
 #if defined(__linux__)
 #include <fcntl.h>

@@ -2,14 +2,13 @@
  * See peak.h. Threads run the loops of peak_loops.c side by side, in windows of about a
  * millisecond.
  */
-#include "bench/peak.h"
+#include "suite/peak.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "common/cli.h"
 #include "core/os.h"
 
 enum {
@@ -31,7 +30,7 @@ struct worker {
 
 double peak_seconds(int n_threads) {
     struct timespec now;
-    if (n_threads > 1) return cli_seconds();
+    if (n_threads > 1) return qkvi_os_seconds();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
@@ -76,8 +75,8 @@ static double window(struct worker *worker) {
 static void *work(void *argument) {
     struct worker *worker = argument;
     const int n_threads = worker->peak->n_threads;
-    const double end = cli_seconds() + worker->seconds;
-    while (cli_seconds() < end) {
+    const double end = qkvi_os_seconds() + worker->seconds;
+    while (qkvi_os_seconds() < end) {
         const double start = peak_seconds(n_threads), amount = window(worker);
         const double elapsed = peak_seconds(n_threads) - start;
         if (!(elapsed > 0)) continue; /* a clock that ticks */

@@ -1,6 +1,6 @@
 /* Measuring the peaks of this machine: multiply-adds, and bytes read, per second. */
-#ifndef QKV_CLI_BENCH_PEAK_H
-#define QKV_CLI_BENCH_PEAK_H
+#ifndef QKV_BENCH_SUITE_PEAK_H
+#define QKV_BENCH_SUITE_PEAK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "bench/bench.h"
+#include "suite/suite.h"
 
 static const double TOLERANCE = 0.1;
 

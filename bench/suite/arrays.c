@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
 #include "core/os.h"
+#include "suite/suite.h"
 
 uint32_t bench_random(uint32_t *state) {
     *state = *state * 1664525U + 1013904223U;

@@ -2,7 +2,9 @@
  * The rounds of `qkv bench`. The peak is measured beside each round, by the same clock, and a few
  * times before the first one, to have one measurement that other work did not disturb.
  */
-#include "bench/bench.h"
+#include "suite/suite.h"
+
+#include "core/os.h"
 
 static const double PEAK_SECONDS = 4e-3, ROUND_SECONDS = 5e-3;
 enum { MOST_CALLS = 1 << 20, PEAKS_BEFORE = 8 };
@@ -36,7 +38,7 @@ static qkv_status columns(const struct bench *bench, const qkv_call_options *cal
 
 qkv_status bench_call_once(struct bench *bench) {
     qkv_call_options call = qkv_call_options_init();
-    call.cancel = &cli_cancelled;
+    call.cancel = bench->cancel;
     if (bench->call == BENCH_DECODE) return decode(bench, &call);
     if (bench->call == BENCH_COLUMNS) return columns(bench, &call);
     qkv_status status = QKV_OK;
@@ -49,13 +51,13 @@ qkv_status bench_call_once(struct bench *bench) {
 static qkv_status time_calls(struct bench *bench, int *calls, struct bench_round *round) {
     const int n_threads = qkv_ctx_threads(bench->ctx);
     for (;;) {
-        const double wall = cli_seconds(), start = peak_seconds(n_threads);
+        const double wall = qkvi_os_seconds(), start = peak_seconds(n_threads);
         for (int i = 0; i < *calls; i++) {
             const qkv_status status = bench_call_once(bench);
             if (status != QKV_OK) return status;
         }
         round->seconds = peak_seconds(n_threads) - start;
-        round->wall = cli_seconds() - wall;
+        round->wall = qkvi_os_seconds() - wall;
         if (round->seconds >= ROUND_SECONDS || *calls >= MOST_CALLS) break;
         *calls *= 2;
     }

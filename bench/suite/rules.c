@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
+#include "suite/suite.h"
 
 enum { WINDOW = 512, DOCUMENT = 512, BLOCK = 64 };
 

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "bench/bench.h"
 #include "core/os.h"
+#include "suite/suite.h"
 
 enum { TOP = 8, CLASSES = 8, BINS = 20, TILES = 64 };
 

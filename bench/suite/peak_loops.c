@@ -6,7 +6,7 @@
  * portable. Reading: four loads of a cache line at a time into as many sums, with a prefetch
  * farther ahead than that of the hardware.
  */
-#include "bench/peak.h"
+#include "suite/peak.h"
 
 /*
  * The body of a loop of n chains c[i] of a vector type: a step of each in every round. set makes a

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "bench/bench.h"
+#include "suite/suite.h"
 
 #define F  BENCH_FORWARD
 #define B  BENCH_BACKWARD
@@ -72,7 +72,7 @@ static const struct bench_case cases[] = { /* a line is a case */
 /* clang-format on */
 
 const struct bench_case *bench_case_at(int index) {
-    return index < CLI_COUNT(cases) ? &cases[index] : NULL;
+    return index < (int)(sizeof cases / sizeof *cases) ? &cases[index] : NULL;
 }
 
 int bench_suite_length(const char *name) { return (int)strcspn(name, " "); }
