@@ -101,6 +101,8 @@ def records(tool: str, script: pathlib.Path, outer: pathlib.Path) -> dict[str, b
     seen: dict[bytes, int] = {}
     for part in (record.read_bytes() if record.exists() else b"").split(b"=== ")[1:]:
         command, _, rest = part.partition(b"\n")
+        if b", SIG" in command:  # ended by a signal, at some time
+            continue
         seen[command] = seen.get(command, 0) + 1
         again = f" (time {seen[command]})" if seen[command] > 1 else ""
         said[command.decode(errors="replace") + again] = TIMES.sub(b"TIME", rest.replace(tool.encode(), b"QKV"))

@@ -16,11 +16,11 @@ here=. # without spaces, wherever the checkout is
 model=$here/../golden/bert_old
 rm -rf "$folder"
 mkdir -p "$folder"
-touch "$folder/recorded"
 unset QKV_MODEL QKV_ISA QKV_NUM_THREADS NO_COLOR COLORTERM COLORFGBG LC_ALL LC_CTYPE
 export LANG=C.UTF-8 TERM=dumb COLUMNS=80
 # Under the sanitizers: what is no leak of ours (tests/lost_by_others.h).
 printf 'leak:libfontconfig\nleak:libglib-2.0\n' >"$folder/suppressions"
+touch -r "$folder/suppressions" "$folder/recorded"
 export LSAN_OPTIONS="suppressions=$folder/suppressions:print_suppressions=0"
 checks=0
 failures=0
