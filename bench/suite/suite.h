@@ -1,7 +1,7 @@
 /*
- * The cases of `qkv bench` and how they are measured, for the tool and for bench/peers.py: the table
- * of cases (cases.c), the arrays of a case (arrays.c), its masks (rules.c) and statistics (stats.c),
- * its rounds (measure.c) and memory (os_memory.c), the summary of rounds (summary.c).
+ * The cases of `qkv bench` and how they are measured, for the tool and for bench/peers.py: the
+ * table of cases (cases.c), the arrays of a case (arrays.c), its masks (rules.c) and statistics
+ * (stats.c), its rounds (measure.c) and memory (os_memory.c), the summary of rounds (summary.c).
  */
 #ifndef QKV_BENCH_SUITE_H
 #define QKV_BENCH_SUITE_H

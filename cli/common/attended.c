@@ -25,11 +25,11 @@ qkv_status attended_open(struct attended *of, qkv_attention_kind which, const ch
     if (status == QKV_OK && which != QKV_SELF)
         status = pair_make(of->session, of->input, given, &of->pair, error);
     of->view = pair_view(of->session, of->input, &of->pair, which);
-    of->what_if.asked = qkv_run_options_init();
+    of->what_if.run_options = qkv_run_options_init();
     if (status != QKV_OK || !parsed) return status;
     const struct what_if_edges edges = attended_edges(of);
     status = what_if_of_text(parsed, of->labels, of->input->n, &edges, &of->what_if, error);
-    if (of->what_if.dropped) of->what_if.asked.dropped = of->what_if.inputs;
+    if (of->what_if.dropped) of->what_if.run_options.dropped = of->what_if.inputs;
     return status == QKV_OK ? pair_check_causal(&of->what_if, &of->view, error) : status;
 }
 
@@ -38,7 +38,7 @@ qkv_status attended_run(struct attended *of, uint32_t flags, qkv_error *error) {
     progress_clock_begin(&clock, "running the model", of->session->common->quiet);
     const qkv_status status =
         pair_model_run(of->session, 1, &of->input, &of->pair, QKV_RUN_CAPTURE | flags,
-                       &of->what_if.asked, &of->run, error);
+                       &of->what_if.run_options, &of->run, error);
     progress_clock_end(&clock);
     if (status != QKV_OK) return status;
     return pair_heads(of->session, &of->view, of->run, 0, &of->heads, error);

@@ -165,7 +165,7 @@ qkv_status pair_model_run(const struct session *session, int64_t n,
 
 qkv_status pair_check_causal(const struct what_if *what_if, const struct attention_view *view,
                              qkv_error *error) {
-    if (!what_if->asked.causal || view->which == QKV_CROSS || !view->causal) return QKV_OK;
+    if (!what_if->run_options.causal || view->which == QKV_CROSS || !view->causal) return QKV_OK;
     return text_error(error, QKV_ERR_ARGUMENT,
                       "--what-if causal: every token of a decoder sees itself and those before it "
                       "only, as it is");

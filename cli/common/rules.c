@@ -86,7 +86,8 @@ const struct cli_option *rules_option(const char *names, int index) {
     return NULL;
 }
 
-int rules_find(uint32_t flag) {
+/* Its index in the table of the library. */
+static int index_of(uint32_t flag) {
     int r = 0;
     while (qkv_attention_rule(r)->flag != flag) r++;
     return r;
@@ -128,14 +129,14 @@ static int read_where(const struct cli_command *command, const char *text, struc
     if (strcmp(text, "top-left") == 0) rules->causal = CAUSAL_TOP_LEFT;
     if (strcmp(text, "bottom-right") == 0) rules->causal = CAUSAL_BOTTOM_RIGHT;
     if (rules->causal != CAUSAL_OFFSETS) return EXIT_OK;
-    if (read_into(rules, rules_find(QKV_SET_Q_OFFSET), text, -far)) return EXIT_OK;
+    if (read_into(rules, index_of(QKV_SET_Q_OFFSET), text, -far)) return EXIT_OK;
     return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or a list of offsets",
                      text);
 }
 
 int rules_parse_one(const struct cli_command *command, uint32_t flag, const char *text,
                     struct rules *rules) {
-    const int index = rules_find(flag);
+    const int index = index_of(flag);
     const qkv_rule *const rule = qkv_attention_rule(index);
     if (!text) return EXIT_OK;
     switch (form_of(rule)) {
@@ -169,16 +170,16 @@ static bool is_given(const struct arg_rule *rule) {
 static int check_needs(const struct cli_command *command, const struct cli_common *options,
                        int index) {
     const uint32_t needs = qkv_attention_rule(index)->needs;
-    if (!needs || is_given(&options->rules[rules_find(needs)])) return EXIT_OK;
-    const char *const other = made_at(rules_find(needs))->name;
+    if (!needs || is_given(&options->rules[index_of(needs)])) return EXIT_OK;
+    const char *const other = made_at(index_of(needs))->name;
     return cli_usage(command, "%s needs %s: without it every key is seen anyway",
                      made_at(index)->name, other);
 }
 
 int rules_parse(const struct cli_command *command, const struct cli_common *options,
                 struct rules *rules) {
-    const struct arg_rule *const causal = &options->rules[rules_find(QKV_SET_CAUSAL)],
-                                 *const offset = &options->rules[rules_find(QKV_SET_Q_OFFSET)];
+    const struct arg_rule *const causal = &options->rules[index_of(QKV_SET_CAUSAL)],
+                                 *const offset = &options->rules[index_of(QKV_SET_Q_OFFSET)];
     *rules = (struct rules){ 0 };
     if (causal->text && offset->text)
         return cli_usage(command,

@@ -13,9 +13,6 @@
  */
 const struct cli_option *rules_option(const char *names, int index);
 
-/* The index of the rule with this flag in the library's table. */
-int rules_find(uint32_t flag);
-
 /*
  * The rules of a command line, parsed before any file is read. A list has one number for all
  * batches, or one for each batch.

@@ -24,16 +24,17 @@ static int parse_one(const struct cli_command *command, const char *question,
     const char *temperature = value_of(question, "temperature"),
                *token = value_of(question, "drop"), *edge = value_of(question, "cut");
     if (strcmp(question, "causal") == 0) {
-        if (!what_if->asked.causal) add_words(what_if, "causal", "");
-        what_if->asked.causal = 1;
+        if (!what_if->run_options.causal) add_words(what_if, "causal", "");
+        what_if->run_options.causal = 1;
     } else if (strcmp(question, "no-scale") == 0) {
-        if (!what_if->asked.no_scale) add_words(what_if, "without the scale", "");
-        what_if->asked.no_scale = 1;
+        if (!what_if->run_options.no_scale) add_words(what_if, "without the scale", "");
+        what_if->run_options.no_scale = 1;
     } else if (temperature) {
-        if (what_if->asked.temperature != 0)
+        if (what_if->run_options.temperature != 0)
             return cli_usage(command, "--what-if temperature is given twice");
-        if (!number_real(temperature, &what_if->asked.temperature) ||
-            !(what_if->asked.temperature >= 0.001 && what_if->asked.temperature <= 1000))
+        if (!number_real(temperature, &what_if->run_options.temperature) ||
+            !(what_if->run_options.temperature >= 0.001 &&
+              what_if->run_options.temperature <= 1000))
             return cli_usage(command,
                              "--what-if temperature: '%s' is not a number from 0.001 to 1000",
                              temperature);
@@ -49,8 +50,9 @@ static int parse_one(const struct cli_command *command, const char *question,
 
 int what_if_parse(const struct cli_command *command, const struct arg_texts *given,
                   struct what_if *what_if) {
-    *what_if =
-        (struct what_if){ .asked = qkv_run_options_init(), .given = given, .any = given->n > 0 };
+    *what_if = (struct what_if){ .run_options = qkv_run_options_init(),
+                                 .given = given,
+                                 .any = given->n > 0 };
     int code = EXIT_OK;
     for (int i = 0; i < given->n && !code; i++) code = parse_one(command, given->list[i], what_if);
     return code;
@@ -244,9 +246,9 @@ qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, in
         if (token) status = add_dropped(token, labels, n, what_if, error);
         if (edge) status = add_cut(edge, edges, what_if, error);
     }
-    what_if->asked.cuts = what_if->cuts;
-    what_if->asked.n_cuts = what_if->n_cuts;
-    what_if->asked.cut_which = edges->which;
+    what_if->run_options.cuts = what_if->cuts;
+    what_if->run_options.n_cuts = what_if->n_cuts;
+    what_if->run_options.cut_which = edges->which;
     return status;
 }
 

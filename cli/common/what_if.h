@@ -11,7 +11,7 @@ enum { WHAT_IF_WORDS = 300 };
 #define WHAT_IF_BADGE "modified: not what the model computed"
 
 struct what_if {
-    qkv_run_options asked;
+    qkv_run_options run_options;
     const struct arg_texts *given; /* the values of the option */
     bool any;
     uint8_t *dropped;          /* [n], 1: the token is dropped; malloc; NULL: none is */
@@ -37,7 +37,7 @@ struct what_if_edges {
     qkv_attention_kind which;
     int64_t n_layers, n_heads, n_queries, n_keys;
     char *const *queries, *const *keys;
-    bool causal; /* it is, whatever is asked */
+    bool causal; /* it is, whatever the options say */
 };
 
 /*

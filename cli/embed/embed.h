@@ -50,13 +50,6 @@ qkv_status embed_tokens(const struct embed *embed, qkv_error *error);
 /* --pairs: what a classifier says of pairs of texts, shown or written (pairs.c). */
 qkv_status embed_pairs(const struct embed *embed, qkv_error *error);
 
-/* The cosine of two texts' vectors; NaN if one is 0. */
-double embed_cosine(const struct embed *embed, int64_t a, int64_t b);
-/* The number of texts without that of --similar. */
-int64_t embed_n_ranked(const struct embed *embed);
-/* Writes the texts nearest to text a, without a, best first; returns their number, <= most. */
-int64_t embed_nearest(const struct embed *embed, int64_t a, int64_t most, int64_t *nearest);
-
 /*
  * --image: how well texts match it, on the terminal or as an object; without texts its vector, as
  * that of a text whose words are its name (image.c).

@@ -73,18 +73,18 @@ static void name_prompts(const struct embed *e, char names[], size_t room) {
 
 /* The text of --prompt, or the one that the model's files choose. */
 qkv_status embed_find_prompt(struct embed *e, qkv_error *error) {
-    const char *const asked = e->options->prompt;
+    const char *const name = e->options->prompt;
     char names[400];
     const qkv_prompt *prompt;
     if (e->options->no_prompt) return QKV_OK;
     for (int64_t p = 0; (prompt = qkv_model_prompt(e->session->model, p)); p++) {
-        if (asked ? strcmp(asked, prompt->name) != 0 : !prompt->is_default) continue;
+        if (name ? strcmp(name, prompt->name) != 0 : !prompt->is_default) continue;
         e->prompt = prompt->text;
         return QKV_OK;
     }
-    if (!asked) return QKV_OK;
+    if (!name) return QKV_OK;
     name_prompts(e, names, sizeof names);
-    return text_error(error, QKV_ERR_ARGUMENT, "--prompt '%s': the model's prompts are: %s", asked,
+    return text_error(error, QKV_ERR_ARGUMENT, "--prompt '%s': the model's prompts are: %s", name,
                       names);
 }
 

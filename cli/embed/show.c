@@ -11,19 +11,22 @@ enum { MOST_ROWS = 20 }; /* of the table without --similar */
 
 /* ---- Nearness -------------------------------------------------------------------------------- */
 
-double embed_cosine(const struct embed *e, int64_t a, int64_t b) {
+/* Of two texts' vectors; NaN if one is 0. */
+static double cosine_of(const struct embed *e, int64_t a, int64_t b) {
     return rows_product(e->vectors + a * e->dim, e->vectors + b * e->dim, e->dim) /
            (e->lengths[a] * e->lengths[b]);
 }
 
-int64_t embed_n_ranked(const struct embed *e) { return e->n - (e->options->similar != NULL); }
+/* Texts without that of --similar. */
+static int64_t n_ranked(const struct embed *e) { return e->n - (e->options->similar != NULL); }
 
-int64_t embed_nearest(const struct embed *e, int64_t a, int64_t most, int64_t *nearest) {
+/* The texts nearest to text a, without a, best first. Returns their number, <= most. */
+static int64_t find_nearest(const struct embed *e, int64_t a, int64_t most, int64_t *nearest) {
     double best[1000];
     int64_t n = 0;
-    for (int64_t b = 0; b < embed_n_ranked(e); b++) {
+    for (int64_t b = 0; b < n_ranked(e); b++) {
         if (b == a) continue;
-        const double cosine = embed_cosine(e, a, b);
+        const double cosine = cosine_of(e, a, b);
         int64_t place = n;
         while (place > 0 && (cosine > best[place - 1] || isnan(best[place - 1]))) place--;
         if (place >= most) continue;
@@ -38,17 +41,17 @@ int64_t embed_nearest(const struct embed *e, int64_t a, int64_t most, int64_t *n
 
 static int64_t n_shown(const struct embed *e) {
     const int64_t top = e->options->top.set ? e->options->top.value : 10;
-    return top < embed_n_ranked(e) ? top : embed_n_ranked(e);
+    return top < n_ranked(e) ? top : n_ranked(e);
 }
 
 /* ---- Terminal -------------------------------------------------------------------------------- */
 
 static void put_similar(struct report *report, const struct embed *e) {
     int64_t nearest[1000];
-    const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
+    const int64_t n = find_nearest(e, e->n - 1, n_shown(e), nearest);
     report_table(report, "ntb", "cosine", "text", "");
     for (int64_t i = 0; i < n; i++) {
-        const double cosine = embed_cosine(e, e->n - 1, nearest[i]);
+        const double cosine = cosine_of(e, e->n - 1, nearest[i]);
         report_row(report, i == 0);
         report_cell(report, "%.3f", cosine);
         report_word(report, e->texts[nearest[i]].bytes, e->texts[nearest[i]].n);
@@ -62,8 +65,8 @@ static void put_all(struct report *report, const struct embed *e) {
         int64_t nearest = -1;
         report_row(report, false);
         report_word(report, e->texts[a].bytes, e->texts[a].n);
-        if (embed_nearest(e, a, 1, &nearest) == 0) continue;
-        report_cell(report, "%.3f", embed_cosine(e, a, nearest));
+        if (find_nearest(e, a, 1, &nearest) == 0) continue;
+        report_cell(report, "%.3f", cosine_of(e, a, nearest));
         report_word(report, e->texts[nearest].bytes, e->texts[nearest].n);
     }
     if (e->n > MOST_ROWS)
@@ -123,12 +126,12 @@ static json_t *text_json(const struct text *text) { return json_bytes(text->byte
 
 static json_t *similar_json(const struct embed *e) {
     int64_t nearest[1000];
-    const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
+    const int64_t n = find_nearest(e, e->n - 1, n_shown(e), nearest);
     json_t *list = json_array();
     for (int64_t i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "index", (json_int_t)nearest[i],
                                               "text", text_json(&e->texts[nearest[i]]), "cosine",
-                                              json_number(embed_cosine(e, e->n - 1, nearest[i]))));
+                                              json_number(cosine_of(e, e->n - 1, nearest[i]))));
     return json_pack("{s:o, s:o}", "query", text_json(&e->texts[e->n - 1]), "similar", list);
 }
 

@@ -51,8 +51,8 @@ static const char *endings_of(const struct heads_options *options) {
     return options->effect ? EFFECT_ENDINGS : options->fires ? ".json" : HEADS_ENDINGS;
 }
 
-static int check(const struct cli_command *command, const struct heads_options *options,
-                 int n_words) {
+static int check_options(const struct cli_command *command, const struct heads_options *options,
+                         int n_words) {
     int code = conflicts_check(command, options, n_words, inputs, CLI_COUNT(inputs));
     if (code == EXIT_OK) code = check_effects(command, options, n_words);
     if (code == EXIT_OK) code = path_check_ending(command, options->out, endings_of(options));
@@ -88,7 +88,7 @@ static int answer_file(const struct heads_job *job) {
 
 static int heads(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct heads_options *options = data;
-    int code = check(command, options, n_words);
+    int code = check_options(command, options, n_words);
     if (code) return code;
     if (options->out) cli_catch_interrupts();
     struct heads_job job = { .texts = { .options = options,

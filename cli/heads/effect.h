@@ -33,7 +33,7 @@ struct effect {
     bool is_loss;  /* the words are those of the text, not those that the model predicts */
     bool is_label; /* of an image: the word is a label */
 
-    qkv_effects asked;
+    qkv_effects request;
     int64_t *positions;
     int32_t *words;
     int64_t *ends, *heads;
@@ -65,9 +65,6 @@ qkv_status effect_given(struct effect *effect, qkv_error *error);
 /* Measures what each --edge is worth, when the rest is known (effect_edges.c). */
 qkv_status effect_edges(struct effect *effect, qkv_error *error);
 
-/* Writes the name of a set, "1.2" or "1.2+1.3"; long ones end in an ellipsis. */
-enum { EFFECT_NAME = 96 };
-void effect_name(const struct effect *effect, const struct effect_set *set, char name[EFFECT_NAME]);
 /* Appends what was done, and what the numbers mean; table: also numbers that only a table has. */
 void effect_caption(const struct effect *effect, bool table, struct caption *caption);
 /* Appends the predictions: "[MASK] (token 5): door, p 0.43". */

@@ -15,9 +15,9 @@
 static qkv_status words_room(struct effect *effect, int64_t n, qkv_error *error) {
     effect->positions = calloc((size_t)n + 1, sizeof *effect->positions);
     effect->words = calloc((size_t)n + 1, sizeof *effect->words);
-    effect->asked.n_places = n;
-    effect->asked.positions = effect->positions;
-    effect->asked.words = effect->words;
+    effect->request.n_places = n;
+    effect->request.positions = effect->positions;
+    effect->request.words = effect->words;
     return effect->positions && effect->words ? QKV_OK : text_no_memory(error);
 }
 
@@ -59,10 +59,10 @@ static qkv_status best_words(struct effect *effect, int64_t last, qkv_error *err
     predictions_free(&predictions);
     qkv_run_free(run);
     if (status != QKV_OK || !effect->options->word) return status;
-    if (effect->asked.n_places > 1)
+    if (effect->request.n_places > 1)
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--word: the text has %" PRId64 " places for a word",
-                          effect->asked.n_places);
+                          effect->request.n_places);
     return find_word(effect, &effect->words[0], error);
 }
 
@@ -113,10 +113,10 @@ static qkv_status label_words(struct effect *effect, struct text_job *job, qkv_e
                           "--effect: a %s without a classifier tells no labels, and effects are on "
                           "them",
                           session->info->architecture);
-    effect->asked.head = QKV_HEAD_LABEL;
+    effect->request.head = QKV_HEAD_LABEL;
     effect->is_label = true;
     qkv_status status = words_room(effect, 1, error);
-    effect->asked.positions = NULL;
+    effect->request.positions = NULL;
     if (status == QKV_OK && effect->options->word) {
         status = find_label(effect, effect->words, error);
         job->usage = status == QKV_ERR_ARGUMENT;
@@ -140,7 +140,7 @@ qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *
     if (options->image) return label_words(effect, job, error);
     const qkv_model_info *const info = effect->session->info;
     const bool pairs = info->kind == QKV_MODEL_PAIR;
-    effect->asked.head = info->has_lm ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
+    effect->request.head = info->has_lm ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
     effect->words_of = pairs ? effect->session->target : effect->session->tokenizer;
     job->usage = true; /* of what is refused here */
     if (pairs && options->word)
@@ -199,9 +199,9 @@ qkv_status effect_sets(struct effect *effect, qkv_error *error) {
                                  effect->heads + end);
         effect->ends[s] = end += set->n;
     }
-    effect->asked.n_sets = n_sets;
-    effect->asked.ends = effect->ends;
-    effect->asked.heads = effect->heads;
+    effect->request.n_sets = n_sets;
+    effect->request.ends = effect->ends;
+    effect->request.heads = effect->heads;
     return QKV_OK;
 }
 
@@ -239,14 +239,14 @@ static qkv_status make_means(struct effect *effect, qkv_error *error) {
     const bool self = effect->which == QKV_SELF;
     const int64_t width = self ? info->n_heads * info->head_dim : info->hidden;
     const int64_t n = effect->n_layers * width;
-    const qkv_run_options asked = qkv_run_options_init();
+    const qkv_run_options run_options = qkv_run_options_init();
     struct means means = { calloc((size_t)n + 1, sizeof(double)), 0, effect->which };
     effect->means = calloc((size_t)n + 1, sizeof *effect->means);
     struct texts texts = { .session = effect->session,
                            .path = effect->options->reference,
                            .which = effect->which,
                            .flags = QKV_RUN_OUTPUTS,
-                           .asked = &asked,
+                           .run_options = &run_options,
                            .make = add_text,
                            .user = &means };
     qkv_status status = means.sums && effect->means ? QKV_OK : text_no_memory(error);
@@ -255,7 +255,7 @@ static qkv_status make_means(struct effect *effect, qkv_error *error) {
     for (int64_t c = 0; status == QKV_OK && c < n; c++)
         effect->means[c] = (float)(means.sums[c] / (double)means.n);
     effect->n_mean = means.n;
-    effect->asked.means = effect->means;
+    effect->request.means = effect->means;
     free(means.sums);
     return status;
 }
@@ -287,7 +287,7 @@ static qkv_status make_source(struct effect *effect, qkv_error *error) {
     status =
         pair_model_run(session, 1, (const qkv_encoding *const *)&effect->source,
                        &effect->source_pair, QKV_RUN_OUTPUTS, &options, &effect->source_run, error);
-    effect->asked.source = effect->source_run;
+    effect->request.source = effect->source_run;
     return status;
 }
 

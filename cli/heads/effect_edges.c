@@ -16,50 +16,45 @@ static qkv_status open_edges(const struct effect *effect, struct attended *of, q
     return session_labels(effect->session, effect->input, &of->labels, error);
 }
 
-/* ln softmax of the word at each place. */
-static qkv_status measure(const struct effect *effect, const qkv_run *run, float *logits,
-                          double *sum, qkv_error *error) {
+/* The mean ln p of the words: the lens reads the last layer as the model does. */
+static qkv_status mean_log_p(const struct effect *effect, const qkv_run *run, double *mean,
+                             qkv_error *error) {
     const struct session *const session = effect->session;
     const qkv_model_info *const info = session->info;
-    const int64_t n = effect->asked.head == QKV_HEAD_NEXT && info->target_vocab_size > 0
-                          ? info->target_vocab_size
-                          : info->vocab_size;
-    *sum = 0;
-    for (int64_t t = 0; t < effect->asked.n_places; t++) {
+    const int64_t layer = info->kind == QKV_MODEL_PAIR ? info->n_decoder_layers : info->n_layers;
+    double sum = 0;
+    for (int64_t t = 0; t < effect->request.n_places; t++) {
+        qkv_lens lens = qkv_lens_init();
         const qkv_status status =
-            qkv_model_logits(session->ctx, session->model, run, effect->asked.head, 0,
-                             effect->positions[t], logits, error);
+            qkv_inspect_lens(session->ctx, session->model, run, effect->request.head, 0,
+                             effect->positions[t], layer, effect->words[t], &lens, error);
         if (status != QKV_OK) return status;
-        double largest = -INFINITY, all = 0;
-        for (int64_t w = 0; w < n; w++)
-            if ((double)logits[w] > largest) largest = (double)logits[w];
-        for (int64_t w = 0; w < n; w++) all += exp((double)logits[w] - largest);
-        *sum += (double)logits[effect->words[t]] - largest - log(all);
+        sum += lens.log_p;
     }
+    *mean = sum / (double)effect->request.n_places;
     return QKV_OK;
 }
 
 static qkv_status cut_one(struct effect *effect, const struct what_if_edges *edges,
-                          struct effect_edge *edge, float *logits, qkv_error *error) {
-    qkv_run_options asked = qkv_run_options_init();
+                          struct effect_edge *edge, qkv_error *error) {
+    qkv_run_options options = qkv_run_options_init();
     struct what_if_cut cut;
     qkv_run *run = NULL;
     int64_t *list = NULL;
-    double sum;
+    double value;
     qkv_status status = what_if_cut_read("--edge", edge->name, edges, &cut, error);
     if (status == QKV_OK && !(list = calloc((size_t)cut.n, 4 * sizeof *list)))
         status = text_no_memory(error);
     if (status == QKV_OK) {
         what_if_cut_list(edges, &cut, list);
-        edge->n = asked.n_cuts = cut.n;
-        asked.cuts = list;
-        asked.cut_which = effect->which;
-        status = pair_model_run(effect->session, 1, &effect->input, &effect->pair, 0, &asked, &run,
-                                error);
+        edge->n = options.n_cuts = cut.n;
+        options.cuts = list;
+        options.cut_which = effect->which;
+        status = pair_model_run(effect->session, 1, &effect->input, &effect->pair, 0, &options,
+                                &run, error);
     }
-    if (status == QKV_OK) status = measure(effect, run, logits, &sum, error);
+    if (status == QKV_OK) status = mean_log_p(effect, run, &value, error);
     if (status == QKV_OK) {
-        const double value = sum / (double)effect->asked.n_places;
         edge->nats = value - effect->value;
         edge->probability = exp(value) - exp(effect->value);
     }
@@ -70,24 +65,19 @@ static qkv_status cut_one(struct effect *effect, const struct what_if_edges *edg
 }
 
 qkv_status effect_edges(struct effect *effect, qkv_error *error) {
-    const struct arg_texts *const asked = &effect->options->edges;
-    const qkv_model_info *const info = effect->session->info;
-    const int64_t most =
-        info->target_vocab_size > info->vocab_size ? info->target_vocab_size : info->vocab_size;
+    const struct arg_texts *const names = &effect->options->edges;
     struct attended of;
-    if (asked->n == 0) return QKV_OK;
-    effect->edges = calloc((size_t)asked->n, sizeof *effect->edges);
-    float *const logits = calloc((size_t)most, sizeof *logits);
+    if (names->n == 0) return QKV_OK;
+    effect->edges = calloc((size_t)names->n, sizeof *effect->edges);
     qkv_status status = open_edges(effect, &of, error);
-    if (status == QKV_OK && (!effect->edges || !logits)) status = text_no_memory(error);
+    if (status == QKV_OK && !effect->edges) status = text_no_memory(error);
     const struct what_if_edges edges = attended_edges(&of);
-    for (int e = 0; status == QKV_OK && e < asked->n; e++) {
-        effect->edges[e].name = asked->list[e];
+    for (int e = 0; status == QKV_OK && e < names->n; e++) {
+        effect->edges[e].name = names->list[e];
         effect->n_edges = e + 1;
         status = cli_cancelled ? text_error(error, QKV_ERR_CANCELLED, "nothing was written")
-                               : cut_one(effect, &edges, &effect->edges[e], logits, error);
+                               : cut_one(effect, &edges, &effect->edges[e], error);
     }
     session_labels_free(of.labels, of.labels ? effect->input->n : 0);
-    free(logits);
     return status;
 }

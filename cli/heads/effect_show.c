@@ -7,15 +7,18 @@
 #include "common/predict.h"
 #include "heads/effect.h"
 
-void effect_name(const struct effect *effect, const struct effect_set *set,
-                 char name[EFFECT_NAME]) {
+enum { SET_NAME = 96 };
+
+/* "1.2" or "1.2+1.3"; long ones end in an ellipsis. */
+static void name_set(const struct effect *effect, const struct effect_set *set,
+                     char name[SET_NAME]) {
     name[0] = 0;
     for (int64_t i = 0; i < set->n; i++) {
-        if (strlen(name) > EFFECT_NAME - 32) {
-            text_append(name, EFFECT_NAME, "+...");
+        if (strlen(name) > SET_NAME - 32) {
+            text_append(name, SET_NAME, "+...");
             return;
         }
-        text_append(name, EFFECT_NAME, "%s%" PRId64 ".%" PRId64, i ? "+" : "",
+        text_append(name, SET_NAME, "%s%" PRId64 ".%" PRId64, i ? "+" : "",
                     set->heads[i] / effect->n_heads, set->heads[i] % effect->n_heads);
     }
 }
@@ -25,8 +28,8 @@ void effect_name(const struct effect *effect, const struct effect_set *set,
 static void add_places(const struct effect *effect, struct caption *caption) {
     enum { MOST = 4 };
     char *const mask = mask_name(effect->session);
-    const bool next = effect->asked.head == QKV_HEAD_NEXT;
-    for (int64_t t = 0; t < effect->asked.n_places && t < MOST; t++) {
+    const bool next = effect->request.head == QKV_HEAD_NEXT;
+    for (int64_t t = 0; t < effect->request.n_places && t < MOST; t++) {
         char *const word = token_label(effect->words_of, effect->words[t]);
         if (next)
             caption_add(caption, "%s%.80s, as the next token", t ? "; " : "", word ? word : "");
@@ -36,9 +39,9 @@ static void add_places(const struct effect *effect, struct caption *caption) {
         caption_add(caption, ", p %.4f", exp(effect->log_p[t]));
         free(word);
     }
-    if (effect->asked.n_places > MOST)
-        caption_add(caption, "; and %" PRId64 " more", effect->asked.n_places - MOST);
-    if (effect->asked.n_places > 1) caption_add(caption, "; mean ln p %.4f", effect->value);
+    if (effect->request.n_places > MOST)
+        caption_add(caption, "; and %" PRId64 " more", effect->request.n_places - MOST);
+    if (effect->request.n_places > 1) caption_add(caption, "; mean ln p %.4f", effect->value);
     caption_add(caption, ".");
     free(mask);
 }
@@ -63,7 +66,7 @@ void effect_looked_at(const struct effect *effect, struct caption *caption) {
         return;
     }
     caption_add(caption, "The %" PRId64 " tokens of the %s, each given %swhat is before it: ",
-                effect->asked.n_places, effect->pair.next ? "target" : "text",
+                effect->request.n_places, effect->pair.next ? "target" : "text",
                 effect->pair.next ? "the source and " : "");
     caption_add(caption, "mean ln p %.4f, perplexity %.4g.", effect->value, exp(-effect->value));
 }
@@ -84,7 +87,7 @@ static void add_given(const struct effect *effect, struct caption *caption) {
 }
 
 void effect_caption(const struct effect *effect, bool table, struct caption *caption) {
-    const bool several = effect->asked.n_places > 1;
+    const bool several = effect->request.n_places > 1;
     caption_add(caption, "Each head alone is ablated: what it gives, before the output projection, "
                          "becomes ");
     add_given(effect, caption);
@@ -123,7 +126,7 @@ static void print_number(struct term *term, double value, double largest, int de
 
 static double largest_of(const struct effect *effect) {
     double largest = 0;
-    for (int64_t s = 0; s < effect->asked.n_sets; s++)
+    for (int64_t s = 0; s < effect->request.n_sets; s++)
         if (fabs(effect->sets[s].nats) > largest) largest = fabs(effect->sets[s].nats);
     for (int64_t e = 0; e < effect->n_edges; e++)
         if (fabs(effect->edges[e].nats) > largest) largest = fabs(effect->edges[e].nats);
@@ -132,8 +135,8 @@ static double largest_of(const struct effect *effect) {
 
 static void print_set(struct term *term, const struct effect *effect, const struct effect_set *set,
                       int width, double largest, bool group) {
-    char name[EFFECT_NAME];
-    effect_name(effect, set, name);
+    char name[SET_NAME];
+    name_set(effect, set, name);
     term_put(term, name, width, false);
     print_number(term, set->nats, largest, 4);
     print_number(term, set->probability, 0, 4);
@@ -144,8 +147,8 @@ static void print_set(struct term *term, const struct effect *effect, const stru
 static int name_width(const struct effect *effect, int64_t first, int64_t end, int least) {
     int width = least;
     for (int64_t s = first; s < end; s++) {
-        char name[EFFECT_NAME];
-        effect_name(effect, &effect->sets[s], name);
+        char name[SET_NAME];
+        name_set(effect, &effect->sets[s], name);
         const int columns = term_columns(name) + 1;
         if (columns > width) width = columns < 44 ? columns : 44;
     }
@@ -170,7 +173,7 @@ static void print_edges(struct term *term, const struct effect *effect, double l
 }
 
 static void print_table(struct term *term, const struct effect *effect) {
-    const int64_t n_all = effect->n_all, n_sets = effect->asked.n_sets;
+    const int64_t n_all = effect->n_all, n_sets = effect->request.n_sets;
     const double largest = largest_of(effect);
     fprintf(term->out, "%-6s%9s %9s\n", "head", "nats", "prob");
     for (int64_t i = 0; i < effect->n_shown; i++)

@@ -21,7 +21,7 @@ static json_t *places_json(const struct effect *effect) {
                                              (int64_t)effect->words[0], effect->log_p[0],
                                              exp(effect->log_p[0])));
     if (effect->is_label) return list;
-    for (int64_t t = 0; t < effect->asked.n_places; t++)
+    for (int64_t t = 0; t < effect->request.n_places; t++)
         json_array_append_new(
             list, json_set(NULL, "position:i token:o id:i log_p:n probability:n",
                            effect->positions[t], token_json(effect->words_of, effect->words[t]),
@@ -67,7 +67,7 @@ json_t *effect_json(const struct effect *effect) {
                                               set->heads[0] % effect->n_heads, set->nats,
                                               set->probability));
     }
-    for (int64_t s = effect->n_all; s < effect->asked.n_sets; s++)
+    for (int64_t s = effect->n_all; s < effect->request.n_sets; s++)
         json_array_append_new(groups, group_json(effect, &effect->sets[s]));
     if (effect->n_edges > 0) json_set(object, "edges:o", edges_json(effect));
     return json_set(object,
@@ -101,7 +101,7 @@ static qkv_status write_table(const struct effect *effect, const char *path, cha
     csv_put(&csv, "heads%cnats%cprobability%csum_nats\n", separator, separator, separator);
     for (int64_t i = 0; i < effect->n_shown; i++)
         put_set(&csv, &effect->sets[effect->order[i].index], effect->n_heads, separator);
-    for (int64_t s = effect->n_all; s < effect->asked.n_sets; s++)
+    for (int64_t s = effect->n_all; s < effect->request.n_sets; s++)
         put_set(&csv, &effect->sets[s], effect->n_heads, separator);
     for (int64_t e = 0; e < effect->n_edges; e++) {
         const struct effect_edge *const edge = &effect->edges[e];
@@ -114,7 +114,7 @@ static qkv_status write_table(const struct effect *effect, const char *path, cha
 
 /* ---- The picture ----------------------------------------------------------------------------- */
 
-static qkv_status draw(const struct effect *effect, const char *path, qkv_error *error) {
+static qkv_status draw_effects(const struct effect *effect, const char *path, qkv_error *error) {
     struct caption caption = { "" };
     float *const cells = calloc((size_t)effect->n_all + 1, sizeof *cells);
     caption_add(&caption, "Model %.300s. ", effect->session->info->source);
@@ -137,7 +137,7 @@ static qkv_status draw(const struct effect *effect, const char *path, qkv_error 
 qkv_status effect_write(const struct effect *effect, const char *path, qkv_error *error) {
     const int ending = path_ending(path, EFFECT_ENDINGS);
     if (ending < 2) return write_table(effect, path, ending == 0 ? ',' : '\t', error);
-    if (ending > 2) return draw(effect, path, error);
+    if (ending > 2) return draw_effects(effect, path, error);
     json_t *const object = effect_json(effect);
     return object ? json_write_file(path, object, error) : text_no_memory(error);
 }

@@ -47,7 +47,7 @@ static bool is_behind(const struct fire *a, const struct fire *b) {
 }
 
 /* Of a full list the last one makes room. */
-static void put(struct fires *fires, const struct fire *fire) {
+static void put_fire(struct fires *fires, const struct fire *fire) {
     int64_t at = fires->n;
     if (fires->n < fires->most)
         fires->n++;
@@ -66,8 +66,9 @@ static uint8_t *words_of(const qkv_encoding *tokens) {
     return marks;
 }
 
-static qkv_status find(const struct fires *fires, const struct attention_view *view,
-                       const struct texts_one *text, qkv_sharpest *sharpest, qkv_error *error) {
+static qkv_status find_sharpest(const struct fires *fires, const struct attention_view *view,
+                                const struct texts_one *text, qkv_sharpest *sharpest,
+                                qkv_error *error) {
     qkv_heads *heads = NULL;
     uint8_t *const from = words_of(view->queries.tokens), *const to = words_of(view->keys.tokens);
     qkv_status status = from && to ? QKV_OK : text_no_memory(error);
@@ -82,8 +83,8 @@ static qkv_status find(const struct fires *fires, const struct attention_view *v
 }
 
 /* A record: a fire without arrays, and the ids of queries and keys; those of one text once. */
-static qkv_status pack(const struct fire *fire, const qkv_encoding *queries,
-                       const qkv_encoding *keys, struct text *record, qkv_error *error) {
+static qkv_status pack_fire(const struct fire *fire, const qkv_encoding *queries,
+                            const qkv_encoding *keys, struct text *record, qkv_error *error) {
     const size_t n_queries = queries == keys ? 0 : (size_t)queries->n, n_keys = (size_t)keys->n;
     record->n = sizeof *fire + (n_queries + n_keys) * sizeof(int32_t);
     record->bytes = malloc(record->n);
@@ -95,14 +96,14 @@ static qkv_status pack(const struct fire *fire, const qkv_encoding *queries,
     return QKV_OK;
 }
 
-static qkv_status make(void *user, const struct texts_one *text, struct text *record,
-                       qkv_error *error) {
+static qkv_status make_record(void *user, const struct texts_one *text, struct text *record,
+                              qkv_error *error) {
     const struct fires *const fires = user;
     const struct attention_view view =
         pair_view(fires->session, text->input, text->pair, fires->which);
     const qkv_encoding *const queries = view.queries.tokens, *const keys = view.keys.tokens;
     qkv_sharpest best = qkv_sharpest_init();
-    const qkv_status status = find(fires, &view, text, &best, error);
+    const qkv_status status = find_sharpest(fires, &view, text, &best, error);
     if (status != QKV_OK) return status;
     const struct fire fire = { .line = text->line,
                                .query = best.query,
@@ -110,7 +111,7 @@ static qkv_status make(void *user, const struct texts_one *text, struct text *re
                                .n_queries = queries->n,
                                .n_keys = keys->n,
                                .weight = best.weight };
-    return pack(&fire, queries, keys, record, error);
+    return pack_fire(&fire, queries, keys, record, error);
 }
 
 static int32_t *copy_ids(const char *from, int64_t n) {
@@ -137,7 +138,7 @@ static bool is_fire(const struct fires *fires, const struct text *record, struct
            (fire->query < 0 || (fire->key >= 0 && fire->key < fire->n_keys));
 }
 
-static qkv_status take(void *user, const struct text *record, qkv_error *error) {
+static qkv_status take_record(void *user, const struct text *record, qkv_error *error) {
     struct fires *const fires = user;
     struct fire fire;
     bool two;
@@ -150,7 +151,7 @@ static qkv_status take(void *user, const struct text *record, qkv_error *error) 
     fire.keys = copy_ids(ids + (two ? (size_t)fire.n_queries * sizeof(int32_t) : 0), fire.n_keys);
     fire.queries = two ? copy_ids(ids, fire.n_queries) : fire.keys;
     if (fire.queries && fire.keys) {
-        put(fires, &fire);
+        put_fire(fires, &fire);
         return QKV_OK;
     }
     fire_free(&fire);
@@ -215,7 +216,7 @@ static void print_tokens(struct term *term, const struct fires *fires, const str
     free(text);
 }
 
-static void print(const struct fires *fires, const struct texts *texts) {
+static void print_fires(const struct fires *fires, const struct texts *texts) {
     struct term term;
     struct caption line = { "" };
     char name[HEAD_NAME];
@@ -265,7 +266,7 @@ static qkv_status fires_show(const struct fires *fires, const struct texts *text
         cli_note(fires->options->common.quiet, "qkv: %" PRId64 " of %" PRId64 " texts cut",
                  texts->n_cut, texts->n_texts);
     if (!out && !fires->options->common.json) {
-        print(fires, texts);
+        print_fires(fires, texts);
         return QKV_OK;
     }
     if (!object) return text_no_memory(error);
@@ -279,7 +280,7 @@ static qkv_status fires_show(const struct fires *fires, const struct texts *text
 
 int fires_answer(const struct heads_job *job) {
     const struct heads_options *const options = job->texts.options;
-    const qkv_run_options asked = qkv_run_options_init();
+    const qkv_run_options run_options = qkv_run_options_init();
     struct fires fires = { .options = options,
                            .session = &job->texts.session,
                            .which = job->texts.which,
@@ -288,10 +289,10 @@ int fires_answer(const struct heads_job *job) {
                            .path = options->file,
                            .which = fires.which,
                            .flags = QKV_RUN_CAPTURE,
-                           .asked = &asked,
+                           .run_options = &run_options,
                            .journal = options->journal,
-                           .make = make,
-                           .take = take,
+                           .make = make_record,
+                           .take = take_record,
                            .user = &fires };
     int64_t n_layers, n_heads;
     qkv_error error;

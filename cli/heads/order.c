@@ -112,7 +112,7 @@ int heads_like(const struct session *session, const struct heads_options *option
 
 /* ---- Distances ------------------------------------------------------------------------------- */
 
-static qkv_status measure(struct heads *heads, int64_t like, qkv_error *error) {
+static qkv_status measure_distances(struct heads *heads, int64_t like, qkv_error *error) {
     double *distances = calloc((size_t)heads->n_all + 1, sizeof *distances);
     if (!distances) return text_no_memory(error);
     qkv_heads_unlike(heads->n_all, qkv_heads_numbers(heads->text.heads, 0), like, distances);
@@ -133,7 +133,7 @@ static bool is_missing(const struct head_row *row) {
     return row->word ? !*row->word : isnan(row->key);
 }
 
-static int compare(const void *x, const void *y) {
+static int compare_rows(const void *x, const void *y) {
     const struct head_row *a = x, *b = y;
     if (is_missing(a) != is_missing(b)) return is_missing(a) ? 1 : -1;
     int order = 0;
@@ -156,7 +156,7 @@ static void sort_rows(struct heads *heads, const char *sort) {
         row->key = column ? head_number(row, at) : (double)i;
         row->falls = falls != heads->options->reverse;
     }
-    qsort(heads->rows, (size_t)heads->n_all, sizeof *heads->rows, compare);
+    qsort(heads->rows, (size_t)heads->n_all, sizeof *heads->rows, compare_rows);
 }
 
 static bool is_kept(const struct heads *heads, const struct head_row *row) {
@@ -167,7 +167,7 @@ static bool is_kept(const struct heads *heads, const struct head_row *row) {
 
 qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error) {
     const struct heads_options *options = heads->options;
-    const qkv_status status = like >= 0 ? measure(heads, like, error) : QKV_OK;
+    const qkv_status status = like >= 0 ? measure_distances(heads, like, error) : QKV_OK;
     if (status != QKV_OK) return status;
     const char *const sort = like >= 0 ? "distance" : options->sort;
     if (sort) sort_rows(heads, sort);

@@ -17,15 +17,15 @@
 qkv_status heads_probe(struct heads_job *job, qkv_error *error) {
     const struct heads_options *options = job->texts.options;
     const struct session *session = &job->texts.session;
-    qkv_probe_options asked = qkv_probe_options_init();
+    qkv_probe_options probes = qkv_probe_options_init();
     struct progress progress;
     if (!options->probes && !options->grammar) return QKV_OK;
     text_say_mark(options->grammar, session->common->quiet);
     job->probe_note = "";
-    asked.seed = heads_seed(options);
-    asked.grammar = options->grammar;
+    probes.seed = heads_seed(options);
+    probes.grammar = options->grammar;
     if (!options->grammar && session->is_embedded)
-        asked.grammar_bytes = embedded_grammar(&asked.n_grammar_bytes);
+        probes.grammar_bytes = embedded_grammar(&probes.n_grammar_bytes);
     else if (!options->grammar)
         job->probe_note = "coreference-like does not apply: the model comes without a grammar; "
                           "--grammar names one.";
@@ -35,10 +35,10 @@ qkv_status heads_probe(struct heads_job *job, qkv_error *error) {
     job->report = qkv_probe_report_init();
     const qkv_call_options call =
         progress_call(&progress, "probing", session->common->quiet || ranks_rank() > 0);
-    const qkv_status status = qkv_inspect_probes(session->ctx, session->model, &asked, job->probes,
+    const qkv_status status = qkv_inspect_probes(session->ctx, session->model, &probes, job->probes,
                                                  sizeof *job->probes, &job->report, &call, error);
     progress_end(&progress);
-    if (status == QKV_OK && (options->grammar || asked.grammar_bytes) && !job->report.n_probes)
+    if (status == QKV_OK && (options->grammar || probes.grammar_bytes) && !job->report.n_probes)
         job->probe_note = "coreference-like does not apply: the grammar has no pronoun probes.";
     return status;
 }
@@ -95,8 +95,8 @@ static void take_rows(struct heads *heads) {
 }
 
 /* Puts rows into order and shows them. */
-static qkv_status show(const struct heads_job *job, struct heads *heads, json_t **json,
-                       qkv_error *error) {
+static qkv_status show_table(const struct heads_job *job, struct heads *heads, json_t **json,
+                             qkv_error *error) {
     const char *out = heads->options->out;
     take_rows(heads);
     if (heads->n_cut)
@@ -126,7 +126,7 @@ qkv_status heads_answer(struct text_job *text_job, const qkv_encoding *input, js
     heads.n_targets = text->pair.inputs.n;
     if (status == QKV_OK) {
         qkv_heads_set_probes(text->heads, job->probes, sizeof *job->probes);
-        status = show(job, &heads, json, error);
+        status = show_table(job, &heads, json, error);
     }
     heads_free(&heads);
     return status;
@@ -179,7 +179,7 @@ static qkv_status read_texts(struct heads *heads, const qkv_head_probes *probes,
                            .path = heads->options->file,
                            .which = heads->which,
                            .flags = QKV_RUN_CAPTURE,
-                           .asked = &heads->what_if->asked,
+                           .run_options = &heads->what_if->run_options,
                            .journal = heads->options->journal,
                            .also = heads->options->grammar,
                            .make = make_numbers,
@@ -215,7 +215,7 @@ int heads_answer_file(const struct heads_job *job) {
     if (code == EXIT_OK) {
         status = read_texts(&heads, job->probes, &error);
         if (status == QKV_OK && ranks_rank() == 0)
-            status = show(job, &heads, as_json ? &json : NULL, &error);
+            status = show_table(job, &heads, as_json ? &json : NULL, &error);
         code = cli_status(status, &error);
     }
     heads_free(&heads);

@@ -58,19 +58,19 @@ static void leave_room(const struct heads *heads, const struct term *term, struc
 
 static void choose_columns(const struct heads *heads, const struct term *term,
                            struct layout *layout) {
-    const char *const asked = heads->options->columns;
+    const char *const columns = heads->options->columns;
     const qkv_head_number *column;
     int n_shown = 0;
-    if (term->tty && !asked) leave_room(heads, term, layout);
+    if (term->tty && !columns) leave_room(heads, term, layout);
     int room = term->width - NAME_WIDTH - layout->label_width;
     for (int rank = 0; rank < 2 * MAX_COLUMNS; rank++)
         for (int c = 0; (column = head_column_at(c)); c++) {
             if (rank_of(heads, layout, c) != rank || !exists(heads, column)) continue;
             room -= cell_width(heads, column);
             layout->shown[c] =
-                asked ? is_asked_for(asked, c) : !term->tty || room >= 0 || n_shown == 0;
+                columns ? is_asked_for(columns, c) : !term->tty || room >= 0 || n_shown == 0;
             n_shown += layout->shown[c];
-            layout->n_hidden += !layout->shown[c] && !asked;
+            layout->n_hidden += !layout->shown[c] && !columns;
         }
 }
 

@@ -39,7 +39,8 @@ struct reading {
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static qkv_status keep(struct reading *reading, const struct text *record, qkv_error *error) {
+static qkv_status keep_record(struct reading *reading, const struct text *record,
+                              qkv_error *error) {
     static const char zeros[8];
     const int64_t n = (int64_t)record->n;
     fwrite(&n, sizeof n, 1, reading->out);
@@ -57,7 +58,7 @@ static qkv_status make_one(struct reading *reading, const qkv_run *run, int64_t 
     reading->counts.n_tokens += one.input->n;
     reading->counts.n_targets += one.pair->inputs.n;
     qkv_status status = texts->make(texts->user, &one, &record, error);
-    if (status == QKV_OK) status = keep(reading, &record, error);
+    if (status == QKV_OK) status = keep_record(reading, &record, error);
     free(record.bytes);
     return status;
 }
@@ -73,9 +74,9 @@ static qkv_status run_waiting(struct reading *reading, qkv_error *error) {
     qkv_run *run = NULL;
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     if (reading->n_waiting == 0) return QKV_OK;
-    qkv_status status =
-        pair_model_run(session, reading->n_waiting, (const qkv_encoding *const *)reading->waiting,
-                       reading->pairs, reading->texts->flags, reading->texts->asked, &run, error);
+    qkv_status status = pair_model_run(
+        session, reading->n_waiting, (const qkv_encoding *const *)reading->waiting, reading->pairs,
+        reading->texts->flags, reading->texts->run_options, &run, error);
     for (int64_t b = 0; b < reading->n_waiting; b++) {
         if (status == QKV_OK) status = make_one(reading, run, b, error);
         drop_one(reading, b);
@@ -209,8 +210,8 @@ static qkv_status run_piece(struct reading *reading, const struct text *piece, q
 }
 
 /* An answer: counts, and the records of texts. The number of the line that was read last stays. */
-static qkv_status make(void *user, const struct text *piece, struct text *answer,
-                       qkv_error *error) {
+static qkv_status make_answer(void *user, const struct text *piece, struct text *answer,
+                              qkv_error *error) {
     struct reading *const reading = user;
     const int64_t number = reading->lines.number;
     reading->counts = (struct counts){ 0 };
@@ -229,7 +230,7 @@ static qkv_status make(void *user, const struct text *piece, struct text *answer
     return status;
 }
 
-static void tell(struct reading *reading) {
+static void tell_progress(struct reading *reading) {
     char text[80];
     if (reading->file_bytes > 0) {
         progress_bar(&reading->progress, "reading", reading->lines.n_bytes, reading->file_bytes);
@@ -259,7 +260,7 @@ static bool are_counts(const struct counts *made) {
            is_count(made->n_tokens, most) && is_count(made->n_targets, most);
 }
 
-static qkv_status take(void *user, const struct text *answer, qkv_error *error) {
+static qkv_status take_answer(void *user, const struct text *answer, qkv_error *error) {
     struct reading *const reading = user;
     struct texts *const texts = reading->texts;
     struct counts made = { .n_texts = -1 };
@@ -279,7 +280,7 @@ static qkv_status take(void *user, const struct text *answer, qkv_error *error) 
     texts->n_cut += made.n_cut;
     texts->n_tokens += made.n_tokens;
     texts->n_targets += made.n_targets;
-    tell(reading);
+    tell_progress(reading);
     return status;
 }
 
@@ -302,8 +303,8 @@ qkv_status texts_read(struct texts *texts, qkv_error *error) {
                                           .name = lines_name(texts->path) } };
     const struct share share = { .user = &reading,
                                  .next = next,
-                                 .make = make,
-                                 .take = take,
+                                 .make = make_answer,
+                                 .take = take_answer,
                                  .journal = texts->journal,
                                  .model = texts->session->common->model,
                                  .also = texts->also,

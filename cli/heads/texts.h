@@ -22,7 +22,7 @@ struct texts {
     const char *path;
     qkv_attention_kind which; /* QKV_SELF: the second text is a sentence B, else a target */
     uint32_t flags;           /* QKV_RUN_… */
-    const qkv_run_options *asked;
+    const qkv_run_options *run_options;
     const char *journal, *also; /* as in struct share */
     /* On any rank: makes the record of a text, from malloc, of about record_bytes. */
     qkv_status (*make)(void *user, const struct texts_one *one, struct text *record,

@@ -90,7 +90,7 @@ static qkv_status run_both(struct against *a, const struct what_if *what_if, qkv
     return status;
 }
 
-static qkv_status compare(struct against *a, qkv_error *error) {
+static qkv_status compare_heads(struct against *a, qkv_error *error) {
     qkv_heads *const heads[2] = { a->of[0].seen.heads, a->of[1].seen.heads };
     return distances_make(a->of[0].seen.ctx, heads, &a->of[0].options->top, &a->d, error);
 }
@@ -114,7 +114,7 @@ static void add_models(const struct against *a, struct caption *caption) {
                 a->of[0].seen.queries.n);
 }
 
-static void print(const struct seen *seen, struct term *term) {
+static void print_heads(const struct seen *seen, struct term *term) {
     const struct against *const a = against_of(seen);
     struct caption line = { "" };
     caption_add(&line, "%" PRId64 " heads%s of two models", a->d.n_all,
@@ -221,13 +221,13 @@ static qkv_status draw_one(const struct against *a, const char *path, qkv_error 
     return status;
 }
 
-static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
+static qkv_status draw_heads(const struct seen *seen, const char *path, qkv_error *error) {
     return (seen->by_name ? draw_one : draw_all)(against_of(seen), path, error);
 }
 
 /* ---- The page: heads of both, which it compares pair by pair, and tables of distances -------- */
 
-static qkv_status check(const struct against *a, qkv_error *error) {
+static qkv_status check_page(const struct against *a, qkv_error *error) {
     const qkv_heads_info *const x = a->of[0].seen.info, *const y = a->of[1].seen.info;
     if (x->head_dim == y->head_dim && x->softcap == y->softcap && x->causal == y->causal)
         return QKV_OK;
@@ -277,7 +277,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     const struct seen *const both[2] = { &a->of[0].seen, &a->of[1].seen };
     struct caption sources = { "" };
     add_sources(a, &sources);
-    qkv_status status = check(a, error);
+    qkv_status status = check_page(a, error);
     if (status == QKV_OK) status = add_runs(a, page, error);
     return status == QKV_OK
                ? distances_page(&a->d, both, "two models", sources.text, shown_of, a, page, error)
@@ -297,14 +297,14 @@ qkv_status against_look(const struct text_job *job, const struct session *other,
     a->of[1].text.session = other;
     seen->overview = OVERVIEW_WORDS;
     seen->own_object = true;
-    seen->print = print;
+    seen->print = print_heads;
     seen->add_json = add_json;
-    seen->draw = draw;
+    seen->draw = draw_heads;
     seen->make_page = make_page;
     session_sizes(&job->session, job->which, &a->n_layers, &a->n_heads);
     qkv_status status = check_shapes(a, job->which, error);
     if (status == QKV_OK) status = run_both(a, what_if, error);
-    return status == QKV_OK ? compare(a, error) : status;
+    return status == QKV_OK ? compare_heads(a, error) : status;
 }
 
 void against_free(struct text_seen *made) {

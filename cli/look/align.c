@@ -131,7 +131,7 @@ static void print_word(const struct alignment *a, int64_t i, struct term *term) 
     term_newline(term);
 }
 
-static void describe(const struct text_seen *t, struct caption *text) {
+static void describe_alignment(const struct text_seen *t, struct caption *text) {
     const struct alignment *a = t->alignment;
     caption_add(
         text,
@@ -151,7 +151,7 @@ void alignment_print(const struct text_seen *t, struct term *term) {
     term_styled(term, STYLE_BOLD, "Alignment");
     term_newline(term);
     for (int64_t i = 0; i < a->target.n_shown; i++) print_word(a, a->target.shown[i], term);
-    describe(t, &text);
+    describe_alignment(t, &text);
     term_wrap_styled(term, STYLE_DIM, text.text);
     term_newline(term);
 }
@@ -205,7 +205,7 @@ qkv_status alignment_write(const struct seen *seen, const char *path, qkv_error 
 
 /* ---- As a picture ---------------------------------------------------------------------------- */
 
-static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
+static qkv_status draw_alignment(const struct seen *seen, const char *path, qkv_error *error) {
     const struct text_seen *const t = text_of(seen);
     const struct alignment *const a = t->alignment;
     const struct words *const down = &a->target, *const across = &a->source;
@@ -278,6 +278,6 @@ qkv_status text_align(struct text_seen *t, qkv_error *error) {
     status = qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, a->table, error);
     snprintf(t->seen.content, sizeof t->seen.content, "align-%" PRId64, a->layer);
     t->seen.overview = OVERVIEW_WORDS;
-    t->seen.draw = draw;
+    t->seen.draw = draw_alignment;
     return status;
 }

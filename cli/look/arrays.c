@@ -21,7 +21,7 @@ static const struct arrays *arrays_of(const struct seen *seen) {
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
-static qkv_status measure(struct arrays *arrays, qkv_error *error) {
+static qkv_status measure_heads(struct arrays *arrays, qkv_error *error) {
     struct seen *const seen = &arrays->seen;
     const unsigned received = are_long(arrays) ? 0 : QKV_HEADS_RECEIVED;
     struct progress progress;
@@ -34,7 +34,7 @@ static qkv_status measure(struct arrays *arrays, qkv_error *error) {
 }
 
 /* The named head, else that with the sharpest queries: of equal ones the first. */
-static qkv_status choose(struct seen *seen, qkv_error *error) {
+static qkv_status choose_head(struct seen *seen, qkv_error *error) {
     qkv_heads_choice *const choice = &seen->choice;
     qkv_sharpest found = qkv_sharpest_init();
     int64_t best = 0;
@@ -50,7 +50,7 @@ static qkv_status choose(struct seen *seen, qkv_error *error) {
     return qkv_heads_look(seen->heads, best, found.query, &choice->key, &choice->weight, error);
 }
 
-static void warn(const struct seen *seen) {
+static void warn_of_nan(const struct seen *seen) {
     for (int64_t h = 0; h < seen->n_heads; h++)
         if (qkv_heads_nan_rows(seen->heads, h) > 0)
             cli_note(seen->common->quiet,
@@ -62,7 +62,7 @@ static void warn(const struct seen *seen) {
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 /* "5", or "all" where there is no bound. */
-static const char *bound(char text[24], int64_t n) {
+static const char *bound_text(char text[24], int64_t n) {
     if (n < 0) return "all";
     snprintf(text, 24, "%" PRId64, n);
     return text;
@@ -77,10 +77,10 @@ static void add_mask(const struct arrays *arrays, struct caption *text) {
     if (a->causal && a->q_offset != 0) caption_add(text, " %+" PRId64, a->q_offset);
     if (arrays->window)
         caption_add(text, ", window: %s keys before its place, %s after",
-                    bound(left, a->window_left), bound(right, a->window_right));
+                    bound_text(left, a->window_left), bound_text(right, a->window_right));
 }
 
-static void describe(const struct arrays *arrays, struct caption *caption) {
+static void describe_arrays(const struct arrays *arrays, struct caption *caption) {
     const qkv_heads_arrays *a = &arrays->desc;
     const struct look_options *o = arrays->options;
     char *q = term_escape(o->q, strlen(o->q)), *k = term_escape(o->k, strlen(o->k));
@@ -109,7 +109,7 @@ static void describe_all(struct arrays *arrays) {
     else
         snprintf(seen->name, HEAD_NAME, "Head %" PRId64, name->head);
     snprintf(seen->all, sizeof seen->all, "%" PRId64 " heads", arrays->desc.n_heads);
-    describe(arrays, &seen->about[0]);
+    describe_arrays(arrays, &seen->about[0]);
     seen->about[1] = seen->legend = seen->about[0];
     caption_add(&seen->legend,
                 " A cell is the weight, in percent, with which the row's token (query) looks at "
@@ -212,7 +212,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     p->n_queries = seen->queries.n;
     p->queries = arrays->self ? NULL : run;
     seen_title(seen, &page->title);
-    describe(arrays, &page->caption);
+    describe_arrays(arrays, &page->caption);
     qkv_status status = page_heads(page, seen, seen->head, 0, error);
     for (int64_t h = 0; status == QKV_OK && h < n_long; h++)
         status = look_whole(seen, page, &page->heads[h], error);
@@ -260,12 +260,12 @@ static qkv_status make_seen(struct arrays *arrays, qkv_error *error) {
 qkv_status arrays_look(struct arrays *arrays, qkv_error *error) {
     struct seen *const seen = &arrays->seen;
     qkv_status status = qkv_heads_open_arrays(seen->ctx, &arrays->desc, &seen->heads, error);
-    if (status == QKV_OK) status = measure(arrays, error);
+    if (status == QKV_OK) status = measure_heads(arrays, error);
     if (status == QKV_OK) status = make_seen(arrays, error);
-    if (status == QKV_OK) status = choose(seen, error);
+    if (status == QKV_OK) status = choose_head(seen, error);
     if (status == QKV_ERR_CANCELLED) return text_error(error, status, "nothing was written");
     if (status != QKV_OK) return status;
     describe_all(arrays);
-    warn(seen);
+    warn_of_nan(seen);
     return QKV_OK;
 }

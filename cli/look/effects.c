@@ -174,7 +174,7 @@ static double effect_of(const struct sets *sets, int64_t set) {
     return mean_of(sets, set) - mean_of(sets, -1);
 }
 
-static qkv_status compute(const struct sets *sets, qkv_error *error) {
+static qkv_status ablate_sets(const struct sets *sets, qkv_error *error) {
     const struct text_seen *const t = sets->t;
     const struct session *const session = t->text.session;
     struct progress progress;
@@ -195,7 +195,7 @@ static qkv_status compute(const struct sets *sets, qkv_error *error) {
 /* ---- In the page ----------------------------------------------------------------------------- */
 
 /* What the numbers are about: one word at one place, or the words of several. */
-static qkv_status describe(const struct sets *sets, struct page *page, qkv_error *error) {
+static qkv_status describe_effects(const struct sets *sets, struct page *page, qkv_error *error) {
     enum { BYTES = 160 };
     const struct text_seen *const t = sets->t;
     const bool pair = is_of_target(t);
@@ -279,8 +279,8 @@ qkv_status text_effects(const struct text_seen *t, struct page *page, qkv_error 
                           "--effect: the model predicts nothing here: a text with [MASK], or a "
                           "language model");
     qkv_status status = sets_make(&sets, page, error);
-    if (status == QKV_OK) status = compute(&sets, error);
-    if (status == QKV_OK) status = describe(&sets, page, error);
+    if (status == QKV_OK) status = ablate_sets(&sets, error);
+    if (status == QKV_OK) status = describe_effects(&sets, page, error);
     for (int64_t h = 0; status == QKV_OK && h < sets.n_alone; h++)
         page->heads[h].effect = effect_of(&sets, h);
     if (status == QKV_OK) status = add_groups(&sets, page, error);

@@ -84,8 +84,8 @@ qkv_effects ablation_options(const struct text_seen *t, bool is_next) {
 }
 
 /* P of the word: [0] as the model is, [1 + s] without the s-th of the heads. */
-static qkv_status ablate(const struct text_seen *t, const struct findings *f, const int64_t *heads,
-                         int64_t n, double *p, qkv_error *error) {
+static qkv_status ablate_heads(const struct text_seen *t, const struct findings *f,
+                               const int64_t *heads, int64_t n, double *p, qkv_error *error) {
     const struct session *session = t->text.session;
     int64_t *ends = calloc((size_t)n + 1, sizeof *ends);
     if (!ends) return text_no_memory(error);
@@ -115,14 +115,14 @@ static qkv_status read_key(const struct text_seen *t, int64_t index, struct find
 }
 
 /* The shown head alone, or all of them and the one that is worth most. */
-static qkv_status measure(const struct text_seen *t, struct findings *f, bool all,
-                          qkv_error *error) {
+static qkv_status measure_heads(const struct text_seen *t, struct findings *f, bool all,
+                                qkv_error *error) {
     const int64_t n = all ? t->seen.n_heads : 1, shown_head = t->seen.head;
     int64_t *heads = calloc((size_t)n + 1, sizeof *heads), most = 0;
     double *p = calloc((size_t)n + 2, sizeof *p);
     qkv_status status = heads && p ? QKV_OK : text_no_memory(error);
     for (int64_t s = 0; status == QKV_OK && s < n; s++) heads[s] = all ? s : shown_head;
-    if (status == QKV_OK) status = ablate(t, f, heads, n, p, error);
+    if (status == QKV_OK) status = ablate_heads(t, f, heads, n, p, error);
     if (status == QKV_ERR_UNSUPPORTED) { /* it looks all the same */
         free(heads);
         free(p);
@@ -254,7 +254,7 @@ static void add_purpose(const struct text_seen *t, const struct findings *f, con
         text_append(text, bytes, "At %.60s, ", f->list[0].from);
 }
 
-static bool reads(const struct finding *one) {
+static bool reads_key(const struct finding *one) {
     return one->key >= 0 && !one->own && one->weight >= least_weight;
 }
 
@@ -265,7 +265,7 @@ static bool has_worth(const struct finding *one) {
 /* Is there anything to say of the shown head? If it was named, what it is worth is always said. */
 static bool is_telling(const struct text_seen *t, const struct findings *f) {
     const struct finding *const one = &f->list[0];
-    return reads(one) ||
+    return reads_key(one) ||
            (has_worth(one) && (t->seen.by_name || f->none || is_change(one->before, one->without)));
 }
 
@@ -273,7 +273,7 @@ static void say_shown(const struct text_seen *t, struct findings *f, const char 
     struct finding *const one = &f->list[0];
     const size_t bytes = sizeof one->text;
     char weight[P_BYTES];
-    if (reads(one)) {
+    if (reads_key(one)) {
         add_purpose(t, f, word, one->text, bytes);
         text_append(one->text, bytes, "head %" PRId64 ".%" PRId64 " reads %.60s (%s)%s", one->layer,
                     one->head, one->read, p_format(weight, one->weight),
@@ -297,7 +297,7 @@ static void say_worth_most(const struct text_seen *t, struct findings *f, const 
                 " is worth most for it: without it ",
                 t->seen.n_heads, one->layer, one->head);
     add_worth(t, one, word, false, one->text, bytes);
-    if (reads(one))
+    if (reads_key(one))
         text_append(one->text, bytes, ". It reads %.60s (%s)", one->read,
                     p_format(weight, one->weight));
     text_append(one->text, bytes, ".");
@@ -307,8 +307,8 @@ static void say_worth_most(const struct text_seen *t, struct findings *f, const 
  * The sentences. Where there is nothing to say of the shown head, the head that is worth most has
  * the first and only one.
  */
-static qkv_status say(const struct text_seen *t, struct findings *f, const char *word,
-                      qkv_error *error) {
+static qkv_status say_findings(const struct text_seen *t, struct findings *f, const char *word,
+                               qkv_error *error) {
     const int n = f->n;
     qkv_status status = QKV_OK;
     for (int i = 0; i < n && status == QKV_OK; i++) status = name_places(t, &f->list[i], error);
@@ -351,9 +351,9 @@ qkv_status findings_make(struct text_seen *t, qkv_error *error) {
         status = word ? QKV_OK : text_no_memory(error);
     }
     if (status == QKV_OK && word && ablation_quick(&t->text, 1))
-        status =
-            measure(t, f, !t->seen.by_name && ablation_quick(&t->text, t->seen.n_heads), error);
-    if (status == QKV_OK) status = say(t, f, word ? word : "", error);
+        status = measure_heads(t, f, !t->seen.by_name && ablation_quick(&t->text, t->seen.n_heads),
+                               error);
+    if (status == QKV_OK) status = say_findings(t, f, word ? word : "", error);
     free(word);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "common/predict.h"
 #include <qkv/patterns.h>
 
-/* ---- What was asked -------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 int image_begin(struct image_seen *t, const struct session *session,
                 const struct look_options *options, const char *path) {
@@ -32,19 +32,19 @@ int image_begin(struct image_seen *t, const struct session *session,
 
 /* "3,4" by row and column, "CLS" with or without brackets, "all". */
 static qkv_status find_query(struct image_seen *t, qkv_error *error) {
-    const char *const asked = t->options->query;
+    const char *const query = t->options->query;
     const int64_t n = t->input->n;
     char named[40];
     t->query = t->tokens->n_prefix > 0 ? 0 : -1;
-    if (!asked) return QKV_OK;
+    if (!query) return QKV_OK;
     t->query = -1;
-    if (strcmp(asked, "all") == 0) return QKV_OK;
-    snprintf(named, sizeof named, "[%.30s]", asked);
+    if (strcmp(query, "all") == 0) return QKV_OK;
+    snprintf(named, sizeof named, "[%.30s]", query);
     for (int64_t i = 0; i < n && t->query < 0; i++)
-        if (strcmp(t->text.labels[i], asked) == 0 || strcmp(t->text.labels[i], named) == 0)
+        if (strcmp(t->text.labels[i], query) == 0 || strcmp(t->text.labels[i], named) == 0)
             t->query = i;
     if (t->query >= 0) return QKV_OK;
-    char *const shown = term_escape(asked, strlen(asked));
+    char *const shown = term_escape(query, strlen(query));
     text_error(error, QKV_ERR_ARGUMENT,
                "--query: '%.60s' is no token of the image: patches are 0,0 to %" PRId64 ",%" PRId64
                "%s",
@@ -100,7 +100,7 @@ static qkv_status make_rollout(struct image_seen *t, qkv_error *error) {
 }
 
 /* The named head, or of the last layer the one that looks most sharply at a patch. */
-static void choose(struct image_seen *t) {
+static void choose_head(struct image_seen *t) {
     qkv_heads_choice *const choice = &t->seen.choice;
     const int64_t across = t->seen.info->n_heads, n_patches = image_patches(t),
                   last = (t->seen.info->n_layers - 1) * across;
@@ -161,7 +161,7 @@ qkv_status image_look(struct image_seen *t, qkv_error *error) {
     if (status == QKV_OK) status = make_maps(t, error);
     if (status == QKV_OK) status = make_rollout(t, error);
     if (status != QKV_OK) return status;
-    choose(t);
+    choose_head(t);
     take_sides(t);
     image_describe(t);
     return QKV_OK;

@@ -63,7 +63,7 @@ static void print_one(const struct image_against *a, int m, struct term *term) {
     if (t->seen.by_name) image_draw_map(term, t, t->maps + t->seen.head * image_patches(t));
 }
 
-static void print(const struct seen *seen, struct term *term) {
+static void print_both(const struct seen *seen, struct term *term) {
     const struct image_against *const a = against_of(seen);
     struct caption line = { "" };
     caption_add(&line, "%" PRId64 " heads on %s", a->d.n_all, kind_of(a));
@@ -149,7 +149,7 @@ static qkv_status draw_one(const struct image_against *a, const char *path, qkv_
     return status;
 }
 
-static qkv_status draw(const struct seen *seen, const char *path, qkv_error *error) {
+static qkv_status draw_heads(const struct seen *seen, const char *path, qkv_error *error) {
     return (seen->by_name ? draw_one : draw_all)(against_of(seen), path, error);
 }
 
@@ -230,14 +230,14 @@ int image_against_begin(struct image_against *a, const struct session *session,
     if (code) return code;
     struct seen *const seen = &a->of[0].seen;
     seen->own_object = true;
-    seen->print = print;
+    seen->print = print_both;
     seen->add_json = add_json;
-    seen->draw = draw;
+    seen->draw = draw_heads;
     seen->make_page = make_page;
     return EXIT_OK;
 }
 
-static qkv_status check(const struct image_against *a, qkv_error *error) {
+static qkv_status check_shapes(const struct image_against *a, qkv_error *error) {
     const qkv_heads_info *const x = a->of[0].seen.info, *const y = a->of[1].seen.info;
     const qkv_image_tokens *const s = a->of[0].tokens, *const t = a->of[1].tokens;
     if (x->n_layers != y->n_layers || x->n_heads != y->n_heads)
@@ -260,7 +260,7 @@ static qkv_status check(const struct image_against *a, qkv_error *error) {
 qkv_status image_against_look(struct image_against *a, qkv_error *error) {
     qkv_status status = image_look(&a->of[0], error);
     if (status == QKV_OK) status = image_look(&a->of[1], error);
-    if (status == QKV_OK) status = check(a, error);
+    if (status == QKV_OK) status = check_shapes(a, error);
     qkv_heads *const heads[2] = { a->of[0].seen.heads, a->of[1].seen.heads };
     return status == QKV_OK
                ? distances_make(a->of[0].seen.ctx, heads, &a->of[0].options->top, &a->d, error)

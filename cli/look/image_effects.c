@@ -16,24 +16,24 @@ enum { BYTES = 160 };
 /* The heads of the page, each a set of its own. */
 static qkv_effects make_sets(const struct image_seen *t, struct page *page, int32_t *label) {
     const int64_t n = page->desc.n_heads;
-    qkv_effects asked = qkv_effects_init();
+    qkv_effects request = qkv_effects_init();
     int64_t *const heads = page_room(page, n, sizeof *heads), *const ends =
                                                                   page_room(page, n, sizeof *ends);
     for (int64_t i = 0; heads && ends && i < n; i++) {
         heads[i] = page->heads[i].layer * t->seen.info->n_heads + page->heads[i].head;
         ends[i] = i + 1;
     }
-    asked.head = QKV_HEAD_LABEL;
-    asked.n_places = 1;
-    asked.words = label;
-    asked.n_sets = n;
-    asked.heads = heads;
-    asked.ends = ends;
-    return asked;
+    request.head = QKV_HEAD_LABEL;
+    request.n_places = 1;
+    request.words = label;
+    request.n_sets = n;
+    request.heads = heads;
+    request.ends = ends;
+    return request;
 }
 
-static qkv_status describe(const struct image_seen *t, int32_t label, double log_p,
-                           struct page *page, qkv_error *error) {
+static qkv_status describe_effects(const struct image_seen *t, int32_t label, double log_p,
+                                   struct page *page, qkv_error *error) {
     char room[LABEL_ROOM];
     const char *const name = label_name(t->session, label, room);
     char *const what = page_room(page, BYTES, 1), *const word = page_room(page, BYTES, 1);
@@ -64,14 +64,14 @@ qkv_status image_effects(const struct image_seen *t, struct page *page, qkv_erro
     if (!must && (t->text.what_if.any || !ablation_quick(&t->text, n))) return QKV_OK;
     for (int32_t c = 0; c < t->session->info->n_labels; c++)
         if (t->labels[c] > t->labels[label]) label = c;
-    const qkv_effects asked = make_sets(t, page, &label);
+    const qkv_effects request = make_sets(t, page, &label);
     double *const log_p = page_room(page, n + 1, sizeof *log_p);
-    if (!asked.heads || !asked.ends || !log_p) return text_no_memory(error);
+    if (!request.heads || !request.ends || !log_p) return text_no_memory(error);
     const qkv_call_options call = progress_call(&progress, "ablating", t->options->common.quiet);
-    qkv_status status = qkv_inspect_effects(t->session->ctx, t->session->model, t->input, &asked,
+    qkv_status status = qkv_inspect_effects(t->session->ctx, t->session->model, t->input, &request,
                                             log_p, &call, error);
     progress_end(&progress);
     for (int64_t h = 0; status == QKV_OK && h < n; h++)
         page->heads[h].effect = log_p[h + 1] - log_p[0];
-    return status == QKV_OK ? describe(t, label, log_p[0], page, error) : status;
+    return status == QKV_OK ? describe_effects(t, label, log_p[0], page, error) : status;
 }

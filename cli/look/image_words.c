@@ -40,7 +40,7 @@ static const char *part_of(const struct image_seen *t, int64_t patch) {
 
 /* ---- Captions -------------------------------------------------------------------------------- */
 
-static void describe(struct image_seen *t, struct caption *caption) {
+static void describe_image(struct image_seen *t, struct caption *caption) {
     const qkv_image_tokens *const tokens = t->tokens;
     if (t->text.what_if.any)
         caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
@@ -62,8 +62,8 @@ void image_describe(struct image_seen *t) {
              seen->info->n_layers, seen->info->n_layers == 1 ? "" : "s", seen->info->n_heads);
     seen->of_heads = "";
     for (int64_t h = 0; h < seen->n_heads; h++) seen->labels[h] = ""; /* their rules are of texts */
-    describe(t, &seen->about[0]);
-    describe(t, &seen->about[1]);
+    describe_image(t, &seen->about[0]);
+    describe_image(t, &seen->about[1]);
     seen->legend = seen->about[1];
 }
 

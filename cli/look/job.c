@@ -55,8 +55,8 @@ static void name_content(const struct seen *seen, char what[64]) {
 }
 
 /* As an object, on the terminal, or in a file, which --against does not name by what it has. */
-static qkv_status show(const struct seen *seen, const struct look_options *options, json_t **json,
-                       qkv_error *error) {
+static qkv_status show_seen(const struct seen *seen, const struct look_options *options,
+                            json_t **json, qkv_error *error) {
     const char *out = options->out;
     if (json) return seen_json(seen, json, error);
     if (!out) return seen_print(seen, error);
@@ -100,8 +100,8 @@ static void free_text(struct text_seen *t) {
     free(t);
 }
 
-static qkv_status answer(struct text_job *texts, const qkv_encoding *input, json_t **json,
-                         qkv_error *error) {
+static qkv_status answer_encoding(struct text_job *texts, const qkv_encoding *input, json_t **json,
+                                  qkv_error *error) {
     const struct look_options *const options = texts->options;
     const struct look_job *const job = (const struct look_job *)texts;
     struct text_seen *t = NULL;
@@ -112,7 +112,7 @@ static qkv_status answer(struct text_job *texts, const qkv_encoding *input, json
                                            : look_text(job, input, &t, error);
     if (status == QKV_OK && options->out && cli_cancelled)
         status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    if (status == QKV_OK) status = show(&t->seen, options, json, error);
+    if (status == QKV_OK) status = show_seen(&t->seen, options, json, error);
     (options->against ? against_free : options->windows ? windows_free : free_text)(t);
     return status;
 }
@@ -152,7 +152,7 @@ static int open_job(struct look_job *job, const struct cli_command *command,
                                                              : NULL,
                    .which = look_which(options),
                    /* of a page the lens is a part (lens.c) */
-                   .answer = options->lens && !options->out ? lens_answer : answer }
+                   .answer = options->lens && !options->out ? lens_answer : answer_encoding }
     };
     struct text_job *const texts = &job->texts;
     int code = what_if_parse(command, &options->what_if, &job->what_if);
@@ -195,7 +195,7 @@ int look_texts(const struct cli_command *command, const struct look_options *opt
 static qkv_status show_or_print(const struct seen *seen, const struct look_options *options,
                                 qkv_error *error) {
     json_t *json = NULL;
-    const qkv_status status = show(seen, options, options->common.json ? &json : NULL, error);
+    const qkv_status status = show_seen(seen, options, options->common.json ? &json : NULL, error);
     if (status != QKV_OK || !json) return status;
     return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
 }
@@ -362,7 +362,7 @@ static qkv_status answer_image(struct look_service *service, const struct look_o
         session_images(&session) == EXIT_OK && image_begin(t, &session, options, path) == EXIT_OK;
     qkv_status status =
         begun ? image_look(t, error) : text_error(error, QKV_ERR_ARGUMENT, "%s", cli_kept);
-    if (status == QKV_OK) status = show(&t->seen, options, json, error);
+    if (status == QKV_OK) status = show_seen(&t->seen, options, json, error);
     image_free(t);
     free(t);
     return status;

@@ -8,7 +8,7 @@
 #include "look/text.h"
 
 /* The first of the largest: key -1, none so far. */
-static void offer(qkv_heads_choice *choice, int64_t key, float weight) {
+static void offer_key(qkv_heads_choice *choice, int64_t key, float weight) {
     if (choice->key >= 0 && !(weight > choice->weight)) return;
     choice->key = key;
     choice->weight = weight;
@@ -60,7 +60,7 @@ static qkv_status choose_norm(struct text_seen *t, qkv_error *error) {
     const qkv_status status =
         qkv_heads_weights(t->seen.heads, t->seen.head, i, i + 1, 0, n, row, n, error);
     choice->key = -1;
-    for (int64_t j = 0; j < n && status == QKV_OK; j++) offer(choice, j, row[j] * factors[j]);
+    for (int64_t j = 0; j < n && status == QKV_OK; j++) offer_key(choice, j, row[j] * factors[j]);
     free(row);
     return status;
 }
@@ -88,7 +88,7 @@ static void choose_share(struct text_seen *t) {
     const float *const row = t->map + choice->query * n;
     choice->key = -1;
     for (int64_t j = 0; j < n; j++)
-        if (j != choice->query && row[j] != QKV_CELL_HIDDEN) offer(choice, j, row[j]);
+        if (j != choice->query && row[j] != QKV_CELL_HIDDEN) offer_key(choice, j, row[j]);
 }
 
 static void describe_rollout(struct text_seen *t) {

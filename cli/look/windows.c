@@ -56,8 +56,8 @@ int windows_parse(const struct cli_command *command, const struct look_options *
 }
 
 /* The special tokens around it, and between them the tokens from `first` on. */
-static bool fill(const struct windows *windows, const qkv_encoding *text, int64_t first,
-                 qkv_encoding *window) {
+static bool fill_window(const struct windows *windows, const qkv_encoding *text, int64_t first,
+                        qkv_encoding *window) {
     if (!encoding_room(window, windows->n)) return false;
     for (int64_t i = 0; i < windows->n; i++)
         encoding_copy(window, i, text,
@@ -79,7 +79,7 @@ static qkv_status add_window(struct windows *windows, const struct text_seen *on
     return status == QKV_OK ? qkv_heads_add(mean->heads, one->text.heads, error) : status;
 }
 
-static char *begins(const struct windows *windows, char *const *labels) {
+static char *first_words(const struct windows *windows, char *const *labels) {
     char text[4 * BEGINS + 8] = "";
     for (int64_t i = windows->before; i < windows->n - windows->after; i++) {
         if (term_columns(text) >= BEGINS) break;
@@ -93,7 +93,7 @@ static qkv_status note_window(const struct windows *windows, struct window *wind
     const qkv_heads_choice *choice = &window->of->seen.choice;
     char *const *labels = window->of->text.labels;
     window->choice = *choice;
-    window->begins = begins(windows, labels);
+    window->begins = first_words(windows, labels);
     if (choice->key >= 0) {
         window->query = strdup(labels[choice->query]);
         window->key = strdup(labels[choice->key]);
@@ -117,7 +117,8 @@ static qkv_status run_window(struct windows *windows, const qkv_encoding *text,
     struct window *const window = &windows->list[w];
     struct text_seen *const mean = &windows->mean;
     struct text_seen *const of = window->of = calloc(1, sizeof *window->of);
-    if (!of || !fill(windows, text, window->first, &window->encoding)) return text_no_memory(error);
+    if (!of || !fill_window(windows, text, window->first, &window->encoding))
+        return text_no_memory(error);
     text_begin(of, windows->job, &window->encoding, mean->list, mean->n_list);
     qkv_status status = text_look(of, parsed, error);
     if (status == QKV_OK) status = add_window(windows, of, error);
@@ -193,8 +194,9 @@ static qkv_status windows_open(struct windows *windows, const qkv_encoding *text
     windows->n_all = 1 + (n_tokens - n + rule->stride - 1) / rule->stride;
     windows->n_kept = page_windows(windows, all);
     windows->list = calloc((size_t)windows->n_all, sizeof *windows->list);
-    return windows->list && fill(windows, text, 0, &windows->encoding) ? QKV_OK
-                                                                       : text_no_memory(error);
+    return windows->list && fill_window(windows, text, 0, &windows->encoding)
+               ? QKV_OK
+               : text_no_memory(error);
 }
 
 /* ---- Means ----------------------------------------------------------------------------------- */
@@ -213,7 +215,7 @@ static qkv_status name_places(struct windows *windows, qkv_error *error) {
 }
 
 /* The named head, else that of the sharpest look of all windows. */
-static void choose(struct windows *windows) {
+static void choose_head(struct windows *windows) {
     const struct window *best = &windows->list[0];
     for (int64_t w = 1; w < windows->n_windows; w++)
         if (windows->list[w].choice.weight > best->choice.weight) best = &windows->list[w];
@@ -231,7 +233,7 @@ static const char *label_of(const struct seen *seen, int64_t index) {
     return "";
 }
 
-static qkv_status describe(struct windows *windows, qkv_error *error) {
+static qkv_status describe_means(struct windows *windows, qkv_error *error) {
     struct seen *const seen = &windows->mean.seen;
     struct attended *const text = &windows->mean.text;
     char means[200] = "";
@@ -258,7 +260,7 @@ static const struct windows *windows_of(const struct seen *seen) {
     return (const struct windows *)(const void *)seen;
 }
 
-static void print(const struct seen *seen, struct term *term) {
+static void print_windows(const struct seen *seen, struct term *term) {
     const struct windows *const windows = windows_of(seen);
     term_styled(term, STYLE_BOLD, "Windows");
     fputs(term->width < 80 ? "  first token, sharpest look\n"
@@ -384,15 +386,15 @@ qkv_status windows_look(const struct text_job *job, const qkv_encoding *text,
     windows->job = job;
     text_begin(mean, job, &windows->encoding, list, n_list);
     mean->seen.is_mean = true;
-    mean->seen.print = print;
+    mean->seen.print = print_windows;
     mean->seen.add_json = add_json;
     mean->seen.make_page = make_page;
     qkv_status status = windows_open(windows, text, rule, error);
     if (status == QKV_OK) status = run_windows(windows, text, parsed, error);
     if (status != QKV_OK) return status;
-    choose(windows);
+    choose_head(windows);
     mean->text.view = pair_view(mean->text.session, &windows->encoding, NULL, QKV_SELF);
-    return describe(windows, error);
+    return describe_means(windows, error);
 }
 
 void windows_free(struct text_seen *made) {

@@ -30,21 +30,21 @@ void map_free(struct map *map) {
 
 /* ---- Computing ------------------------------------------------------------------------------- */
 
-static void ask(const struct map_options *o, qkv_map_options *asked) {
-    *asked = qkv_map_options_init();
-    asked->metric = (qkv_map_metric)o->metric.value;
-    asked->perplexity = o->perplexity.value;
-    asked->method = o->method.set ? (qkv_map_method)(o->method.value + 1) : QKV_MAP_AUTO;
-    asked->theta = o->theta.value;
-    asked->n_iters = o->iters.value;
-    asked->n_runs = o->restarts.value;
-    asked->init = (qkv_map_init)o->init.value;
-    asked->seed = (uint64_t)o->seed.value;
-    asked->no_early_stop = o->no_early_stop;
-    asked->center_keys = o->center_keys;
-    asked->auto_balance = o->balance && strcmp(o->balance, "auto") == 0;
-    if (o->balance && !asked->auto_balance) (void)number_real(o->balance, &asked->balance);
-    asked->pca_only = o->pca;
+static void set_request(const struct map_options *o, qkv_map_options *request) {
+    *request = qkv_map_options_init();
+    request->metric = (qkv_map_metric)o->metric.value;
+    request->perplexity = o->perplexity.value;
+    request->method = o->method.set ? (qkv_map_method)(o->method.value + 1) : QKV_MAP_AUTO;
+    request->theta = o->theta.value;
+    request->n_iters = o->iters.value;
+    request->n_runs = o->restarts.value;
+    request->init = (qkv_map_init)o->init.value;
+    request->seed = (uint64_t)o->seed.value;
+    request->no_early_stop = o->no_early_stop;
+    request->center_keys = o->center_keys;
+    request->auto_balance = o->balance && strcmp(o->balance, "auto") == 0;
+    if (o->balance && !request->auto_balance) (void)number_real(o->balance, &request->balance);
+    request->pca_only = o->pca;
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. */
@@ -56,10 +56,10 @@ static qkv_status compute(qkv_ctx *ctx, struct map *map, qkv_error *error) {
     if (!map->xy || !map->pca || !map->agree) return text_no_memory(error);
     struct progress progress;
     const qkv_call_options call = progress_call(&progress, "map", map->options->common.quiet);
-    ask(map->options, &map->asked);
+    set_request(map->options, &map->request);
     map->report = qkv_map_report_init();
     const qkv_status status =
-        qkv_inspect_map(ctx, &map->asked, map->n_queries, map->n_keys, map->head_dim, map->q,
+        qkv_inspect_map(ctx, &map->request, map->n_queries, map->n_keys, map->head_dim, map->q,
                         map->k, map->xy, map->pca, map->agree, &map->report, &call, error);
     progress_end(&progress);
     map->stopped = status == QKV_ERR_CANCELLED;
@@ -102,7 +102,7 @@ qkv_status map_answer(qkv_ctx *ctx, struct map *map, json_t **json, qkv_error *e
     qkv_status status = compute(ctx, map, error);
     if (status == QKV_OK && map->query >= 0) status = draw_lines(map, error);
     if (status != QKV_OK) return status;
-    if (map->report.n_zero > 0 && map->asked.metric <= QKV_MAP_COSINE_PLAIN)
+    if (map->report.n_zero > 0 && map->request.metric <= QKV_MAP_COSINE_PLAIN)
         cli_note(options->common.quiet,
                  "qkv: warning: %" PRId64 " points are 0, so at cosine distance 1 from all others",
                  map->report.n_zero);

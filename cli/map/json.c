@@ -68,7 +68,7 @@ static void set_report(const struct map *map, json_t *object) {
     json_set(object,
              "iterations:i runs:i run:i seed:i neighbours:i measured:i measured_queries:i "
              "without_direction:i",
-             r->n_iters, r->n_runs, r->run, map->asked.seed, r->n_neighbours, r->n_measured,
+             r->n_iters, r->n_runs, r->run, map->request.seed, r->n_neighbours, r->n_measured,
              r->n_measured_queries, r->n_zero);
     json_set(object, "gradient:o theta:n explained:o stopped:o",
              r->n_runs == 0 ? json_null() : json_string(by_tree ? "barnes-hut" : "exact"),

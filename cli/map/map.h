@@ -31,7 +31,7 @@ struct map {
     char **labels; /* [n_queries + n_keys], escaped; others own the strings */
     double *xy, *pca;
     int32_t *agree;
-    qkv_map_options asked;
+    qkv_map_options request;
     qkv_map_report report;
     bool stopped;  /* by Ctrl-C */
     int64_t query; /* from which lines go to keys; -1: there are no lines */

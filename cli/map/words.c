@@ -8,7 +8,7 @@
 
 const char *map_metric_name(const struct map *map) {
     static const char *const names[] = { "cosine", "cosine-plain", "euclidean", "inner" };
-    return names[map->asked.metric];
+    return names[map->request.metric];
 }
 
 int64_t map_nearest_key(const struct map *map, int64_t query) {
@@ -86,18 +86,18 @@ static void add_method(const struct map *map, struct caption *text) {
         if (report->method == QKV_MAP_BARNES_HUT)
             caption_add(text, " (Barnes-Hut, theta %g)", report->theta);
         caption_add(text, ", metric %s, %s, perplexity %g. KL %.4g", map_metric_name(map),
-                    distances[map->asked.metric], report->perplexity, report->kl);
+                    distances[map->request.metric], report->perplexity, report->kl);
         if (report->n_runs > 1)
             caption_add(text, ", the least of %" PRId64 " runs (median %.4g)", report->n_runs,
                         report->median_kl);
         caption_add(text, ", %" PRId64 " iterations, seed %" PRIu64 "%s", report->n_iters,
-                    map->asked.seed, map->stopped ? ", stopped before its end" : "");
+                    map->request.seed, map->stopped ? ", stopped before its end" : "");
     }
-    if (map->asked.center_keys || map->asked.auto_balance)
+    if (map->request.center_keys || map->request.auto_balance)
         caption_add(text, "; keys centred on queries");
-    if (map->asked.balance > 0 || map->asked.auto_balance)
+    if (map->request.balance > 0 || map->request.auto_balance)
         caption_add(text, "; queries \u00d7 %g, keys / %g%s", report->balance, report->balance,
-                    map->asked.auto_balance ? " (auto)" : "");
+                    map->request.auto_balance ? " (auto)" : "");
     caption_add(text, ". Principal components explain %.1f %% + %.1f %% of the variance.",
                 100 * report->explained[0], 100 * report->explained[1]);
 }

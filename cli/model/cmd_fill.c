@@ -43,11 +43,11 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 }
 
 static int fill(const struct cli_command *command, const void *options, int n_words, char **words) {
-    const struct fill_options *const asked = options;
+    const struct fill_options *const o = options;
     struct text_job job = { .options = options,
-                            .pair = asked->pair,
-                            .answer = asked->lens ? lens_answer : answer };
-    if (asked->lens && asked->top.set) return cli_usage(command, "--lens together with --top");
+                            .pair = o->pair,
+                            .answer = o->lens ? lens_answer : answer };
+    if (o->lens && o->top.set) return cli_usage(command, "--lens together with --top");
     const int code = session_open(&job.session, command, options);
     return code ? code : text_job_run(&job, n_words, words);
 }

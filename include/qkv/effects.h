@@ -1,12 +1,12 @@
 /**
  * qkv effects: what a head is worth for a prediction, and what each layer would predict.
  *
- *     qkv_effects asked = qkv_effects_init();
- *     asked.head = QKV_HEAD_MASKED;
- *     asked.n_places = 1, asked.positions = &mask, asked.words = &word;
- *     asked.n_sets = 1, asked.ends = (int64_t[]){ 1 }, asked.heads = (int64_t[]){ 5 };
+ *     qkv_effects request = qkv_effects_init();
+ *     request.head = QKV_HEAD_MASKED;
+ *     request.n_places = 1, request.positions = &mask, request.words = &word;
+ *     request.n_sets = 1, request.ends = (int64_t[]){ 1 }, request.heads = (int64_t[]){ 5 };
  *     double log_p[2];
- *     if (qkv_inspect_effects(ctx, model, tokens, &asked, log_p, NULL, &error) == QKV_OK)
+ *     if (qkv_inspect_effects(ctx, model, tokens, &request, log_p, NULL, &error) == QKV_OK)
  *         printf("without head 5: %+g nats\n", log_p[1] - log_p[0]);
  *
  * Weights show where a head looks, not what follows from it. An ablation shows that: the model runs
@@ -103,7 +103,7 @@ QKV_DEFINE_INIT(qkv_effects)
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_model *model,
                                                      const qkv_encoding *input,
-                                                     const qkv_effects *asked, double *log_p,
+                                                     const qkv_effects *request, double *log_p,
                                                      const qkv_call_options *call,
                                                      qkv_error *error);
 

@@ -10,59 +10,59 @@
 
 enum { MAX_TOKENS = 4096 };
 
-/* ---- What is asked --------------------------------------------------------------------------- */
+/* ---- The request ----------------------------------------------------------------------------- */
 
 static qkv_status check_places(const qkvi_effects *e, int64_t n_tokens, qkv_error *error) {
-    const qkv_effects *const asked = e->asked;
-    if (asked->n_places < 1)
+    const qkv_effects *const request = e->request;
+    if (request->n_places < 1)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_places = %lld is below 1",
-                              (long long)asked->n_places);
-    if (!qkvi_effects_of_labels(e)) QKV_TRY(qkvi_need(asked->positions, "positions", error));
-    QKV_TRY(qkvi_need(asked->words, "words", error));
-    for (int64_t t = 0; t < asked->n_places; t++) {
+                              (long long)request->n_places);
+    if (!qkvi_effects_of_labels(e)) QKV_TRY(qkvi_need(request->positions, "positions", error));
+    QKV_TRY(qkvi_need(request->words, "words", error));
+    for (int64_t t = 0; t < request->n_places; t++) {
         char name[48];
         snprintf(name, sizeof name, "positions[%lld]", (long long)t);
         if (!qkvi_effects_of_labels(e))
-            QKV_TRY(qkvi_check_index(name, asked->positions[t], n_tokens, error));
+            QKV_TRY(qkvi_check_index(name, request->positions[t], n_tokens, error));
         snprintf(name, sizeof name, "words[%lld]", (long long)t);
-        QKV_TRY(qkvi_check_index(name, asked->words[t], e->n_words, error));
+        QKV_TRY(qkvi_check_index(name, request->words[t], e->n_words, error));
     }
     return QKV_OK;
 }
 
 static qkv_status check_sets(const qkvi_effects *e, qkv_error *error) {
-    const qkv_effects *const asked = e->asked;
+    const qkv_effects *const request = e->request;
     int64_t last = 0;
-    if (asked->n_sets < 0)
+    if (request->n_sets < 0)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_sets = %lld is below 0",
-                              (long long)asked->n_sets);
-    if (asked->n_sets > 0) QKV_TRY(qkvi_need(asked->ends, "ends", error));
-    for (int64_t s = 0; s < asked->n_sets; last = asked->ends[s++])
-        if (asked->ends[s] < last)
+                              (long long)request->n_sets);
+    if (request->n_sets > 0) QKV_TRY(qkvi_need(request->ends, "ends", error));
+    for (int64_t s = 0; s < request->n_sets; last = request->ends[s++])
+        if (request->ends[s] < last)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "ends[%lld] = %lld is below %lld",
-                                  (long long)s, (long long)asked->ends[s], (long long)last);
-    if (last > 0) QKV_TRY(qkvi_need(asked->heads, "heads", error));
+                                  (long long)s, (long long)request->ends[s], (long long)last);
+    if (last > 0) QKV_TRY(qkvi_need(request->heads, "heads", error));
     for (int64_t i = 0; i < last; i++) {
         char name[48];
         snprintf(name, sizeof name, "heads[%lld]", (long long)i);
-        QKV_TRY(qkvi_check_index(name, asked->heads[i], e->n_layers * e->n_heads, error));
+        QKV_TRY(qkvi_check_index(name, request->heads[i], e->n_layers * e->n_heads, error));
     }
     return QKV_OK;
 }
 
 static qkv_status check_source(const qkvi_effects *e, qkv_error *error) {
-    const qkv_run *const source = e->asked->source;
+    const qkv_run *const source = e->request->source;
     if (!source) return QKV_OK;
-    if (e->asked->means)
+    if (e->request->means)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "means and source are both given");
     if (source->model != e->model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the source is a run of another model");
-    QKV_TRY(qkvi_check_index("source_b", e->asked->source_b, source->n_batch, error));
-    if (!qkv_run_outputs(source, e->asked->which, e->asked->source_b, 0))
+    QKV_TRY(qkvi_check_index("source_b", e->request->source_b, source->n_batch, error));
+    if (!qkv_run_outputs(source, e->request->which, e->request->source_b, 0))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "the source was run without QKV_RUN_OUTPUTS, or without a decoder");
-    const int64_t n = e->stack ? source->decoder_lengths[e->asked->source_b]
-                               : source->lengths[e->asked->source_b];
+    const int64_t n = e->stack ? source->decoder_lengths[e->request->source_b]
+                               : source->lengths[e->request->source_b];
     if (n == e->len) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_SHAPE, "the source has %lld tokens, the text has %lld",
                           (long long)n, (long long)e->len);
@@ -85,38 +85,39 @@ static qkv_status check_head(const qkv_model *model, qkv_word_head head, qkv_err
                           "%s tells values (regression), which have no probability", info->source);
 }
 
-static qkv_status check_which(const qkv_model *model, const qkv_effects *asked, qkv_error *error) {
+static qkv_status check_which(const qkv_model *model, const qkv_effects *request,
+                              qkv_error *error) {
     const bool pairs = model->net->n_stacks > 1;
-    if ((int)asked->which < QKV_SELF || asked->which > QKV_CROSS)
+    if ((int)request->which < QKV_SELF || request->which > QKV_CROSS)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "which = %d is no attention",
-                              (int)asked->which);
-    QKV_TRY(check_head(model, asked->head, error));
-    if (!pairs && (asked->which != QKV_SELF || asked->target))
+                              (int)request->which);
+    QKV_TRY(check_head(model, request->head, error));
+    if (!pairs && (request->which != QKV_SELF || request->target))
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: a %s has no decoder over an encoder",
                               model->info.source, model->info.architecture);
-    if (pairs && !asked->target)
+    if (pairs && !request->target)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "target is NULL: words are the decoder's");
     return QKV_OK;
 }
 
 static qkv_status prepare(qkvi_effects *e, qkv_error *error) {
     const qkvi_net *const net = e->model->net;
-    const qkv_effects *const asked = e->asked;
-    QKV_TRY(check_which(e->model, asked, error));
-    if (asked->max_tokens < 0)
+    const qkv_effects *const request = e->request;
+    QKV_TRY(check_which(e->model, request, error));
+    if (request->max_tokens < 0)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "max_tokens = %lld is below 0",
-                              (long long)asked->max_tokens);
-    e->stack = asked->which != QKV_SELF;
-    e->cross = asked->which == QKV_CROSS;
+                              (long long)request->max_tokens);
+    e->stack = request->which != QKV_SELF;
+    e->cross = request->which == QKV_CROSS;
     const qkvi_stack *const stack = &net->stacks[e->stack];
-    const qkv_encoding *const last = asked->target ? asked->target : e->input;
+    const qkv_encoding *const last = request->target ? request->target : e->input;
     e->n_layers = stack->n_layers;
     e->n_heads = stack->n_heads;
     e->head_dim = stack->head_dim;
-    e->len = e->stack ? asked->target->n : e->input->n;
-    e->n_words = qkvi_effects_of_labels(e)      ? net->n_labels
-                 : asked->head == QKV_HEAD_NEXT ? net->lm.n_out
-                                                : e->model->info.vocab_size;
+    e->len = e->stack ? request->target->n : e->input->n;
+    e->n_words = qkvi_effects_of_labels(e)        ? net->n_labels
+                 : request->head == QKV_HEAD_NEXT ? net->lm.n_out
+                                                  : e->model->info.vocab_size;
     QKV_TRY(check_places(e, last->n, error));
     QKV_TRY(check_sets(e, error));
     return check_source(e, error);
@@ -127,29 +128,30 @@ static qkv_status prepare(qkvi_effects *e, qkv_error *error) {
 /* The lowest layer of a set; n_layers of an empty one. */
 static int64_t lowest(const qkvi_effects *e, int64_t set) {
     int64_t n = 0, layer = e->n_layers;
-    const int64_t *const heads = qkvi_effects_set(e->asked, set, &n);
+    const int64_t *const heads = qkvi_effects_set(e->request, set, &n);
     for (int64_t i = 0; i < n; i++)
         if (heads[i] / e->n_heads < layer) layer = heads[i] / e->n_heads;
     return layer;
 }
 
 static int64_t most_copies(const qkvi_effects *e) {
-    const int64_t most = e->asked->max_tokens ? e->asked->max_tokens : MAX_TOKENS;
-    const int64_t tokens = e->input->n + (e->asked->target ? e->asked->target->n : 0);
+    const int64_t most = e->request->max_tokens ? e->request->max_tokens : MAX_TOKENS;
+    const int64_t tokens = e->input->n + (e->request->target ? e->request->target->n : 0);
     return most / tokens > 1 ? most / tokens : 1;
 }
 
 /* Sets without a head are the model as it is. */
 static int64_t copy_base(const qkvi_effects *e) {
-    const qkv_effects *const asked = e->asked;
-    const size_t n = (size_t)asked->n_places;
+    const qkv_effects *const request = e->request;
+    const size_t n = (size_t)request->n_places;
     const size_t elems = (qkvi_effects_of_labels(e) ? 1 : n) * (size_t)e->n_words;
     int64_t n_empty = 0;
-    for (int64_t s = 0; s < asked->n_sets; s++) {
+    for (int64_t s = 0; s < request->n_sets; s++) {
         if (lowest(e, s) < e->n_layers) continue;
         memcpy(e->log_p + (size_t)(s + 1) * n, e->log_p, n * sizeof *e->log_p);
-        if (asked->logits)
-            memcpy(asked->logits + (size_t)(s + 1) * elems, asked->logits, elems * sizeof(float));
+        if (request->logits)
+            memcpy(request->logits + (size_t)(s + 1) * elems, request->logits,
+                   elems * sizeof(float));
         n_empty++;
     }
     return n_empty;
@@ -158,7 +160,7 @@ static int64_t copy_base(const qkvi_effects *e) {
 /* All sets, layer by layer, some at a time. sets: room for n_sets. */
 static qkv_status run_sets(qkvi_effects *e, int64_t *sets, const qkv_call_options *call,
                            qkv_error *error) {
-    const int64_t most = most_copies(e), n_sets = e->asked->n_sets;
+    const int64_t most = most_copies(e), n_sets = e->request->n_sets;
     int64_t done = copy_base(e);
     e->sets = sets;
     for (e->first = 0; e->first < e->n_layers; e->first++) {
@@ -179,17 +181,17 @@ static qkv_status run_sets(qkvi_effects *e, int64_t *sets, const qkv_call_option
 
 static qkv_status run_base(const qkvi_effects *e, qkv_run **run, qkv_error *error) {
     qkv_run_options options = qkv_run_options_init();
-    if (e->asked->target) options.targets = &e->asked->target;
+    if (e->request->target) options.targets = &e->request->target;
     return qkv_model_run(e->ctx, e->model, 1, &e->input, QKV_RUN_HIDDEN | QKV_RUN_OUTPUTS, &options,
                          run, error);
 }
 
 static qkv_status answer(qkvi_effects *e, const qkv_call_options *call, qkv_error *error) {
-    const bool pairs = e->asked->target != NULL;
+    const bool pairs = e->request->target != NULL;
     const float *const y = qkv_run_hidden(e->base, pairs ? QKV_DECODER : QKV_SELF, 0,
                                           qkvi_net_last(e->model->net)->n_layers);
     QKV_TRY(qkvi_effects_tell(e, 1, NULL, &y, error));
-    int64_t *const sets = qkvi_malloc_array((size_t)e->asked->n_sets + 1, sizeof *sets);
+    int64_t *const sets = qkvi_malloc_array((size_t)e->request->n_sets + 1, sizeof *sets);
     if (!sets) return qkvi_no_memory(error, "sets of heads");
     const qkv_status status = run_sets(e, sets, call, error);
     free(sets);
@@ -199,18 +201,18 @@ static qkv_status answer(qkvi_effects *e, const qkv_call_options *call, qkv_erro
 qkv_status qkv_inspect_effects(qkv_ctx *ctx, const qkv_model *model, const qkv_encoding *input,
                                const qkv_effects *given, double *log_p,
                                const qkv_call_options *call, qkv_error *error) {
-    qkv_effects asked = qkv_effects_init();
+    qkv_effects request = qkv_effects_init();
     qkv_call_options options;
     qkv_run *base = NULL;
     QKV_TRY(qkvi_need(ctx, "ctx", error));
     QKV_TRY(qkvi_need(model, "model", error));
     QKV_TRY(qkvi_need(input, "input", error));
-    QKV_TRY(qkvi_need(given, "asked", error));
+    QKV_TRY(qkvi_need(given, "request", error));
     QKV_TRY(qkvi_need(log_p, "log_p", error));
-    QKV_TRY(qkvi_options_read(&asked, sizeof asked, given, "qkv_effects", error));
+    QKV_TRY(qkvi_options_read(&request, sizeof request, given, "qkv_effects", error));
     QKV_TRY(qkvi_rows_call(call, &options, error));
     qkvi_effects e = {
-        .ctx = ctx, .model = model, .input = input, .asked = &asked, .log_p = log_p
+        .ctx = ctx, .model = model, .input = input, .request = &request, .log_p = log_p
     };
     QKV_TRY(prepare(&e, error));
     QKV_TRY(run_base(&e, &base, error));

@@ -20,7 +20,7 @@ typedef struct qkvi_effects {
     qkv_ctx *ctx;
     const qkv_model *model;
     const qkv_encoding *input;
-    const qkv_effects *asked;
+    const qkv_effects *request;
     const qkv_run *base;
     int stack;                           /* the stack of the heads that are ablated */
     bool cross;                          /* they are heads of cross-attention */
@@ -36,14 +36,14 @@ typedef struct qkvi_effects {
 
 /* Whether the words are classes of the whole input. */
 static inline bool qkvi_effects_of_labels(const qkvi_effects *e) {
-    return e->asked->head == QKV_HEAD_LABEL;
+    return e->request->head == QKV_HEAD_LABEL;
 }
 
 /* The heads of a set. */
-static inline const int64_t *qkvi_effects_set(const qkv_effects *asked, int64_t set, int64_t *n) {
-    const int64_t begin = set > 0 ? asked->ends[set - 1] : 0;
-    *n = asked->ends[set] - begin;
-    return asked->heads + begin;
+static inline const int64_t *qkvi_effects_set(const qkv_effects *request, int64_t set, int64_t *n) {
+    const int64_t begin = set > 0 ? request->ends[set - 1] : 0;
+    *n = request->ends[set] - begin;
+    return request->heads + begin;
 }
 
 /*

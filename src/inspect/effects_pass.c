@@ -13,18 +13,18 @@ enum { LOGIT_ROWS = 16 }; /* rows of logits at a time, which read the output wei
 
 /* What an ablated head gives at a token; NULL: 0. */
 static const float *given_of(const qkvi_effects *e, int64_t head, int64_t token) {
-    const qkv_effects *const asked = e->asked;
+    const qkv_effects *const request = e->request;
     const int64_t layer = head / e->n_heads;
-    if (asked->means) return asked->means + head * e->head_dim;
-    if (!asked->source) return NULL;
-    return qkv_run_outputs(asked->source, asked->which, asked->source_b, layer) +
+    if (request->means) return request->means + head * e->head_dim;
+    if (!request->source) return NULL;
+    return qkv_run_outputs(request->source, request->which, request->source_b, layer) +
            (token * e->n_heads + head % e->n_heads) * e->head_dim;
 }
 
 /* The heads of a set in a layer, of one copy's o [len][n_heads][head_dim]. */
 static void ablate(const qkvi_effects *e, int64_t set, int64_t layer, float *o) {
     int64_t n = 0;
-    const int64_t *const heads = qkvi_effects_set(e->asked, set, &n);
+    const int64_t *const heads = qkvi_effects_set(e->request, set, &n);
     const size_t bytes = (size_t)e->head_dim * sizeof *o;
     for (int64_t s = 0; s < n; s++) {
         if (heads[s] / e->n_heads != layer) continue;
@@ -62,7 +62,7 @@ static bool give(void *of, int64_t layer, bool cross, float *o) {
 
 static qkv_status logits_of(const qkvi_effects *e, int64_t n, const float *rows, float *logits,
                             qkv_error *error) {
-    return e->asked->head == QKV_HEAD_MASKED
+    return e->request->head == QKV_HEAD_MASKED
                ? qkvi_net_mlm(e->ctx, e->model->net, n, rows, logits, error)
                : qkvi_net_lm(e->ctx, e->model->net, n, rows, logits, error);
 }
@@ -74,17 +74,17 @@ struct told {
 };
 
 static int64_t row_of(const qkvi_effects *e, const struct told *told, int64_t pair) {
-    const int64_t copy = pair / e->asked->n_places, row = told->sets ? told->sets[copy] + 1 : 0;
-    return row * e->asked->n_places + pair % e->asked->n_places;
+    const int64_t copy = pair / e->request->n_places, row = told->sets ? told->sets[copy] + 1 : 0;
+    return row * e->request->n_places + pair % e->request->n_places;
 }
 
 static qkv_status tell_some(const qkvi_effects *e, const struct told *told, int64_t first,
                             int64_t n, float *rows, float *logits, qkv_error *error) {
-    const qkv_effects *const asked = e->asked;
+    const qkv_effects *const request = e->request;
     const int64_t width = e->model->info.hidden, n_words = e->n_words;
     for (int64_t t = 0; t < n; t++) {
-        const int64_t place = asked->positions[(first + t) % asked->n_places];
-        memcpy(rows + t * width, told->hidden[(first + t) / asked->n_places] + place * width,
+        const int64_t place = request->positions[(first + t) % request->n_places];
+        memcpy(rows + t * width, told->hidden[(first + t) / request->n_places] + place * width,
                (size_t)width * sizeof *rows);
     }
     QKV_TRY(logits_of(e, n, rows, logits, error));
@@ -92,9 +92,9 @@ static qkv_status tell_some(const qkvi_effects *e, const struct told *told, int6
     for (int64_t t = 0; t < n; t++) {
         const int64_t at = row_of(e, told, first + t);
         e->log_p[at] = qkvi_log_probability(logits + t * n_words, n_words,
-                                            asked->words[(first + t) % asked->n_places]);
-        if (asked->logits)
-            memcpy(asked->logits + at * n_words, logits + t * n_words,
+                                            request->words[(first + t) % request->n_places]);
+        if (request->logits)
+            memcpy(request->logits + at * n_words, logits + t * n_words,
                    (size_t)n_words * sizeof *logits);
     }
     qkvi_fpstate_leave(saved);
@@ -104,22 +104,22 @@ static qkv_status tell_some(const qkvi_effects *e, const struct told *told, int6
 /* Classes are of a whole copy, which has one row of logits. */
 static qkv_status tell_labels(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
                               const float *const *hidden, float *logits, qkv_error *error) {
-    const qkv_effects *const asked = e->asked;
+    const qkv_effects *const request = e->request;
     const bool each = e->model->info.label_kind == QKV_LABELS_EACH;
     for (int64_t c = 0; c < n_copies; c++) {
         const int64_t row = sets ? sets[c] + 1 : 0;
         QKV_TRY(
             qkvi_model_classify(e->ctx, e->model, e->len, e->input->ids, hidden[c], logits, error));
         const qkvi_fpstate saved = qkvi_fpstate_enter();
-        for (int64_t t = 0; t < asked->n_places; t++) {
-            const int32_t label = asked->words[t];
-            e->log_p[row * asked->n_places + t] =
+        for (int64_t t = 0; t < request->n_places; t++) {
+            const int32_t label = request->words[t];
+            e->log_p[row * request->n_places + t] =
                 each ? -log1p(exp(-(double)logits[label]))
                      : qkvi_log_probability(logits, e->n_words, label);
         }
         qkvi_fpstate_leave(saved);
-        if (asked->logits)
-            memcpy(asked->logits + row * e->n_words, logits, (size_t)e->n_words * sizeof *logits);
+        if (request->logits)
+            memcpy(request->logits + row * e->n_words, logits, (size_t)e->n_words * sizeof *logits);
     }
     return QKV_OK;
 }
@@ -127,7 +127,7 @@ static qkv_status tell_labels(const qkvi_effects *e, int64_t n_copies, const int
 static qkv_status tell_words(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
                              const float *const *hidden, qkv_error *error) {
     const struct told told = { hidden, sets };
-    const int64_t width = e->model->info.hidden, n_pairs = n_copies * e->asked->n_places;
+    const int64_t width = e->model->info.hidden, n_pairs = n_copies * e->request->n_places;
     const int64_t most = n_pairs < LOGIT_ROWS ? n_pairs : LOGIT_ROWS;
     float *const rows = qkvi_aligned_array((size_t)(most * width), sizeof *rows);
     float *const logits = qkvi_aligned_array((size_t)e->n_words, (size_t)most * sizeof *logits);
@@ -220,8 +220,8 @@ qkv_status qkvi_effects_batch(const qkvi_effects *e, qkv_error *error) {
     copies source = { 0 }, target = { 0 };
     qkvi_net_pass *pass = NULL;
     qkv_status status = copies_make(e->n_copies, e->input, &source, error);
-    if (status == QKV_OK && e->asked->target)
-        status = copies_make(e->n_copies, e->asked->target, &target, error);
+    if (status == QKV_OK && e->request->target)
+        status = copies_make(e->n_copies, e->request->target, &target, error);
     if (status == QKV_OK) status = qkvi_net_pass_create(&pass, error);
     if (status == QKV_OK) status = run(e, &source, &target, pass, error);
     qkvi_net_pass_free(pass);
