@@ -62,9 +62,8 @@ qkv_image_maps image_picture(const struct image_seen *t);
 qkv_status image_draw(const struct seen *seen, const char *path, qkv_error *error);
 qkv_status image_page(const struct seen *seen, struct page *page, qkv_error *error);
 
-/* For pages: the image, and the badge and the dropped keys of --what-if. */
+/* The image for a page. */
 qkv_page_image image_of_page(const struct image_seen *t);
-void image_rules(const struct image_seen *t, struct page *page);
 /* Adds what each head is worth for the likeliest label (image_effects.c). */
 qkv_status image_effects(const struct image_seen *t, struct page *page, qkv_error *error);
 

@@ -192,7 +192,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
     caption_add_path(&page->title, a->of[0].path);
     if (!a->models) caption_add(&page->title, " and ");
     if (!a->models) caption_add_path(&page->title, a->of[1].path);
-    image_rules(&a->of[0], page);
+    page_rules(page, seen, &a->of[0].text.what_if);
     const qkv_status status = add_runs(a, page, error);
     return status == QKV_OK
                ? distances_page(&a->d, both, kind_of(a), sources.text, label_of, a, page, error)

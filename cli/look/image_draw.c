@@ -79,16 +79,6 @@ qkv_page_image image_of_page(const struct image_seen *t) {
                              .first = tokens->n_prefix };
 }
 
-void image_rules(const struct image_seen *t, struct page *page) {
-    static const qkv_attention_desc causal = { .struct_size = sizeof causal,
-                                               .flags = QKV_SET_CAUSAL };
-    const struct what_if *const what_if = &t->text.what_if;
-    snprintf(page->modified, sizeof page->modified, WHAT_IF_BADGE " (%s)", what_if->words);
-    if (what_if->any) page->desc.modified = page->modified;
-    page->desc.dropped = what_if->dropped;
-    if (t->seen.info->causal) page->desc.rules = &causal;
-}
-
 qkv_status image_page(const struct seen *seen, struct page *page, qkv_error *error) {
     const struct image_seen *const t = image_of(seen);
     qkv_page_image *const image = page_room(page, 1, sizeof *image);
@@ -97,7 +87,7 @@ qkv_status image_page(const struct seen *seen, struct page *page, qkv_error *err
     page->desc.tokens = (const char *const *)t->text.labels;
     page->desc.special = t->input->special;
     page->desc.image = image;
-    image_rules(t, page);
+    page_rules(page, seen, &t->text.what_if);
     caption_add_path(&page->title, t->path);
     caption_add(&page->caption, "%s", seen->about[0].text);
     const qkv_status status = page_heads(page, seen, seen->head, 0, error);

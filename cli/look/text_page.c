@@ -97,14 +97,9 @@ static void add_caption(const struct text_seen *t, struct page *page) {
 }
 
 void text_page_rules(const struct text_seen *t, struct page *page) {
-    static const qkv_attention_desc causal = { .struct_size = sizeof causal,
-                                               .flags = QKV_SET_CAUSAL };
-    const struct what_if *const what_if = &t->text.what_if;
     qkv_page *const p = &page->desc;
-    snprintf(page->modified, sizeof page->modified, WHAT_IF_BADGE " (%s)", what_if->words);
-    if (what_if->any) p->modified = page->modified;
-    if (t->text.view.which != QKV_DECODER) p->dropped = what_if->dropped;
-    if (t->seen.info->causal) p->rules = &causal;
+    page_rules(page, &t->seen, &t->text.what_if);
+    if (t->text.view.which == QKV_DECODER) p->dropped = NULL; /* it drops tokens of the source */
     p->two_texts = t->text.view.which == QKV_CROSS;
     p->softcap = (double)t->seen.info->softcap;
 }

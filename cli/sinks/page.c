@@ -101,6 +101,15 @@ static const uint8_t *bits_of(struct page *page, const qkv_attention_desc *desc)
     return bits;
 }
 
+void page_rules(struct page *page, const struct seen *seen, const struct what_if *what_if) {
+    static const qkv_attention_desc causal = { .struct_size = sizeof causal,
+                                               .flags = QKV_SET_CAUSAL };
+    snprintf(page->modified, sizeof page->modified, WHAT_IF_BADGE " (%s)", what_if->words);
+    if (what_if->any) page->desc.modified = page->modified;
+    page->desc.dropped = what_if->dropped;
+    if (seen->info->causal) page->desc.rules = &causal;
+}
+
 qkv_status page_head(struct page *page, const struct seen *seen, int64_t index, qkv_page_head *head,
                      qkv_error *error) {
     const float scale = page->desc.scale;

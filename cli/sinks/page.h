@@ -54,6 +54,9 @@ struct page_tokens {
 qkv_status page_tokens(struct page *page, const qkv_token_list *list, struct page_tokens *tokens,
                        qkv_error *error);
 
+/* The causal rule of heads that have it, and of --what-if the badge and the keys that it drops. */
+void page_rules(struct page *page, const struct seen *seen, const struct what_if *what_if);
+
 /* Fills in one head, whose scale is told where it is not that of the page. */
 qkv_status page_head(struct page *page, const struct seen *seen, int64_t index, qkv_page_head *head,
                      qkv_error *error);
