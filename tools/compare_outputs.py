@@ -93,7 +93,8 @@ def answer(tool: str, command: str) -> dict[str, bytes]:
 def records(tool: str, script: pathlib.Path, outer: pathlib.Path) -> dict[str, bytes]:
     """Of each command of a script, in their order, what lib.sh recorded."""
     record = outer / "record"
-    record.unlink(missing_ok=True)
+    for old in outer.glob("record*"):
+        old.unlink()
     environment = {**os.environ, "RECORD": str(record), "TMPDIR": str(outer), "HOME": str(outer)}
     subprocess.run(["sh", script, tool, outer / "folder"], check=False, cwd=script.parent, env=environment,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=7200)

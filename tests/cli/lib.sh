@@ -20,7 +20,6 @@ unset QKV_MODEL QKV_ISA QKV_NUM_THREADS NO_COLOR COLORTERM COLORFGBG LC_ALL LC_C
 export LANG=C.UTF-8 TERM=dumb COLUMNS=80
 # Under the sanitizers: what is no leak of ours (tests/lost_by_others.h).
 printf 'leak:libfontconfig\nleak:libglib-2.0\n' >"$folder/suppressions"
-touch -r "$folder/suppressions" "$folder/recorded"
 export LSAN_OPTIONS="suppressions=$folder/suppressions:print_suppressions=0"
 checks=0
 failures=0
@@ -100,16 +99,19 @@ feed() {
     printf '%s\n' "$text" | "$qkv" "$@" >"$folder/out" 2>"$folder/err"
     got=$?
 }
-# record: for tools/compare_outputs.py, which sets RECORD: what the last command answered, and sums of the files since the one before
+# record: for tools/compare_outputs.py, which sets RECORD: what the last command answered, and sums of the files that are new or changed
+# since the one before
 record() {
+    find "$folder" -type f ! -path "$folder/out" ! -path "$folder/err" -exec cksum {} + | sort >"$RECORD.now"
+    touch "$RECORD.before"
     {
         echo "=== $said"
         echo "exit code $got"
         sed 's/^/out: /' "$folder/out"
         sed 's/^/err: /' "$folder/err"
-        find "$folder" -type f -newer "$folder/recorded" ! -path "$folder/out" ! -path "$folder/err" -exec cksum {} + | sort -k 3
-    } >>"$RECORD" 2>/dev/null
-    touch "$folder/recorded"
+        comm -13 "$RECORD.before" "$RECORD.now"
+    } >>"$RECORD"
+    mv "$RECORD.now" "$RECORD.before"
 }
 code() {
     [ -z "${RECORD:-}" ] || record
