@@ -9,7 +9,7 @@ allowed() {
     case $1 in
     cli/bench/*) return 0 ;;                                   # times: geometric means, medians
     cli/attend/* | cli/lookup/compute.c) return 0 ;;           # ask libqkv for weights and statistics, and print them
-    cli/common/lens.c | cli/common/predict.c | cli/common/token_labels.c | cli/model/cmd_next.c) return 0 ;;   # a probability from a logit
+    cli/common/lens.c | cli/common/predict.c | cli/model/cmd_next.c) return 0 ;;   # a probability from a logit
     cli/heads/effect*.c) return 0 ;;                           # probabilities from logarithms, their means and changes
     cli/look/text_words.c | cli/look/findings.c | cli/look/lens.c | cli/look/effects.c) return 0 ;; # probabilities and perplexity from logarithms
     cli/train/eval_*.c) return 0 ;;                            # perplexity from a loss

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
+
 static bool is_mask(const struct session *session, const qkv_encoding *input, int64_t i) {
     const int32_t mask = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
     return mask >= 0 && input->ids[i] == mask;
@@ -106,10 +108,10 @@ static json_t *candidates_json(const struct session *session, const struct predi
     json_t *candidates = json_array();
     for (int64_t c = 0; c < predictions->top; c++) {
         const qkv_candidate *candidate = &predictions->candidates[m * predictions->top + c];
-        json_array_append_new(candidates, json_pack("{s:o, s:i, s:o}", "token",
-                                                    token_json(session->tokenizer, candidate->id),
-                                                    "id", candidate->id, "probability",
-                                                    json_number((double)candidate->probability)));
+        json_array_append_new(candidates,
+                              json_set(NULL, "token:o id:i probability:n",
+                                       token_json(session->tokenizer, candidate->id),
+                                       (int64_t)candidate->id, (double)candidate->probability));
     }
     return candidates;
 }
@@ -117,30 +119,14 @@ static json_t *candidates_json(const struct session *session, const struct predi
 json_t *predictions_json(const struct session *session, const struct predictions *predictions) {
     if (predictions->is_next) return candidates_json(session, predictions, 0);
     json_t *list = json_array();
-    for (int64_t m = 0; m < predictions->n_masks; m++) {
-        json_t *candidates = candidates_json(session, predictions, m);
-        json_array_append_new(list, json_pack("{s:I, s:o}", "position",
-                                              (json_int_t)predictions->positions[m], "candidates",
-                                              candidates));
-    }
+    for (int64_t m = 0; m < predictions->n_masks; m++)
+        json_array_append_new(list,
+                              json_set(NULL, "position:i candidates:o", predictions->positions[m],
+                                       candidates_json(session, predictions, m)));
     return list;
 }
 
 /* ---- Classes --------------------------------------------------------------------------------- */
-
-void labels_read(qkv_label_kind kind, const float *logits, int64_t n, double *p) {
-    double largest = (double)logits[0], sum = 0;
-    for (int64_t l = 1; l < n; l++)
-        if ((double)logits[l] > largest) largest = (double)logits[l];
-    for (int64_t l = 0; l < n; l++) {
-        const double x = (double)logits[l];
-        p[l] = kind == QKV_LABELS_VALUES ? x
-               : kind == QKV_LABELS_EACH ? 1 / (1 + exp(-x))
-                                         : exp(x - largest);
-        sum += p[l];
-    }
-    for (int64_t l = 0; kind == QKV_LABELS_ONE && l < n; l++) p[l] /= sum;
-}
 
 qkv_status labels_make(const struct session *session, const qkv_run *run, double **labels,
                        qkv_error *error) {
@@ -149,10 +135,11 @@ qkv_status labels_make(const struct session *session, const qkv_run *run, double
     if (n == 0 || session->info->label_task != QKV_LABELS_OF_TEXTS) return QKV_OK;
     float *logits = calloc((size_t)n, sizeof *logits);
     *labels = calloc((size_t)n, sizeof **labels);
-    const qkv_status status =
+    qkv_status status =
         logits && *labels ? qkv_model_classify(session->ctx, session->model, run, 0, logits, error)
                           : text_no_memory(error);
-    if (status == QKV_OK) labels_read(session->info->label_kind, logits, n, *labels);
+    if (status == QKV_OK)
+        status = qkv_model_probabilities(session->model, NULL, 1, logits, *labels, error);
     free(logits);
     return status;
 }
@@ -165,22 +152,16 @@ const char *label_name(const struct session *session, int64_t label, char number
 
 void labels_print(const struct session *session, const double *labels, int64_t top,
                   struct term *term) {
-    double last = INFINITY; /* of equal ones the first comes first */
-    int64_t last_at = -1;
+    const int64_t n = session->info->n_labels;
+    struct sort_key *const order = calloc((size_t)n + 1, sizeof *order);
     char number[LABEL_ROOM];
     term_styled(term, STYLE_BOLD, "Label");
     term_newline(term);
-    for (int64_t n = 0; n < top; n++) {
-        int64_t best = -1;
-        for (int64_t l = 0; l < session->info->n_labels; l++) {
-            const bool told = labels[l] > last || (labels[l] == last && l <= last_at);
-            if (!told && (best < 0 || labels[l] > labels[best])) best = l;
-        }
-        if (best < 0) return;
-        predictions_bar(label_name(session, best, number), labels[best], term);
-        last = labels[best];
-        last_at = best;
-    }
+    for (int64_t l = 0; order && l < n; l++) order[l] = (struct sort_key){ -labels[l], l };
+    if (order) sort_keys(order, n);
+    for (int64_t i = 0; order && i < n && i < top; i++)
+        predictions_bar(label_name(session, order[i].index, number), -order[i].key, term);
+    free(order);
 }
 
 json_t *labels_json(const struct session *session, const double *labels) {
@@ -214,24 +195,16 @@ qkv_status replaced_make(const struct session *session, const qkv_run *run,
 
 void replaced_print(const struct session *session, const qkv_encoding *input,
                     const double *replaced, int64_t top, struct term *term) {
-    double last = INFINITY; /* of equal ones the first comes first */
-    int64_t last_at = -1;
-    term_style(term, STYLE_BOLD);
-    fputs("In place of another token?", term->out);
-    term_style(term, STYLE_NONE);
+    struct sort_key *const order = calloc((size_t)input->n + 1, sizeof *order);
+    int64_t n = 0;
+    term_styled(term, STYLE_BOLD, "In place of another token?");
     term_newline(term);
-    for (int64_t n = 0; n < top; n++) {
-        int64_t best = -1;
-        for (int64_t i = 0; i < input->n; i++) {
-            const bool told = replaced[i] > last || (replaced[i] == last && i <= last_at);
-            const bool inserted = input->end[i] <= input->begin[i];
-            if (!told && !inserted && (best < 0 || replaced[i] > replaced[best])) best = i;
-        }
-        if (best < 0) return;
-        print_line(session, input->ids[best], replaced[best], term);
-        last = replaced[best];
-        last_at = best;
-    }
+    for (int64_t i = 0; order && i < input->n; i++)
+        if (input->end[i] > input->begin[i]) order[n++] = (struct sort_key){ -replaced[i], i };
+    if (order) sort_keys(order, n);
+    for (int64_t i = 0; order && i < n && i < top; i++)
+        print_line(session, input->ids[order[i].index], -order[i].key, term);
+    free(order);
 }
 
 json_t *replaced_json(const qkv_encoding *input, const double *replaced) {

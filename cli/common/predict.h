@@ -39,9 +39,6 @@ void predictions_print(const struct session *session, const struct predictions *
  */
 json_t *predictions_json(const struct session *session, const struct predictions *predictions);
 
-/* What logits of n labels mean, by their kind: probabilities, or values. */
-void labels_read(qkv_label_kind kind, const float *logits, int64_t n, double *p);
-
 /*
  * The output of a classifier: [n_labels] probabilities, or values of a regression, in *labels,
  * which the caller frees; NULL for a model without a classifier of texts.

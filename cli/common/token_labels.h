@@ -1,20 +1,12 @@
 /*
- * What a classifier says of each token of a text: its label, or where the answer to a question is.
- * An answer is a span of the second text, or of the only one. With b and e the logits that it
- * begins and that it ends at a token,
- *
- *     P(i … j) = softmax(b)_i softmax(e)_j     i <= j < i + ANSWER_TOKENS
- *
- * where softmax is over tokens of that text and the first of all, [CLS], which says that there is
- * no answer (Devlin et al. 2018).
+ * What a classifier says of each token of a text: its label, or where the answer to a question is
+ * (qkv_model_answers).
  */
 #ifndef QKV_CLI_COMMON_TOKEN_LABELS_H
 #define QKV_CLI_COMMON_TOKEN_LABELS_H
 
 #include "common/job.h"
 #include "common/term.h"
-
-enum { ANSWER_TOKENS = 15 };
 
 /*
  * [n][n_labels] probabilities in *labels, which the caller frees; NULL for a model without such a

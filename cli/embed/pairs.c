@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "common/predict.h"
 #include "embed/embed.h"
 #include <qkv/files.h>
@@ -98,29 +99,11 @@ static qkv_status add_line(void *user, const struct text *line, qkv_error *error
 
 /* ---- Showing --------------------------------------------------------------------------------- */
 
-/* Probabilities or values of a pair. */
-static void read_pair(const struct pairs *p, int64_t pair, double *labels) {
-    labels_read(p->e->session->info->label_kind, p->logits + pair * p->n_labels, p->n_labels,
-                labels);
-}
-
 static int64_t best_label(const double *labels, int64_t n) {
     int64_t best = 0;
     for (int64_t l = 1; l < n; l++)
         if (labels[l] > labels[best]) best = l;
     return best;
-}
-
-/* The order of a table: of one label the largest first, else that of the file. */
-struct ranked {
-    float logit;
-    int64_t pair;
-};
-
-static int compare_ranked(const void *a, const void *b) {
-    const struct ranked *const x = a, *const y = b;
-    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
-    return (x->pair > y->pair) - (x->pair < y->pair);
 }
 
 static void put_row(struct report *report, const struct pairs *p, int64_t pair,
@@ -135,8 +118,9 @@ static void put_row(struct report *report, const struct pairs *p, int64_t pair,
     report_word(report, second.bytes, second.n);
 }
 
-static qkv_status print(const struct pairs *p, struct ranked *order, double *labels,
-                        qkv_error *error) {
+/* In the order of the file; of one label the largest first. */
+static qkv_status print_pairs(const struct pairs *p, struct sort_key *order, const double *labels,
+                              qkv_error *error) {
     const struct embed_options *const o = p->e->options;
     const int64_t top = o->top.set ? o->top.value : MOST_SHOWN;
     const char *const what =
@@ -145,52 +129,54 @@ static qkv_status print(const struct pairs *p, struct ranked *order, double *lab
     struct report report;
     term_init(&term, stdout, &o->common);
     report_begin(&report, 0, false);
-    for (int64_t i = 0; i < p->n; i++) order[i] = (struct ranked){ p->logits[i * p->n_labels], i };
-    if (p->n_labels == 1) qsort(order, (size_t)p->n, sizeof *order, compare_ranked);
+    for (int64_t i = 0; i < p->n; i++)
+        order[i] = (struct sort_key){ p->n_labels == 1 ? -(double)p->logits[i] : 0, i };
+    sort_keys(order, p->n);
     report_heading(&report, "%" PRId64 " pair%s%s", p->n, p->n == 1 ? "" : "s",
                    p->n_labels == 1 && p->n > 1 ? ", the largest first" : "");
     if (p->n_labels == 1)
         report_table(&report, "ntt", what, "text", "second text");
     else
         report_table(&report, "nttt", what, "label", "text", "second text");
-    for (int64_t i = 0; i < p->n && i < top; i++) {
-        read_pair(p, order[i].pair, labels);
-        put_row(&report, p, order[i].pair, labels);
-    }
+    for (int64_t i = 0; i < p->n && i < top; i++)
+        put_row(&report, p, order[i].index, labels + order[i].index * p->n_labels);
     if (p->n > top)
         report_note(&report, "and %" PRId64 " more: --json and -o have all", p->n - top);
     return report_end(&report, &term, error);
 }
 
-static json_t *pairs_json(const struct pairs *p, double *labels) {
+static json_t *pairs_json(const struct pairs *p, const double *labels) {
     json_t *const list = json_array();
     for (int64_t i = 0; i < p->n; i++) {
         const struct text first = text_of(&p->list[i], 0), second = text_of(&p->list[i], 1);
-        read_pair(p, i, labels);
-        json_array_append_new(
-            list, json_set(NULL, "text:o pair:o labels:o", json_bytes(first.bytes, first.n),
-                           json_bytes(second.bytes, second.n), labels_json(p->e->session, labels)));
+        json_array_append_new(list, json_set(NULL, "text:o pair:o labels:o",
+                                             json_bytes(first.bytes, first.n),
+                                             json_bytes(second.bytes, second.n),
+                                             labels_json(p->e->session, labels + i * p->n_labels)));
     }
     return json_set(NULL, "pairs:o", list);
 }
 
 static qkv_status show(const struct pairs *p, qkv_error *error) {
     const struct embed_options *const o = p->e->options;
-    double *const labels = calloc((size_t)p->n_labels, sizeof *labels);
-    struct ranked *const order = calloc((size_t)p->n, sizeof *order);
+    double *const labels = calloc((size_t)p->n, (size_t)p->n_labels * sizeof *labels);
+    struct sort_key *const order = calloc((size_t)p->n, sizeof *order);
     const qkv_array array = { .type = QKV_ARRAY_F32,
                               .rank = 2,
                               .shape = { p->n, p->n_labels },
                               .n_elems = p->n * p->n_labels,
                               .data = p->logits };
     qkv_status status = labels && order ? QKV_OK : text_no_memory(error);
+    if (status == QKV_OK)
+        status =
+            qkv_model_probabilities(p->e->session->model, NULL, p->n, p->logits, labels, error);
     if (status == QKV_OK) {
         if (o->out && text_ends(o->out, ".npy"))
             status = qkv_array_write(o->out, &array, error);
         else if (o->out)
             status = json_write_file(o->out, pairs_json(p, labels), error);
         else if (!o->common.json)
-            status = print(p, order, labels, error);
+            status = print_pairs(p, order, labels, error);
         else if (!json_print(stdout, pairs_json(p, labels)))
             status = text_error(error, QKV_ERR_IO, "cannot write");
     }

@@ -703,6 +703,65 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_classify_tokens(qkv_ctx *ctx, const q
                                                            float *logits, qkv_error *error);
 
 /**
+ * Makes probabilities of the logits of a classifier, or copies them where they are values.
+ *
+ *     label_task                logits, p           p
+ *     QKV_LABELS_OF_TEXTS       [n_rows][n_labels]  QKV_LABELS_ONE: softmax of each row;
+ *                                                   QKV_LABELS_EACH: 1 / (1 + exp(-x)) of each
+ *                                                   number; QKV_LABELS_VALUES: x
+ *     QKV_LABELS_OF_TOKENS      [n_rows][n_labels]  softmax of each row
+ *     QKV_LABELS_OF_ANSWERS     [n_rows][2]         softmax of each column, over the tokens where
+ *                                                   an answer may be; 0 elsewhere
+ *
+ * An answer may be in the second text of a pair, or the only one, and at the first of all tokens,
+ * [CLS], which says that there is none (Devlin et al. 2018).
+ *
+ * Special values: NaN makes its row NaN, of answers its column. Accuracy: double.
+ *
+ * @param input   of answers the tokens, n_rows of them, with begin and end; else it may be NULL.
+ * @param n_rows  texts; or tokens of one text.
+ * @param logits  those of qkv_model_classify or qkv_model_classify_tokens.
+ * @return QKV_OK; QKV_ERR_UNSUPPORTED without a classifier; QKV_ERR_ARGUMENT; QKV_ERR_SHAPE for
+ *         tokens that are not n_rows.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_probabilities(const qkv_model *model,
+                                                         const qkv_encoding *input, int64_t n_rows,
+                                                         const float *logits, double *p,
+                                                         qkv_error *error);
+
+enum {
+    /** The most tokens of an answer. */
+    QKV_ANSWER_TOKENS = 15
+};
+
+/** An answer: the tokens begin to end, both of which it has. Both are 0: there is no answer. */
+typedef struct qkv_answer {
+    int64_t begin, end;
+    double probability;
+} qkv_answer;
+
+/**
+ * Finds the likeliest answers to a question (QKV_LABELS_OF_ANSWERS), best first, of equal ones the
+ * first:
+ *
+ *     P(i … j) = p[i][0] p[j][1]    i <= j < i + QKV_ANSWER_TOKENS, in the text that may have it
+ *
+ * and as one of them that of [CLS] alone, no answer. Memory: most answers.
+ *
+ * @param p             those of qkv_model_probabilities.
+ * @param most          at least 1.
+ * @param answers       [most], of which *n_answers are written.
+ * @param answer_bytes  sizeof(qkv_answer).
+ * @return QKV_OK; QKV_ERR_UNSUPPORTED for another classifier; QKV_ERR_ARGUMENT; QKV_ERR_VERSION;
+ *         QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_answers(const qkv_model *model,
+                                                   const qkv_encoding *input, const double *p,
+                                                   int64_t most, qkv_answer *answers,
+                                                   size_t answer_bytes, int64_t *n_answers,
+                                                   qkv_error *error);
+
+/**
  * Returns what config.json calls a class (id2label), escaped for printing; NULL past the last, or
  * where the file has no name for it. It lives as long as the model.
  */

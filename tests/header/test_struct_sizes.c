@@ -23,7 +23,7 @@
 enum { ROOM = 2048, CANARY = 0xa5, N = 9 };
 
 static qkv_ctx *ctx;
-static qkv_model *bert, *gpt, *bart;
+static qkv_model *bert, *gpt, *bart, *answerer;
 static qkv_run *run, *pair_run;
 static qkv_heads *heads;
 static qkv_error error;
@@ -37,7 +37,8 @@ static int begin_tests(void **state) {
     if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK ||
         qkv_model_open(GOLDEN "bert_old", NULL, &bert, NULL) != QKV_OK ||
         qkv_model_open(GOLDEN "decoder/gpt2_1", NULL, &gpt, NULL) != QKV_OK ||
-        qkv_model_open(GOLDEN "decoder/bart_1", NULL, &bart, NULL) != QKV_OK)
+        qkv_model_open(GOLDEN "decoder/bart_1", NULL, &bart, NULL) != QKV_OK ||
+        qkv_model_open(GOLDEN "classify/roberta_answers", NULL, &answerer, NULL) != QKV_OK)
         return -1;
     qkv_run_options pair = qkv_run_options_init();
     pair.targets = texts;
@@ -55,6 +56,7 @@ static int end_tests(void **state) {
     qkv_run_free(pair_run);
     qkv_run_free(run);
     qkv_model_free(bart);
+    qkv_model_free(answerer);
     qkv_model_free(gpt);
     qkv_model_free(bert);
     qkv_ctx_free(ctx);
@@ -223,6 +225,16 @@ static qkv_status saturation(void *array, size_t bytes) {
     return qkv_inspect_saturation(ctx, 4, 2, 3, 5, 1, array, bytes, &error);
 }
 
+static qkv_status answers(void *array, size_t bytes) {
+    static int64_t begin[N] = { 0 }, end[N];
+    const qkv_encoding words = { .n = N, .begin = begin, .end = end };
+    double p[2 * N];
+    int64_t n = 0;
+    for (int i = 0; i < N; i++) end[i] = 1;
+    for (int i = 0; i < 2 * N; i++) p[i] = 1.0 / (1 + i);
+    return qkv_model_answers(answerer, &words, p, 4, array, bytes, &n, &error);
+}
+
 static const struct list {
     const char *name;
     size_t size, older, n;
@@ -230,9 +242,8 @@ static const struct list {
 } lists[] = {
 #define LIST(type, field, n, call)                                                                 \
     { #type, sizeof(type), offsetof(type, field), n, call }
-    LIST(qkv_candidate, probability, 5, candidates),
-    LIST(qkv_head_probes, antecedent, 4, probes),
-    LIST(qkv_aligned, weight, N, aligned),
+    LIST(qkv_candidate, probability, 5, candidates), LIST(qkv_head_probes, antecedent, 4, probes),
+    LIST(qkv_aligned, weight, N, aligned),           LIST(qkv_answer, probability, 4, answers),
     LIST(qkv_saturation, gradient, 2, saturation),
 };
 

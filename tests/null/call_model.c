@@ -15,7 +15,7 @@ qkv_model *null_bert;
 qkv_encoding *null_tokens;
 qkv_run *null_run;
 qkv_run *null_pair_run;
-static qkv_model *gpt2, *bart, *electra, *classifier, *tagger;
+static qkv_model *gpt2, *bart, *electra, *classifier, *tagger, *answerer;
 static qkv_model *clip;
 static qkv_encoding *image;
 static float pixels[3 * 12 * 12];
@@ -36,6 +36,7 @@ void null_model_begin(void) {
     null_must(qkv_model_open(GOLDEN "family/electra_1", NULL, &electra, &null_error));
     null_must(qkv_model_open(GOLDEN "classify/modernbert_mean", NULL, &classifier, &null_error));
     null_must(qkv_model_open(GOLDEN "classify/bert_tokens", NULL, &tagger, &null_error));
+    null_must(qkv_model_open(GOLDEN "classify/roberta_answers", NULL, &answerer, &null_error));
     null_must(qkv_model_open(GOLDEN "vision/clip_1", NULL, &clip, &null_error));
     null_must(qkv_image_encode(qkv_model_images(clip), 12, 12, pixels, 0, &image, &null_error));
     null_must(qkv_image_from_rgb(rgb, 5, 5, &picture, &null_error));
@@ -292,6 +293,20 @@ static qkv_status classify_tokens(void) {
     return qkv_model_classify_tokens(P(0, null_ctx), P(1, tagger), P(2, tagger_run), 0,
                                      P(3, logits), P(4, &null_error));
 }
+static qkv_status probabilities(void) {
+    double p[64];
+    return qkv_model_probabilities(P(0, classifier), P(1, &numbers), 1, P(2, logits), P(3, p),
+                                   P(4, &null_error));
+}
+static qkv_status answers(void) {
+    static int64_t begin[] = { 0, 0, 1, 1 }, end[] = { 0, 1, 2, 1 };
+    const qkv_encoding input = { .n = 4, .begin = begin, .end = end };
+    const double p[8] = { 0 };
+    qkv_answer found[3];
+    int64_t n = 0;
+    return qkv_model_answers(P(0, answerer), P(1, &input), P(2, p), 3, P(3, found), sizeof *found,
+                             P(4, &n), P(5, &null_error));
+}
 static qkv_status label(void) { return some(qkv_model_label(P(0, classifier), 0) != NULL); }
 static qkv_status embed(void) {
     const qkv_embed_options options = qkv_embed_options_init();
@@ -472,6 +487,8 @@ const null_call null_model[] = {
     { "qkv_model_discriminate", discriminate, "rrrrn" },
     { "qkv_model_classify", classify, "rrrrn" },
     { "qkv_model_classify_tokens", classify_tokens, "rrrrn" },
+    { "qkv_model_probabilities", probabilities, "rnrrn" },
+    { "qkv_model_answers", answers, "rrrrrn" },
     { "qkv_model_label", label, "-" },
     { "qkv_model_images", images, "-" },
     { "qkv_image_encode", image_encode, "rrrn" },

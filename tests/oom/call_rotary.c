@@ -30,7 +30,9 @@ static qkv_generation *generation;
 static qkv_heads *heads;
 static qkv_steps *steps;
 static float logits[MOST_WORDS];
-static double log_p[2];
+static double log_p[2], probabilities[MOST_WORDS];
+static qkv_answer answers[5];
+static int64_t n_answers;
 static qkv_perplexity_report perplexity = { .struct_size = sizeof perplexity };
 
 /* ---- Before and after a call ----------------------------------------------------------------- */
@@ -129,6 +131,25 @@ static qkv_status classify(qkv_error *error) {
 static qkv_status classify_tokens(qkv_error *error) {
     return qkv_model_classify_tokens(ctx, model, run, 0, logits, error);
 }
+/* Of a text of one word a token. */
+static qkv_status find_answers(qkv_error *error) {
+    static int64_t ends[LEN] = { 0, 2, 3, 4, 5, 6, 7, 8, 9 };
+    const qkv_encoding words = { .n = LEN, .begin = places, .end = ends };
+    double p[2 * LEN];
+    for (int i = 0; i < 2 * LEN; i++) p[i] = 1.0 / (1 + i);
+    return qkv_model_answers(model, &words, p, 5, answers, sizeof *answers, &n_answers, error);
+}
+static uint64_t take_answers(void) {
+    return oom_hash(0, answers, (size_t)n_answers * sizeof *answers);
+}
+static qkv_status make_probabilities(qkv_error *error) {
+    return qkv_model_probabilities(model, NULL, 1, logits, probabilities, error);
+}
+static uint64_t take_probabilities(void) {
+    return oom_hash(0, probabilities,
+                    (size_t)qkv_model_get_info(model)->n_labels * sizeof *probabilities);
+}
+
 static uint64_t take_classes(void) {
     return oom_hash(0, logits, (size_t)qkv_model_get_info(model)->n_labels * sizeof *logits);
 }
@@ -274,6 +295,9 @@ static const oom_call calls[] = {
     { "qkv_model_classify", "the mean", classifier_run, classify, take_classes, drop, 0, 0 },
     { "qkv_model_classify_tokens", "answers", tagger_run, classify_tokens, take_classes, drop, 0,
       0 },
+    { "qkv_model_probabilities", "of a text", classifier_run, make_probabilities,
+      take_probabilities, drop, 0, 0 },
+    { "qkv_model_answers", "five spans", tagger_run, find_answers, take_answers, drop, 0, 0 },
     { "qkv_generate", "beams over rings", gemma2_1_model, write_by_beams, take_text, drop, 0, 0 },
     { "qkv_perplexity", "windows of rings", gemma3_text_1_model, measure, take_perplexity, drop, 0,
       0 },

@@ -225,13 +225,13 @@ class Model(NoCopies):
         return Tokens(made.value or 0, 0)
 
     def labels(self, image: Any, *, n: int = 5, size: int | None = None) -> list[Candidate]:
-        """What an image shows, best first, by a model that tells one label of several."""
+        """What an image shows: the labels of a classifier of images, the likeliest first."""
         tokens, model = self.see(image, size=size), self._images
         info = _c.qkv_model_info.from_address(lib.qkv_model_get_info(model))
-        run, error, logits = self._run(tokens), ErrorText(), np.zeros(max(1, int(info.n_labels)), dtype=np.float32)
+        run, error, n_labels = self._run(tokens), ErrorText(), max(1, int(info.n_labels))
+        logits, shares = np.zeros(n_labels, dtype=np.float32), np.zeros(n_labels)
         error.check(lib.qkv_model_classify(self._ctx().handle, model, run.handle, 0, logits.ctypes.data, error.pointer))
-        shares = np.exp(logits.astype(np.float64) - logits.max())
-        shares /= shares.sum()
+        error.check(lib.qkv_model_probabilities(model, None, 1, logits.ctypes.data, shares.ctypes.data, error.pointer))
         best = np.argsort(-shares, kind="stable")[:integer(n, "n", least=1)].tolist()
         return [Candidate(string(lib.qkv_model_label(model, i) or str(i).encode()), i, float(shares[i])) for i in best]
 
