@@ -224,7 +224,7 @@ static const char *change_of(const struct finding *one) {
                                                  : "rises";
 }
 
-/* "P(it) falls from 1.00 to 0.54"; of what comes next, "P(next is it)". */
+/* "P(it) falls from 1.00 to 0.42"; of what comes next, "P(next is it)". */
 static void add_worth(const struct text_seen *t, const struct finding *one, const char *word,
                       bool first, char *text, size_t bytes) {
     char before[P_BYTES], without[P_BYTES];

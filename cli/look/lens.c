@@ -11,8 +11,8 @@
 #include "sinks/page.h"
 
 /*
- * Multiplications of the head that tells words, for which all tokens are read: some seconds. Above
- * it only the tokens are read that a word is predicted at.
+ * Multiplications of the head that predicts words, for which all tokens are read: some seconds.
+ * Above it only the tokens are read that a word is predicted at.
  */
 static const double most_work = 1e11;
 enum { MOST_PLACES = 8 }; /* that have a table of their own */

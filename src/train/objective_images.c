@@ -1,7 +1,7 @@
 /*
- * A Vision Transformer (Dosovitskiy et al. 2021) that tells the label of a picture: cross-entropy
- * of the classifier's logits, from the last hidden state of [CLS]. Pixels are
- * (v / 255 - 1/2) / (1/2), as preprocessor_config.json says that is written.
+ * A Vision Transformer (Dosovitskiy et al. 2021) that predicts the label of a picture:
+ * cross-entropy of the classifier's logits, from the last hidden state of [CLS]. Pixels are
+ * (v / 255 - 1/2) / (1/2), as the preprocessor_config.json says that is written.
  */
 #include "files/json.h"
 #include "image/prepare.h"

@@ -200,7 +200,7 @@ typedef struct qkvi_model_family {
     bool head_is_gelu;      /* of masked words, whatever the blocks have */
     bool always_tied;       /* whatever tie_word_embeddings says */
     bool scales_logits;     /* scale_decoder_outputs, else tie_word_embeddings, says so */
-    bool headless;          /* a decoder that tells no words */
+    bool headless;          /* a decoder that predicts no words */
     qkvi_image_family image;
 
     qkvi_config_fields config;
@@ -218,7 +218,7 @@ typedef struct qkvi_model_family {
                               * A decoder's reads hidden states, and has no bias */
     qkvi_act class_act;      /* of class_dense */
     const char *token_classifier, *answers; /* of tokens: classes, and where an answer is */
-    const char *head;      /* that tells words: its weights, unless it is tied … */
+    const char *head;      /* that predicts words: its weights, unless it is tied … */
     const char *head_bias; /* … and its bias, a parameter; or NULL */
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
     const char *discriminator, *discriminator_out;         /* replaced or not */

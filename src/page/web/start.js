@@ -15,7 +15,7 @@ const meaningOf = key => `${statNames[key][0]}: ${statNames[key][1]}`;
 const figureOf = (text, meaning) => define(text, meaning, "plain");
 const shownNumber = (i, key) => figureOf(fixed(numberOf(i, key), 2), meaningOf(key));
 
-/* "P(it) falls from 1.00 to 0.54", with as many digits as tell the two apart, up to four. */
+/* "P(it) falls from 1.00 to 0.42", with as many digits as tell the two apart, up to four. */
 function changeOf(word, what, before, after) {
     const digits = [2, 3, 4].find(n => fixed(before, n) !== fixed(after, n)),
           number = (p, more) =>
@@ -62,7 +62,9 @@ function purpose({word, place, what}) {
     return ["At ", at, ", "];
 }
 
-/* "To fill [MASK], head 3.0 reads door (0.97); without it P(it) falls from 1.00 to 0.54." */
+/*
+ * "To fill [MASK], head 3.0 reads door (0.97); without it P(it) falls from 1.00 to 0.42 (−0.87 nats)."
+ */
 function effectFindings() {
     const {effects} = manifest;
     if (!effects) return [];
