@@ -30,6 +30,30 @@ json_t *json_bytes(const char *bytes, size_t n) {
 
 json_t *json_text(const char *text) { return json_bytes(text, strlen(text)); }
 
+json_t *json_doubles(int64_t n, const double *values) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number(values[i]));
+    return list;
+}
+
+json_t *json_floats(int64_t n, const float *values) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number((double)values[i]));
+    return list;
+}
+
+json_t *json_ids(int64_t n, const int32_t *ids) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+json_t *json_texts(int64_t n, char *const *texts) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_text(texts[i]));
+    return list;
+}
+
 static json_t *value_of(char kind, va_list *values) {
     switch (kind) {
     case 'i': return json_integer(va_arg(*values, int64_t));

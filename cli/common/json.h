@@ -26,6 +26,12 @@ json_t *json_number(double value);
 /* An integer; null if it is negative, which means that there is none. */
 json_t *json_count(int64_t n);
 
+/* Arrays of n elements: of json_number, of integers, of json_text. */
+json_t *json_doubles(int64_t n, const double *values);
+json_t *json_floats(int64_t n, const float *values);
+json_t *json_ids(int64_t n, const int32_t *ids);
+json_t *json_texts(int64_t n, char *const *texts);
+
 /*
  * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t",
  * …). Letters of values: i an int64_t, n a double for json_number, s a string, t a string for

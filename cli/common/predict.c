@@ -206,9 +206,3 @@ void replaced_print(const struct session *session, const qkv_encoding *input,
         print_line(session, input->ids[order[i].index], -order[i].key, term);
     free(order);
 }
-
-json_t *replaced_json(const qkv_encoding *input, const double *replaced) {
-    json_t *list = json_array();
-    for (int64_t i = 0; i < input->n; i++) json_array_append_new(list, json_number(replaced[i]));
-    return list;
-}

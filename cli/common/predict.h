@@ -65,6 +65,5 @@ qkv_status replaced_make(const struct session *session, const qkv_run *run,
 /* Prints the `top` tokens with the largest probability. */
 void replaced_print(const struct session *session, const qkv_encoding *input,
                     const double *replaced, int64_t top, struct term *term);
-json_t *replaced_json(const qkv_encoding *input, const double *replaced);
 
 #endif

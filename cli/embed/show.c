@@ -129,23 +129,19 @@ static json_t *similar_json(const struct embed *e) {
     const int64_t n = find_nearest(e, e->n - 1, n_shown(e), nearest);
     json_t *list = json_array();
     for (int64_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "index", (json_int_t)nearest[i],
-                                              "text", text_json(&e->texts[nearest[i]]), "cosine",
-                                              json_number(cosine_of(e, e->n - 1, nearest[i]))));
-    return json_pack("{s:o, s:o}", "query", text_json(&e->texts[e->n - 1]), "similar", list);
+        json_array_append_new(list, json_set(NULL, "index:i text:o cosine:n", nearest[i],
+                                             text_json(&e->texts[nearest[i]]),
+                                             cosine_of(e, e->n - 1, nearest[i])));
+    return json_set(NULL, "query:o similar:o", text_json(&e->texts[e->n - 1]), list);
 }
 
 json_t *embed_json(const struct embed *e) {
     if (e->options->similar) return similar_json(e);
     json_t *vectors = json_array();
-    for (int64_t i = 0; i < e->n; i++) {
-        json_t *vector = json_array();
-        for (int64_t c = 0; c < e->dim; c++)
-            json_array_append_new(vector, json_number((double)e->vectors[i * e->dim + c]));
-        json_array_append_new(
-            vectors, json_pack("{s:o, s:o}", "text", text_json(&e->texts[i]), "vector", vector));
-    }
-    return json_pack("{s:I, s:o}", "dim", (json_int_t)e->dim, "vectors", vectors);
+    for (int64_t i = 0; i < e->n; i++)
+        json_array_append_new(vectors, json_set(NULL, "text:o vector:o", text_json(&e->texts[i]),
+                                                json_floats(e->dim, e->vectors + i * e->dim)));
+    return json_set(NULL, "dim:i vectors:o", e->dim, vectors);
 }
 
 qkv_status embed_write(const struct embed *e, qkv_error *error) {

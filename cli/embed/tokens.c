@@ -207,12 +207,11 @@ static qkv_status print_places(const struct places *p, qkv_error *error) {
 
 static json_t *token_object(const struct places *p, int64_t i) {
     const struct place *const at = &p->list[i];
-    json_t *const vector = json_array(), *const cosines = json_array();
+    json_t *const cosines = json_array();
     char *const label = label_of(p, i);
-    for (int64_t c = 0; c < p->hidden; c++)
-        json_array_append_new(vector, json_number((double)state(p, i, p->layer)[c]));
-    json_t *const object = json_set(NULL, "text:i position:i token:t vector:o", at->text,
-                                    at->position, label ? label : "", vector);
+    json_t *const object =
+        json_set(NULL, "text:i position:i token:t vector:o", at->text, at->position,
+                 label ? label : "", json_floats(p->hidden, state(p, i, p->layer)));
     for (int64_t l = 0; p->e->options->word && l <= p->n_layers; l++)
         json_array_append_new(cosines, json_number(cosine(p, 0, i, l)));
     if (p->e->options->word)

@@ -1,12 +1,6 @@
 /* The same steps of a query as an object: see model.c. */
 #include "explain/explain.h"
 
-static json_t *numbers(int64_t n, const double *values) {
-    json_t *list = json_array();
-    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number(values[i]));
-    return list;
-}
-
 qkv_status explain_model_json(const struct explain *t, json_t **json, qkv_error *error) {
     const qkv_steps *s = t->steps;
     const int64_t d = s->head_dim, hidden = s->hidden;
@@ -34,7 +28,7 @@ qkv_status explain_model_json(const struct explain *t, json_t **json, qkv_error 
         NULL, "layer:i head:i query:i tokens:o scale:n largest:n sum:n", s->layer, s->head,
         s->query, tokens_json(t->session->tokenizer, t->input), s->scale, s->largest, s->sum);
     for (int i = 0; object && i < CLI_COUNT(rows); i++)
-        json_object_set_new(object, rows[i].name, numbers(rows[i].n, rows[i].values));
+        json_object_set_new(object, rows[i].name, json_doubles(rows[i].n, rows[i].values));
     *json = json_set(object, "differences:o",
                      json_set(NULL, "embedded:n q:n k:n lse:n weights:n y:n", s->embedded_error,
                               s->q_error, s->k_error, s->lse_error, s->weights_error, s->y_error));

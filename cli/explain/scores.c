@@ -159,13 +159,9 @@ qkv_status explain_scores_json(const struct explain *e, json_t **json, qkv_error
     struct scores x;
     qkv_status status = make(e, &x, error);
     if (status == QKV_OK) {
-        json_t *scores = json_array(), *weights = json_array();
-        for (int64_t j = 0; j < x.n; j++) {
-            json_array_append_new(scores, json_number((double)x.s[j]));
-            json_array_append_new(weights, json_number(x.at[USUAL]->weights[j]));
-        }
-        *json = json_set(NULL, "scores:o weights:o lse:n entropy:n difference:n", scores, weights,
-                         lse_of(&x), x.entropy, x.at[USUAL]->y_error);
+        *json = json_set(NULL, "scores:o weights:o lse:n entropy:n difference:n",
+                         json_floats(x.n, x.s), json_doubles(x.n, x.at[USUAL]->weights), lse_of(&x),
+                         x.entropy, x.at[USUAL]->y_error);
         if (!*json) status = text_no_memory(error);
     }
     scores_free(&x);

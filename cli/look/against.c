@@ -16,7 +16,6 @@
 struct against {
     struct text_seen of[2]; /* A, whose first part is what a sink knows, and B */
     struct distances d;
-    int64_t n_layers, n_heads; /* of A */
 };
 
 static const struct against *against_of(const struct seen *seen) {
@@ -31,18 +30,14 @@ static const char *source_of(const struct against *a, int m) {
 
 static qkv_status check_shapes(const struct against *a, qkv_attention_kind which,
                                qkv_error *error) {
-    const qkv_model_info *const x = a->of[0].text.session->info, *const y =
-                                                                     a->of[1].text.session->info;
-    int64_t n_layers, n_heads;
-    session_sizes(a->of[1].text.session, which, &n_layers, &n_heads);
-    if (x->kind != y->kind)
-        return text_error(error, QKV_ERR_SHAPE, "--against: %s is a %s, and %s a %s", y->source,
-                          y->architecture, x->source, x->architecture);
-    if (n_layers == a->n_layers && n_heads == a->n_heads) return QKV_OK;
-    return text_error(error, QKV_ERR_SHAPE,
-                      "--against: %s has %" PRId64 " layers of %" PRId64 " heads, and %s %" PRId64
-                      " of %" PRId64 ": heads are compared in their places",
-                      y->source, n_layers, n_heads, x->source, a->n_layers, a->n_heads);
+    const struct session *const of[2] = { a->of[0].text.session, a->of[1].text.session };
+    int64_t n_layers[2], n_heads[2];
+    for (int m = 0; m < 2; m++) session_sizes(of[m], which, &n_layers[m], &n_heads[m]);
+    if (of[0]->info->kind == of[1]->info->kind)
+        return distances_check(of, n_layers, n_heads, error);
+    return text_error(error, QKV_ERR_SHAPE, "--against: %s is a %s, and %s a %s",
+                      of[1]->info->source, of[1]->info->architecture, of[0]->info->source,
+                      of[0]->info->architecture);
 }
 
 /*
@@ -129,33 +124,20 @@ static void print_heads(const struct seen *seen, struct term *term) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *looks_json(const struct against *a, const struct distance *d, int m) {
-    const qkv_token_list *const keys = &a->of[0].text.view.keys;
-    return json_set(NULL, "key:i token:o weight:n", d->keys[m],
-                    token_json(keys->tokenizer, keys->tokens->ids[d->keys[m]]),
-                    (double)d->weights[m]);
+static json_t *key_json(const void *of, int64_t key) {
+    const qkv_token_list *const keys = &((const struct against *)of)->of[0].text.view.keys;
+    return token_json(keys->tokenizer, keys->tokens->ids[key]);
 }
 
 static void add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct against *const a = against_of(seen);
     const struct attended *const first = &a->of[0].text;
     if (behind) return;
-    json_t *const heads = json_array();
-    for (int64_t i = 0; i < a->d.n_shown; i++) {
-        const struct distance *const d = &a->d.list[a->d.order[i].index];
-        json_t *const row =
-            json_set(NULL, "layer:i head:i js:n n_rows:i", a->d.order[i].index / a->n_heads,
-                     a->d.order[i].index % a->n_heads, d->mean, d->n_rows);
-        if (d->query >= 0)
-            json_set(row, "query:i largest:n a:o b:o", d->query, d->largest, looks_json(a, d, 0),
-                     looks_json(a, d, 1));
-        json_array_append_new(heads, row);
-    }
     json_set(object, "attention:s a:t b:t tokens:o",
              attention_key(first->session, first->view.which), source_of(a, 0), source_of(a, 1),
              tokens_json(first->session->tokenizer, first->input));
     if (first->pair.next) pair_json(first->session, &first->pair, object);
-    json_set(object, "heads:o note:s", heads, distances_what);
+    json_set(object, "heads:o note:s", distances_json(&a->d, key_json, a), distances_what);
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */
@@ -196,7 +178,7 @@ static qkv_status draw_one(const struct against *a, const char *path, qkv_error 
     uint8_t *const hidden = calloc(n + 1, 1);
     qkv_status status = cells && other && hidden ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK)
-        status = differences(a, layer * a->n_heads + head, cells, other, hidden, error);
+        status = differences(a, layer * a->d.n_heads + head, cells, other, hidden, error);
     attention_head(a->of[0].text.session, look_which(a->of[0].options), layer, head, name);
     caption_add(&title, "%s: what changed", name);
     add_models(a, &caption);
@@ -301,7 +283,6 @@ qkv_status against_look(const struct text_job *job, const struct session *other,
     seen->add_json = add_json;
     seen->draw = draw_heads;
     seen->make_page = make_page;
-    session_sizes(&job->session, job->which, &a->n_layers, &a->n_heads);
     qkv_status status = check_shapes(a, job->which, error);
     if (status == QKV_OK) status = run_both(a, what_if, error);
     return status == QKV_OK ? compare_heads(a, error) : status;

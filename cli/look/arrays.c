@@ -139,9 +139,7 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
                  a->n_heads, a->n_kv_heads, a->n_queries, a->n_keys, a->head_dim,
                  scale->set ? scale->value : 1 / sqrt((double)a->head_dim), band_json(arrays));
     } else if (tokens) {
-        json_t *const list = json_array();
-        for (int64_t j = 0; j < a->n_keys; j++) json_array_append_new(list, json_text(tokens[j]));
-        json_set(object, "tokens:o", list);
+        json_set(object, "tokens:o", json_texts(a->n_keys, tokens));
     }
 }
 

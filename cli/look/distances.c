@@ -39,6 +39,16 @@ static qkv_status compare_head(qkv_ctx *ctx, qkv_heads *const heads[2], int64_t 
     return status;
 }
 
+qkv_status distances_check(const struct session *const of[2], const int64_t n_layers[2],
+                           const int64_t n_heads[2], qkv_error *error) {
+    if (n_layers[0] == n_layers[1] && n_heads[0] == n_heads[1]) return QKV_OK;
+    return text_error(error, QKV_ERR_SHAPE,
+                      "--against: %s has %" PRId64 " layers of %" PRId64 " heads, and %s %" PRId64
+                      " of %" PRId64 ": heads are compared in their places",
+                      of[1]->info->source, n_layers[1], n_heads[1], of[0]->info->source,
+                      n_layers[0], n_heads[0]);
+}
+
 qkv_status distances_make(qkv_ctx *ctx, qkv_heads *const heads[2], const struct arg_int *top,
                           struct distances *d, qkv_error *error) {
     const qkv_heads_info *const info = qkv_heads_get_info(heads[0]);
@@ -106,6 +116,29 @@ void distances_print(const struct distances *d, struct term *term, distances_lab
                 "its largest weight in each of both.",
                 distances_what);
     term_wrap(term, line.text);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *looks_json(const struct distance *one, int m, distances_token *token,
+                          const void *of) {
+    return json_set(NULL, "key:i token:o weight:n", one->keys[m], token(of, one->keys[m]),
+                    (double)one->weights[m]);
+}
+
+json_t *distances_json(const struct distances *d, distances_token *token, const void *of) {
+    json_t *const heads = json_array();
+    for (int64_t i = 0; i < d->n_shown; i++) {
+        const int64_t index = d->order[i].index;
+        const struct distance *const one = &d->list[index];
+        json_t *const row = json_set(NULL, "layer:i head:i js:n n_rows:i", index / d->n_heads,
+                                     index % d->n_heads, one->mean, one->n_rows);
+        if (one->query >= 0)
+            json_set(row, "query:i largest:n a:o b:o", one->query, one->largest,
+                     looks_json(one, 0, token, of), looks_json(one, 1, token, of));
+        json_array_append_new(heads, row);
+    }
+    return heads;
 }
 
 /* ---- The picture ----------------------------------------------------------------------------- */

@@ -27,6 +27,9 @@ struct distances {
 /* What a number is, in words. */
 extern const char distances_what[];
 
+/* Have the runs of both models as many layers and heads? */
+qkv_status distances_check(const struct session *const of[2], const int64_t n_layers[2],
+                           const int64_t n_heads[2], qkv_error *error);
 /* Compares heads with as many queries and keys. top: how many are shown; not set: all. */
 qkv_status distances_make(qkv_ctx *ctx, qkv_heads *const heads[2], const struct arg_int *top,
                           struct distances *d, qkv_error *error);
@@ -37,6 +40,10 @@ typedef char *distances_label(const void *of, bool is_key, int64_t i);
 /* Prints a table of the heads that are shown, and what its columns are. */
 void distances_print(const struct distances *d, struct term *term, distances_label *label,
                      const void *of);
+
+/* An object for each head that is shown; token makes one of a key. */
+typedef json_t *distances_token(const void *of, int64_t key);
+json_t *distances_json(const struct distances *d, distances_token *token, const void *of);
 
 /* The divergence of each head, as a picture of layers and heads; below a caption of its own. */
 qkv_status distances_picture(const struct distances *d, const struct look_options *options,

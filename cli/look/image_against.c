@@ -78,9 +78,8 @@ static void print_both(const struct seen *seen, struct term *term) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *looks_json(const struct image_against *a, const struct distance *d, int m) {
-    return json_set(NULL, "key:i token:s weight:n", d->keys[m], a->of[0].text.labels[d->keys[m]],
-                    (double)d->weights[m]);
+static json_t *key_json(const void *of, int64_t key) {
+    return json_text(((const struct image_against *)of)->of[0].text.labels[key]);
 }
 
 static json_t *side_json(const struct image_against *a, int m) {
@@ -93,19 +92,8 @@ static json_t *side_json(const struct image_against *a, int m) {
 static void add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct image_against *const a = against_of(seen);
     if (behind) return;
-    json_t *const heads = json_array();
-    for (int64_t i = 0; i < a->d.n_shown; i++) {
-        const int64_t index = a->d.order[i].index;
-        const struct distance *const d = &a->d.list[index];
-        json_t *const row = json_set(NULL, "layer:i head:i js:n n_rows:i", index / a->d.n_heads,
-                                     index % a->d.n_heads, d->mean, d->n_rows);
-        if (d->query >= 0)
-            json_set(row, "query:i largest:n a:o b:o", d->query, d->largest, looks_json(a, d, 0),
-                     looks_json(a, d, 1));
-        json_array_append_new(heads, row);
-    }
     json_set(object, "a:o b:o tokens:o heads:o note:s", side_json(a, 0), side_json(a, 1),
-             tokens_json(NULL, a->of[0].input), heads, distances_what);
+             tokens_json(NULL, a->of[0].input), distances_json(&a->d, key_json, a), distances_what);
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */
@@ -240,13 +228,11 @@ int image_against_begin(struct image_against *a, const struct session *session,
 static qkv_status check_shapes(const struct image_against *a, qkv_error *error) {
     const qkv_heads_info *const x = a->of[0].seen.info, *const y = a->of[1].seen.info;
     const qkv_image_tokens *const s = a->of[0].tokens, *const t = a->of[1].tokens;
-    if (x->n_layers != y->n_layers || x->n_heads != y->n_heads)
-        return text_error(error, QKV_ERR_SHAPE,
-                          "--against: %s has %" PRId64 " layers of %" PRId64
-                          " heads, and %s %" PRId64 " of %" PRId64
-                          ": heads are compared in their places",
-                          a->of[1].session->info->source, y->n_layers, y->n_heads,
-                          a->of[0].session->info->source, x->n_layers, x->n_heads);
+    const struct session *const of[2] = { a->of[0].session, a->of[1].session };
+    const int64_t n_layers[2] = { x->n_layers, y->n_layers },
+                  n_heads[2] = { x->n_heads, y->n_heads };
+    const qkv_status status = distances_check(of, n_layers, n_heads, error);
+    if (status != QKV_OK) return status;
     if (s->rows == t->rows && s->columns == t->columns && s->n_prefix == t->n_prefix &&
         s->height == t->height && s->width == t->width)
         return QKV_OK;

@@ -169,22 +169,11 @@ void image_print(const struct seen *seen, struct term *term) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *names_json(const struct image_seen *t) {
-    json_t *const list = json_array();
-    for (int64_t i = 0; i < t->input->n; i++)
-        json_array_append_new(list, json_text(t->text.labels[i]));
-    return list;
-}
-
 /* A row for each row of patches. */
 static json_t *map_json(const struct image_seen *t, const float *map) {
     json_t *const rows = json_array();
-    for (int64_t r = 0; r < t->tokens->rows; r++) {
-        json_t *const row = json_array();
-        for (int64_t c = 0; c < t->tokens->columns; c++)
-            json_array_append_new(row, json_number((double)map[r * t->tokens->columns + c]));
-        json_array_append_new(rows, row);
-    }
+    for (int64_t r = 0; r < t->tokens->rows; r++)
+        json_array_append_new(rows, json_floats(t->tokens->columns, map + r * t->tokens->columns));
     return rows;
 }
 
@@ -202,7 +191,7 @@ void image_add_json(const struct seen *seen, bool behind, json_t *object) {
              json_set(NULL, "height:i width:i seen_height:i seen_width:i rows:i columns:i",
                       t->image->height, t->image->width, tokens->height, tokens->width,
                       tokens->rows, tokens->columns),
-             names_json(t), t->query < 0 ? "all" : image_query(t, name));
+             json_texts(t->input->n, t->text.labels), t->query < 0 ? "all" : image_query(t, name));
     if (t->text.what_if.any)
         json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, t->text.what_if.words);
     if (t->labels) json_set(object, "classes:o", labels_json(t->session, t->labels));

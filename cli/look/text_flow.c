@@ -144,12 +144,8 @@ static json_t *factors_json(const struct text_seen *t) {
     const float *factor = t->factors;
     for (int64_t l = 0; l < t->seen.info->n_layers; l++) {
         json_t *const heads = json_array();
-        for (int64_t h = 0; h < t->seen.info->n_heads; h++) {
-            json_t *const keys = json_array();
-            for (int64_t j = 0; j < t->seen.keys.n; j++, factor++)
-                json_array_append_new(keys, json_number((double)*factor));
-            json_array_append_new(heads, keys);
-        }
+        for (int64_t h = 0; h < t->seen.info->n_heads; h++, factor += t->seen.keys.n)
+            json_array_append_new(heads, json_floats(t->seen.keys.n, factor));
         json_array_append_new(layers, heads);
     }
     return layers;

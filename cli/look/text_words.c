@@ -179,7 +179,7 @@ void text_add_words(const struct text_seen *t, json_t *object) {
                  predictions_json(session, &t->before));
     }
     if (t->replaced)
-        json_set(object, "replaced:o", replaced_json(text->input, t->replaced));
+        json_set(object, "replaced:o", json_doubles(text->input->n, t->replaced));
     else if (t->labels)
         json_set(object, "labels:o", labels_json(session, t->labels));
     else if (t->token_labels)

@@ -304,15 +304,13 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
         text_add_json(seen, true, object);
         return;
     }
-    json_t *list = json_array(), *places = json_array();
+    json_t *list = json_array();
     for (int64_t w = 0; w < windows->n_windows; w++)
         json_array_append_new(list, window_json(&windows->list[w]));
-    for (int64_t i = 0; i < windows->n; i++)
-        json_array_append_new(places, json_text(seen->queries.names[i]));
     json_set(object, "slide:o windows:o places:o",
              json_set(NULL, "n:i stride:i n_tokens:i n_windows:i", windows->rule.n,
                       windows->rule.stride, windows->n_tokens, windows->n_windows),
-             list, places);
+             list, json_texts(windows->n, seen->queries.names));
     text_add_words(&windows->mean, object);
 }
 

@@ -177,10 +177,7 @@ qkv_status lookup_print(const struct lookup *l, qkv_error *error) {
 
 static json_t *value_json(const struct lookup *l, const float *values) {
     if (l->table->n_values == 1) return json_number((double)values[0]);
-    json_t *list = json_array();
-    for (int64_t c = 0; c < l->table->n_values; c++)
-        json_array_append_new(list, json_number((double)values[c]));
-    return list;
+    return json_floats(l->table->n_values, values);
 }
 
 static json_t *key_json(const struct lookup *l, int64_t query, int64_t key, double weight) {

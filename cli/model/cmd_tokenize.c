@@ -11,9 +11,8 @@ struct tokenize_options {
 };
 
 static json_t *to_json(const struct session *session, const qkv_encoding *input) {
-    json_t *ids = json_array();
-    for (int64_t i = 0; i < input->n; i++) json_array_append_new(ids, json_integer(input->ids[i]));
-    return json_pack("{s:o, s:o}", "ids", ids, "tokens", tokens_json(session->tokenizer, input));
+    return json_set(NULL, "ids:o tokens:o", json_ids(input->n, input->ids),
+                    tokens_json(session->tokenizer, input));
 }
 
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,

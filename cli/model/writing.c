@@ -150,13 +150,10 @@ json_t *writing_json(const struct writing *w, const qkv_generation *made) {
     json_t *const list = json_array();
     for (int64_t i = 0; i < made->n_sequences; i++) {
         const qkv_sequence *const s = made->sequences[i];
-        json_t *const ids = json_array();
-        for (int64_t t = 0; t < s->n; t++) json_array_append_new(ids, json_integer(s->ids[t]));
-        json_array_append_new(
-            list, json_pack("{s:o, s:o, s:o, s:s}", "text", json_bytes(s->text, (size_t)s->n_bytes),
-                            "ids", ids, "score", json_number(s->score), "end", end_name(s->end)));
+        json_array_append_new(list, json_set(NULL, "text:o ids:o score:n end:s",
+                                             json_bytes(s->text, (size_t)s->n_bytes),
+                                             json_ids(s->n, s->ids), s->score, end_name(s->end)));
     }
-    return json_pack("{s:I, s:o, s:I, s:o}", "prompt_tokens", (json_int_t)made->prompt_len,
-                     "sequences", list, "steps", (json_int_t)made->n_steps, "seconds",
-                     json_number(w->seconds));
+    return json_set(NULL, "prompt_tokens:i sequences:o steps:i seconds:n", made->prompt_len, list,
+                    made->n_steps, w->seconds);
 }
