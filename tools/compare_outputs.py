@@ -11,7 +11,7 @@ tests/cli/data. With --tests: each script of tests/cli with both tools, in the s
 command that it checks what was recorded (RECORD in lib.sh). Scripts may fail, as they are those of one of the two.
 
 Compares exit codes, standard output, standard error and each file that was written, byte for byte, but for times ("3.1 s",
-"58 tokens/s") and names of temporary folders. Prints what differs, and how much was compared. PATTERN is a regular
+"58 tokens/s", "seconds" of JSON) and names of temporary folders. Prints what differs, and how much was compared. PATTERN is a regular
 expression of commands, or of names of scripts.
 """
 import argparse
@@ -33,7 +33,7 @@ LEFT_OUT = re.compile(r"--serve|--mpi|mpirun|qkv (bench|check|learn)\b|[…|<>$&
                       r"--shapes \d{4}")
 # Scripts that need programs of the build, measure, or send signals at some time.
 SCRIPTS_LEFT_OUT = {"terminal", "serve", "bench", "interrupts", "resume"}
-TIMES = re.compile(rb"[\d.]+ (tokens/s|s left|s\b)|tmp\.\w{10}")
+TIMES = re.compile(rb"[\d.]+ (tokens/s|s left|s\b)|\"seconds\":[\d.e+-]+|tmp\.\w{10}")
 FOUR = r"^ {4}(?:\$ )?(?:\./dev run|qkv) ([a-z].*)$"
 
 
