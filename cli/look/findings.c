@@ -87,20 +87,15 @@ qkv_effects ablation_options(const struct text_seen *t, bool is_next) {
 static qkv_status ablate_heads(const struct text_seen *t, const struct findings *f,
                                const int64_t *heads, int64_t n, double *p, qkv_error *error) {
     const struct session *session = t->text.session;
-    int64_t *ends = calloc((size_t)n + 1, sizeof *ends);
-    if (!ends) return text_no_memory(error);
-    for (int64_t s = 0; s < n; s++) ends[s] = s + 1;
     qkv_effects options = ablation_options(t, t->text.session->info->has_lm);
     options.n_places = 1;
     options.positions = &f->position;
     options.words = &f->word;
     options.n_sets = n;
-    options.ends = ends;
     options.heads = heads;
     const qkv_status status =
         qkv_inspect_effects(session->ctx, session->model, t->text.input, &options, p, NULL, error);
     for (int64_t s = 0; status == QKV_OK && s <= n; s++) p[s] = exp(p[s]);
-    free(ends);
     return status;
 }
 

@@ -13,23 +13,13 @@
 
 enum { BYTES = 160 };
 
-/* The heads of the page, each a set of its own. */
-static qkv_effects make_sets(const struct image_seen *t, struct page *page, int32_t *label) {
+/* The heads of the page, each a set of its own; NULL: no memory. */
+static int64_t *heads_of(const struct image_seen *t, struct page *page) {
     const int64_t n = page->desc.n_heads;
-    qkv_effects request = qkv_effects_init();
-    int64_t *const heads = page_room(page, n, sizeof *heads), *const ends =
-                                                                  page_room(page, n, sizeof *ends);
-    for (int64_t i = 0; heads && ends && i < n; i++) {
+    int64_t *const heads = page_room(page, n, sizeof *heads);
+    for (int64_t i = 0; heads && i < n; i++)
         heads[i] = page->heads[i].layer * t->seen.info->n_heads + page->heads[i].head;
-        ends[i] = i + 1;
-    }
-    request.head = QKV_HEAD_LABEL;
-    request.n_places = 1;
-    request.words = label;
-    request.n_sets = n;
-    request.heads = heads;
-    request.ends = ends;
-    return request;
+    return heads;
 }
 
 static qkv_status describe_effects(const struct image_seen *t, int32_t label, double log_p,
@@ -64,9 +54,14 @@ qkv_status image_effects(const struct image_seen *t, struct page *page, qkv_erro
     if (!must && (t->text.what_if.any || !ablation_quick(&t->text, n))) return QKV_OK;
     for (int32_t c = 0; c < t->session->info->n_labels; c++)
         if (t->labels[c] > t->labels[label]) label = c;
-    const qkv_effects request = make_sets(t, page, &label);
+    qkv_effects request = qkv_effects_init();
+    request.head = QKV_HEAD_LABEL;
+    request.n_places = 1;
+    request.words = &label;
+    request.n_sets = n;
+    request.heads = heads_of(t, page);
     double *const log_p = page_room(page, n + 1, sizeof *log_p);
-    if (!request.heads || !request.ends || !log_p) return text_no_memory(error);
+    if (!request.heads || !log_p) return text_no_memory(error);
     const qkv_call_options call = progress_call(&progress, "ablating", t->options->common.quiet);
     qkv_status status = qkv_inspect_effects(t->session->ctx, t->session->model, t->input, &request,
                                             log_p, &call, error);

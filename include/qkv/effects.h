@@ -4,7 +4,7 @@
  *     qkv_effects request = qkv_effects_init();
  *     request.head = QKV_HEAD_MASKED;
  *     request.n_places = 1, request.positions = &mask, request.words = &word;
- *     request.n_sets = 1, request.ends = (int64_t[]){ 1 }, request.heads = (int64_t[]){ 5 };
+ *     request.n_sets = 1, request.heads = (int64_t[]){ 5 };
  *     double log_p[2];
  *     if (qkv_inspect_effects(ctx, model, tokens, &request, log_p, NULL, &error) == QKV_OK)
  *         printf("without head 5: %+g nats\n", log_p[1] - log_p[0]);
@@ -42,7 +42,10 @@ typedef struct qkv_effects {
      */
     const int64_t *positions;
     const int32_t *words;
-    /* Set s has the heads heads[ends[s - 1]] to heads[ends[s] - 1]; it may be empty. */
+    /*
+     * NULL: heads has n_sets heads, each a set of its own. Otherwise set s has the heads
+     * heads[ends[s - 1]] to heads[ends[s] - 1]; it may be empty.
+     */
     int64_t n_sets;
     const int64_t *ends;
     const int64_t *heads;

@@ -36,11 +36,11 @@ static qkv_status check_sets(const qkvi_effects *e, qkv_error *error) {
     if (request->n_sets < 0)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_sets = %lld is below 0",
                               (long long)request->n_sets);
-    if (request->n_sets > 0) QKV_TRY(qkvi_need(request->ends, "ends", error));
-    for (int64_t s = 0; s < request->n_sets; last = request->ends[s++])
+    for (int64_t s = 0; request->ends && s < request->n_sets; last = request->ends[s++])
         if (request->ends[s] < last)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "ends[%lld] = %lld is below %lld",
                                   (long long)s, (long long)request->ends[s], (long long)last);
+    if (!request->ends) last = request->n_sets;
     if (last > 0) QKV_TRY(qkvi_need(request->heads, "heads", error));
     for (int64_t i = 0; i < last; i++) {
         char name[48];

@@ -41,8 +41,8 @@ static inline bool qkvi_effects_of_labels(const qkvi_effects *e) {
 
 /* The heads of a set. */
 static inline const int64_t *qkvi_effects_set(const qkv_effects *request, int64_t set, int64_t *n) {
-    const int64_t begin = set > 0 ? request->ends[set - 1] : 0;
-    *n = request->ends[set] - begin;
+    const int64_t begin = !request->ends ? set : set > 0 ? request->ends[set - 1] : 0;
+    *n = request->ends ? request->ends[set] - begin : 1;
     return request->heads + begin;
 }
 

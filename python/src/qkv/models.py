@@ -371,10 +371,10 @@ class Model(NoCopies):
             raise ArgumentError(f"effects=True: {self.name} has no classifier, and effects on images are on its labels")
         logits, error = np.zeros(int(info.n_labels), dtype=np.float32), ErrorText()
         error.check(lib.qkv_model_classify(self._ctx().handle, model, run.handle, 0, logits.ctypes.data, error.pointer))
-        words, ends = np.array([logits.argmax()], dtype=np.int32), np.arange(1, len(places) + 1, dtype=np.int64)
+        words = np.array([logits.argmax()], dtype=np.int32)
         heads = np.array([layer * self.n_heads + head for layer, head in places], dtype=np.int64)
         asked = init(_c.qkv_effects, which=_c.QKV_SELF, head=_c.QKV_HEAD_LABEL, n_places=1, words=words.ctypes.data,
-                     n_sets=len(places), ends=ends.ctypes.data, heads=heads.ctypes.data)
+                     n_sets=len(places), heads=heads.ctypes.data)
         log_p = self._ablated(model, tokens, asked, (len(places) + 1, 1))[:, 0]
         label = string(lib.qkv_model_label(model, int(words[0])) or str(words[0]).encode())
         return Worth(f"ln P({label})", label, -1, float(log_p[0]), (log_p[1:] - log_p[0]).tolist())
@@ -406,10 +406,10 @@ class Model(NoCopies):
                                 "model")
         head = _c.QKV_HEAD_NEXT if following else _c.QKV_HEAD_MASKED
         words = np.array([self._best(run, head, place).id for place in where], dtype=np.int32)
-        positions, ends = np.array(where, dtype=np.int64), np.arange(1, len(places) + 1, dtype=np.int64)
+        positions = np.array(where, dtype=np.int64)
         heads = np.array([layer * self.n_heads + head for layer, head in places], dtype=np.int64)
         asked = init(_c.qkv_effects, which=_c.QKV_SELF, head=head, n_places=len(where), positions=positions.ctypes.data,
-                     words=words.ctypes.data, n_sets=len(places), ends=ends.ctypes.data, heads=heads.ctypes.data)
+                     words=words.ctypes.data, n_sets=len(places), heads=heads.ctypes.data)
         log_p = self._ablated(self._handle, tokens, asked, (len(places) + 1, len(where)))
         means = log_p.mean(axis=1)
         changes = (means[1:] - means[0]).tolist()
