@@ -11,8 +11,8 @@ tests/cli/data. With --tests: each script of tests/cli with both tools, in the s
 command that it checks what was recorded (RECORD in lib.sh). Scripts may fail, as they are those of one of the two.
 
 Compares exit codes, standard output, standard error and each file that was written, byte for byte, but for times ("3.1 s",
-"58 tokens/s", "seconds" of JSON) and names of temporary folders. Prints what differs, and how much was compared. PATTERN is a regular
-expression of commands, or of names of scripts.
+"58 tokens/s", "seconds" of JSON) and names of temporary folders. Prints what differs, and how much was compared. PATTERN
+is a regular expression of commands, or of names of scripts.
 """
 import argparse
 import concurrent.futures
