@@ -1,7 +1,7 @@
 # The check of kernels, which is part of the tool: the library against a double oracle, and against itself on every
 # instruction set.
 file(GLOB check_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/check/*.c)
-list(FILTER check_sources EXCLUDE REGEX "/main\\.c$")
+list(FILTER check_sources EXCLUDE REGEX "/(main|os_${other_system})\\.c$")
 add_library(qkvcheck STATIC ${check_sources})
 target_link_libraries(qkvcheck PRIVATE qkv_flags PUBLIC qkv m)
 # gcc 12 for AArch64 fails at the maximum of an array by fmax ("internal compiler error: in vect_transform_reduction").
@@ -9,6 +9,9 @@ if(QKV_FOR_AARCH64 AND CMAKE_C_COMPILER_ID STREQUAL GNU)
     target_compile_options(qkvcheck PRIVATE -fno-tree-loop-vectorize)
 endif()
 target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+# The same alone, for those who work on kernels.
+add_executable(qkv-check ${PROJECT_SOURCE_DIR}/tests/check/main.c)
+target_link_libraries(qkv-check PRIVATE qkv_flags qkvcheck)
 
 # The tool, with the embedded model: the files of models/default, byte for byte (cli/embedded.S).
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
@@ -33,6 +36,9 @@ if(cli_sources)
     qkv_harden(qkv-tool)
     if(WIN32)
         target_link_libraries(qkv-commands PUBLIC ws2_32 bcrypt shell32)
+        set(resources ${PROJECT_SOURCE_DIR}/cli/os_windows.S)
+        target_sources(qkv-tool PRIVATE ${resources})
+        set_source_files_properties(${resources} PROPERTIES OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/cli/os_windows.manifest)
     endif()
     target_link_libraries(qkv-tool PRIVATE qkv-commands)
     if(EXISTS ${PROJECT_SOURCE_DIR}/models/default/model.safetensors)

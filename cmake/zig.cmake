@@ -19,6 +19,7 @@ set(CMAKE_C_COMPILER ${programs}/cc)
 set(CMAKE_ASM_COMPILER ${programs}/cc)
 set(CMAKE_AR ${programs}/ar)
 set(CMAKE_RANLIB ${programs}/ranlib)
+set(CMAKE_RC_COMPILER ${programs}/rc)
 
 set(CMAKE_FIND_ROOT_PATH ${QKV_ROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

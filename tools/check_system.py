@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One layer knows operating systems: src/core/os.h for the libraries, cli/common/os.h for the tool; os_*.c implement them.
-Elsewhere in src/ and cli/ no preprocessor line asks for a system or a C library, and no header of POSIX or of Windows
+"""One layer knows operating systems: src/core/os.h for the libraries, cli/common/os.h for the tool, tests/check/system.h for the check
+of kernels; os_*.c implement them. Elsewhere in src/, cli/ and tests/check/ no preprocessor line asks for a system or a C library, and no header of POSIX or of Windows
 is included; pthread.h is, on every system. Prints each line that breaks this. Processors and compilers (__x86_64__, __wasm_simd128__, __clang__) are no business of this check.
 
 check_system.py [TREE]
@@ -9,9 +9,9 @@ import pathlib
 import re
 import sys
 
-LAYER = re.compile(r"(src/core|cli/\w+)/os_\w+\.c")
-HOME = {"src": "src/core/os.h and src/core/os_*.c", "cli": "cli/common/os.h and cli/common/os_*.c"}
-HOME["bench"] = "src/core/os.h, or to a file os_*.c of bench/suite"
+LAYER = re.compile(r"(src/core|cli/\w+|tests/check|bench/suite)/os_\w+\.c")
+HOME = {"src": "src/core/os.h and src/core/os_*.c", "cli": "cli/common/os.h and cli/common/os_*.c",
+        "tests": "tests/check/system.h and tests/check/os_*.c", "bench": "src/core/os.h, or to a file os_*.c of bench/suite"}
 SYSTEM = re.compile(
     r"^[ \t]*#[ \t]*(?:el)?if.*?\b(_WIN\w+|__MINGW\w+|_MSC_VER|__linux__|__gnu_linux__|__APPLE__|__MACH__|__unix__"
     r"|__\w*BSD\w*__|__GLIBC\w*|__wasi__|__ANDROID__|_POSIX\w*|O_\w+|MADV_\w+|TIOC\w+|SA_\w+|CLOCK_\w+)\b",
@@ -23,8 +23,8 @@ INCLUDE = re.compile(rf"^[ \t]*#[ \t]*include[ \t]*<((?:{'|'.join(HEADERS)})(?:\
 
 def main() -> int:
     tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
-    files = [f for f in sorted([*tree.glob("src/**/*.[ch]"), *tree.glob("cli/**/*.[ch]")]) if not LAYER.fullmatch(f.relative_to(tree).as_posix())]
-    files += [f for f in sorted(tree.glob("bench/suite/*.[ch]")) if not f.name.startswith("os_")]
+    files = [file for folder in ("src/**", "cli/**", "tests/check", "bench/suite") for file in sorted(tree.glob(f"{folder}/*.[ch]"))
+             if not LAYER.fullmatch(file.relative_to(tree).as_posix())]
     n_wrong = 0
     for file in files:
         text = file.read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ get_zig() {
 # CMake wants a program for each task, zig is one for all.
 write_programs() {
     mkdir -p "$programs"
-    for program in "cc -target $target -fno-sanitize=undefined" ar ranlib; do
+    for program in "cc -target $target -fno-sanitize=undefined" ar ranlib rc; do
         name=$programs/${program%% *}
         [ ! -x "$name" ] || continue
         printf '#!/bin/sh\nexport ZIG_GLOBAL_CACHE_DIR="%s" ZIG_LOCAL_CACHE_DIR="%s"\nexec "%s" %s "$@"\n' \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/lines.h"
+#include "core/os.h"
 
 /* Letters and digits of ASCII, small, with a '-' for whatever stands between them. */
 static void add_words(char *name, size_t room, const struct text *text) {
@@ -27,7 +28,8 @@ static void add_words(char *name, size_t room, const struct text *text) {
 
 const char *named_file(const char *out, const char *what, const struct text *const said[2],
                        char room[NAMED_ROOM]) {
-    const char *const slash = strrchr(out, '/'), *const name = slash ? slash + 1 : out;
+    size_t n_folder;
+    const char *const name = out + qkvi_os_split(out, &n_folder);
     if (*name != '.' || strchr(name + 1, '.') || strlen(out) + strlen(what) + 64 > NAMED_ROOM)
         return out;
     snprintf(room, NAMED_ROOM, "%.*s%s", (int)(name - out), out, what);

@@ -1,8 +1,8 @@
 /* The address and the loop of a server: see serve.h. */
 #include <errno.h>
-#include <string.h>
 
 #include "common/os.h"
+#include "core/os.h"
 #include "serve/serve.h"
 #include "serve/sockets.h"
 
@@ -19,11 +19,15 @@ void html_put(FILE *out, const char *bytes, size_t n) {
     }
 }
 
+static int failed(const char *what) {
+    char reason[128];
+    return cli_fail("%s: %s", what, qkvi_os_reason(errno, reason, sizeof reason));
+}
+
 /* A random word, which cannot be guessed. */
 static int make_token(struct server *server) {
     unsigned char bytes[TOKEN_LETTERS / 2];
-    if (os_random(bytes, sizeof bytes) != 0)
-        return cli_fail("--serve: no random numbers: %s", strerror(errno));
+    if (os_random(bytes, sizeof bytes) != 0) return failed("--serve: no random numbers");
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(server->token + 2 * i, 3, "%02x", (unsigned)bytes[i]);
     return EXIT_OK;
@@ -33,8 +37,10 @@ static int listen_here(struct server *server) {
     server->port = server->site->port;
     server->listener = socket_listen(&server->port, SERVE_MOST);
     if (server->listener >= 0) return EXIT_OK;
-    if (!server->port) return cli_fail("--serve: 127.0.0.1: %s", strerror(errno));
-    return cli_fail("--port: 127.0.0.1:%d: %s", server->port, strerror(errno));
+    char reason[128];
+    const char *const why = qkvi_os_reason(errno, reason, sizeof reason);
+    if (!server->port) return cli_fail("--serve: 127.0.0.1: %s", why);
+    return cli_fail("--port: 127.0.0.1:%d: %s", server->port, why);
 }
 
 static void accept_one(const struct server *server, struct connection *list) {
@@ -89,8 +95,7 @@ int serve(const struct serve_site *site) {
     struct server server = { .site = site, .listener = -1 };
     struct connection list[SERVE_MOST] = { { .phase = CONNECTION_FREE } };
     struct worker worker;
-    if (sockets_begin() != 0 || !worker_open(&worker, site))
-        return cli_fail("--serve: %s", strerror(errno));
+    if (sockets_begin() != 0 || !worker_open(&worker, site)) return failed("--serve");
     int code = make_token(&server);
     if (code == EXIT_OK) code = listen_here(&server);
     if (code == EXIT_OK) {

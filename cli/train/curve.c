@@ -7,9 +7,12 @@
 
 #include <qkv/picture.h>
 
+#include "common/os.h"
+
 /* Steps and losses of DIR/train_log.tsv; its first line says what the loss is the sum of. */
 static int64_t read_log(const char *path, double **steps, double **losses, const char **y_label) {
-    FILE *log = fopen(path, "r");
+    const char *reason;
+    FILE *const log = os_open_text(path, &reason);
     int64_t n = 0, room = 0;
     char line[256];
     *steps = *losses = NULL;

@@ -1,6 +1,7 @@
 /* Finds models of Ollama: see ollama.h. Names and digests are checked before they enter a path. */
 #include "files/ollama.h"
 
+#include "core/os.h"
 #include "files/file.h"
 #include "files/json.h"
 
@@ -45,7 +46,7 @@ static bool manifest_of(const char *name, char path[4 * MAX_PART]) {
  * behind it.
  */
 static char *root_of(int n, bool *is_last) {
-    const char *const given = getenv("OLLAMA_MODELS"), *const home = getenv("HOME");
+    const char *const given = getenv("OLLAMA_MODELS"), *const home = qkvi_os_home();
     *is_last = n == 1 || (given && *given);
     if (given && *given) return strdup(given);
     if (n == 1) return strdup("/usr/share/ollama/.ollama/models");

@@ -32,7 +32,8 @@ static const qkvi_block_kernels *const all_kernels[] = {
     &qkvi_blocks_dotprod,
 #endif
 };
-enum { N_KERNELS = sizeof all_kernels / sizeof all_kernels[0], ASKED = 1u << 31 };
+enum { N_KERNELS = sizeof all_kernels / sizeof all_kernels[0] };
+enum { ASKED = 1u << 31 };
 
 /* Asked once: that takes microseconds, and a product of a token not many more. */
 static uint32_t cpu_features(void) {

@@ -1,4 +1,5 @@
 /** Which files a tokenizer was made from, and digests of their bytes. */
+#include "files/file.h"
 #include "text/settings.h"
 
 /* FNV-1a, of eight bytes at a time: a tokenizer.json may have 30 MB. */
@@ -15,12 +16,6 @@ static uint64_t digest_of(const char *bytes, size_t n) {
         n -= some;
     }
     return digest;
-}
-
-/* The name behind the folder. */
-static const char *last_part(const char *path) {
-    const char *const slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 void qkvi_tokenizer_keep_files(const qkvi_text_files *files, qkv_tokenizer *tokenizer) {
@@ -44,7 +39,7 @@ void qkvi_tokenizer_keep_files(const qkvi_text_files *files, qkv_tokenizer *toke
         if (!file->bytes) continue;
         qkvi_tokenizer_file *const kept = &tokenizer->files[tokenizer->n_files++];
         snprintf(kept->name, sizeof kept->name, "%s",
-                 all[i].name ? all[i].name : last_part(file->name));
+                 all[i].name ? all[i].name : qkvi_path_name(file->name));
         kept->digest = digest_of(file->bytes, file->n_bytes);
     }
 }

@@ -1,6 +1,7 @@
 /* Pictures with labels: see pictures.h. */
 #include "train/pictures.h"
 
+#include "core/os.h"
 #include "core/rng.h"
 #include "files/file.h"
 #include "image/prepare.h"
@@ -73,7 +74,7 @@ static qkv_status read_picture(const char *folder, const char *file, size_t n_fi
     char *const path = name ? qkvi_path_join(folder, name) : NULL;
     qkv_image *image = NULL;
     qkv_status status = path ? QKV_OK : qkvi_no_memory(error, "a path");
-    if (status == QKV_OK && (strstr(name, "..") || name[0] == '/'))
+    if (status == QKV_OK && (strstr(name, "..") || qkvi_os_is_absolute(name)))
         status = qkvi_error_set(error, QKV_ERR_ARGUMENT, "labels.tsv names '%s', not in its folder",
                                 QKVI_PRINTABLE(128, name));
     if (status == QKV_OK) status = qkv_image_read(path, &image, error);

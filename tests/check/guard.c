@@ -10,7 +10,8 @@
 #include "check/system.h"
 
 guarded guarded_new(size_t bytes, bool at_end) {
-    guarded g = { .bytes = bytes, .map_bytes = (bytes / CHECK_PAGE + 1) * CHECK_PAGE };
+    const size_t page = system_page_bytes();
+    guarded g = { .bytes = bytes, .map_bytes = (bytes / page + 1) * page };
     g.map = system_pages(g.map_bytes);
     if (!g.map) {
         perror("qkv-check: pages");

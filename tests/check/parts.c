@@ -10,6 +10,7 @@
 
 #include "check/check.h"
 #include "core/fma.h"
+#include "core/os.h"
 #include "kernels/table.h"
 
 enum { MAX_ARRAYS = 16 };
@@ -179,7 +180,7 @@ static void part_attend_small(trial *t) {
         .k_row = dim + gap,
         .v_row = dim_v + gap,
         .see = see,
-        .work = aligned_alloc(64, (size_t)(QKVI_SMALL_WORK + 32 * dim) * sizeof(float)),
+        .work = qkvi_os_aligned(64, (size_t)(QKVI_SMALL_WORK + 32 * dim) * sizeof(float)),
         .factor = 0.18f,
         .o = o,
         .o_row = dim_v + gap,
@@ -187,7 +188,7 @@ static void part_attend_small(trial *t) {
         .lse_row = 1,
     };
     const bool done = t->kernels->attend->small(&a);
-    free(a.work);
+    qkvi_os_aligned_free(a.work);
     o[n_queries * (dim_v + gap) + n_queries] = done;
     result(t, o, n_queries * (dim_v + gap) + n_queries + 1);
 }

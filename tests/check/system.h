@@ -1,7 +1,8 @@
 /*
  * What the check asks of the operating system: pages without access around arrays, and a process of
- * its own for each case. WASI has neither: there canaries alone find what is written beside an
- * array, and the engine ends the program at an access outside of its memory.
+ * its own for each case. On Windows a case has a thread of its own. WASI has neither: there
+ * canaries alone find what is written beside an array, and the engine ends the program at an access
+ * outside of its memory. Only os_*.c know systems.
  */
 #ifndef CHECK_SYSTEM_H
 #define CHECK_SYSTEM_H
@@ -10,7 +11,7 @@
 #include <stddef.h>
 
 /* Memory of whole pages between two without access; NULL: errno says why. */
-enum { CHECK_PAGE = 4096 };
+size_t system_page_bytes(void);
 void *system_pages(size_t bytes);
 void system_pages_free(void *pages, size_t bytes);
 bool system_pages_read_only(void *pages, size_t bytes);

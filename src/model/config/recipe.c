@@ -5,6 +5,7 @@
  */
 #include "model/config/recipe.h"
 
+#include "core/os.h"
 #include "files/file.h"
 #include "model/config/config.h"
 
@@ -143,9 +144,11 @@ static enum module_kind kind_of(const char *type) {
     return (enum module_kind)kind;
 }
 
+/* A folder in the one of the model. */
 static int is_plain(const char *name) {
-    return *name && strlen(name) < 128 && !strchr(name, '/') && strcmp(name, "..") != 0 &&
-           strcmp(name, ".") != 0;
+    size_t n_folder;
+    return *name && strlen(name) < 128 && qkvi_os_split(name, &n_folder) == 0 &&
+           strcmp(name, "..") != 0 && strcmp(name, ".") != 0;
 }
 
 /* What has been read of the list. */

@@ -1,4 +1,4 @@
-/* See system.h. */
+/* system.h by POSIX. WASI has of it neither processes nor protected pages. */
 #include "check/system.h"
 
 #include <stdio.h>
@@ -6,7 +6,8 @@
 
 #if defined(__wasi__)
 
-void *system_pages(size_t bytes) { return aligned_alloc(CHECK_PAGE, bytes); }
+size_t system_page_bytes(void) { return 4096; }
+void *system_pages(size_t bytes) { return aligned_alloc(system_page_bytes(), bytes); }
 void system_pages_free(void *pages, size_t bytes) { (void)bytes, free(pages); }
 bool system_pages_read_only(void *pages, size_t bytes) { return (void)pages, (void)bytes, true; }
 
@@ -26,16 +27,20 @@ const char *system_in_child(void (*run)(void *argument), void *argument) {
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* 16 KiB on Apple's processors; also on others 4 KiB are not a law. */
+size_t system_page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
 void *system_pages(size_t bytes) {
-    char *const map =
-        mmap(NULL, bytes + 2 * (size_t)CHECK_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t page = system_page_bytes(), n = bytes + 2 * page;
+    char *const map = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return NULL;
-    if (mprotect(map + CHECK_PAGE, bytes, PROT_READ | PROT_WRITE) == 0) return map + CHECK_PAGE;
-    munmap(map, bytes + 2 * (size_t)CHECK_PAGE);
+    if (mprotect(map + page, bytes, PROT_READ | PROT_WRITE) == 0) return map + page;
+    munmap(map, n);
     return NULL;
 }
 void system_pages_free(void *pages, size_t bytes) {
-    munmap((char *)pages - CHECK_PAGE, bytes + 2 * (size_t)CHECK_PAGE);
+    const size_t page = system_page_bytes();
+    munmap((char *)pages - page, bytes + 2 * page);
 }
 bool system_pages_read_only(void *pages, size_t bytes) {
     return mprotect(pages, bytes, PROT_READ) == 0;
