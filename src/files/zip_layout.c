@@ -159,10 +159,14 @@ static qkv_status check_end(const qkvi_zip *zip, const qkvi_zip_entry *entry, ui
                            "its descriptor is not what the directory says", error);
 }
 
+/*
+ * Those at one place in the order of the directory, in which their names stand in one room: by
+ * every C library the same one is refused.
+ */
 static int by_place(const void *left, const void *right) {
-    const uint64_t a = ((const qkvi_zip_entry *)left)->header;
-    const uint64_t b = ((const qkvi_zip_entry *)right)->header;
-    return a < b ? -1 : a > b;
+    const qkvi_zip_entry *const a = left, *const b = right;
+    if (a->header != b->header) return a->header < b->header ? -1 : 1;
+    return (a->name > b->name) - (a->name < b->name);
 }
 
 qkv_status qkvi_zip_check_layout(qkvi_zip *zip, uint64_t directory, qkv_error *error) {
