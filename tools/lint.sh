@@ -30,9 +30,11 @@ check_pictures() {
         git grep -qF "${file##*/}" -- '*.md' || echo "$file: no .md names it"
     done | grep .
 }
+check_version() { tools/check_version.sh >/dev/null; }
 check_headers() { ctest --preset release -R '^header_' --no-tests=error >build/headers.log || ! cat build/headers.log; }
 
 step format check_format
+step version check_version
 step layers python3 tools/check_layers.py
 step systems python3 tools/check_system.py
 step circles python3 tools/check_circles.py

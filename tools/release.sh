@@ -3,7 +3,7 @@
 # sums. No PART: all. RELEASING.md says when. The same commit gives the same bytes, wherever it is built with the same programs.
 set -eu
 cd "$(dirname "$0")/.."
-version=$(sed -n 's/^project(qkv VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+version=$(tools/check_version.sh)
 dist=$PWD/build/dist
 name=qkv-$version
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -14,19 +14,6 @@ mkdir -p "$dist"
     git status --short >&2
     exit 1
 }
-numbers=$(echo "$version" | tr . ' ')
-version_of_headers() { sed -n 's/^#define QKV_VERSION_[A-Z]* \([0-9]*\).*/\1/p' include/qkv/status.h | tr '\n' ' '; }
-[ "$(version_of_headers)" = "$numbers " ] || {
-    echo "release: CMakeLists.txt has version $version, and include/qkv/status.h $(version_of_headers)" >&2
-    exit 1
-}
-for said in "CITATION.cff:version: $version" "CHANGELOG.md:$version" "debian/changelog:qkv ($version-"; do
-    grep -qF "${said#*:}" "${said%%:*}" || {
-        echo "release: CMakeLists.txt has version $version; ${said%%:*} does not say: ${said#*:}" >&2
-        exit 1
-    }
-done
-
 source_archive() { git archive --format=tar --prefix="$name/" HEAD -- . ':!debian' | gzip -n -9 >"$dist/$name.tar.gz"; }
 
 static_tool() {
