@@ -155,7 +155,7 @@ def serve(soak, until):
             form = urllib.parse.urlencode({"text": text}).encode()
             request = urllib.request.Request(address + "page", form, {"Origin": re.sub(r"(\d)/.*", r"\1", address)})
             try:
-                with urllib.request.urlopen(request, timeout=600) as answer:
+                with urllib.request.urlopen(request, timeout=3600) as answer:
                     if chosen.random() < 0.1:
                         n[1] += 1
                         continue
@@ -168,15 +168,19 @@ def serve(soak, until):
                 if len(known) < 10000:
                     assert known.setdefault(text, digest) == digest, "other bits"
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(client, range(4)))
-    process.terminate()
-    process.wait()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(client, range(4)))
+    finally:
+        process.terminate()
+        process.wait()
     return f"{n[0]} pages, {n[1]} of which nobody waited for"
 
 
 def train(soak, until):
-    """Runs of some steps, killed at any time and resumed, whose model has the bytes of a run that was left alone."""
+    """Runs of some steps, killed at any time and resumed, whose model has the bytes of a run that was left alone. Kills come ever later, since
+    other work may have slowed the machine down.
+    """
     options = ["train", "--text", ROOT / "examples/text/sentences.txt", "--steps", "60", "--layers", "1", "--hidden", "32", "--heads", "2",
                "--checkpoint-every", "5", "--quiet", "--out"]
     chosen, kills, n = random.Random(soak.seed), 0, 0
@@ -189,16 +193,16 @@ def train(soak, until):
         subprocess.run([soak.tool, *options, f"{folder}/alone"], check=True, stdout=subprocess.DEVNULL)
         alone = time.monotonic() - began
         while time.monotonic() < until:
-            name, resume = f"run{n}", []
+            name, resume, patience = f"run{n}", [], alone
             while True:
                 process = subprocess.Popen([soak.tool, *options, f"{folder}/{name}", *resume], stdout=subprocess.DEVNULL,
                                            stderr=subprocess.DEVNULL)
                 try:
-                    code = process.wait(chosen.uniform(0.1, 0.9) * alone)
+                    code = process.wait(chosen.uniform(0.1, 0.9) * patience if time.monotonic() < until else None)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-                    kills += 1
+                    kills, patience = kills + 1, 1.1 * patience
                     resume = ["--resume"] if pathlib.Path(folder, name).exists() else []
                     continue
                 assert code == 0, f"exit code {code}"
@@ -251,7 +255,7 @@ def run_one(name, options):
     """In a process of its own: what it did, and its memory."""
     soak = Soak(options.tool, options.seed, 60 * options.minutes)
     if name in ("decode", "python", "train"):
-        soak.watch(os.getpid())
+        soak.watch(os.getpid(), below=name == "train")
     did = WORK[name](soak, time.monotonic() + soak.seconds)
     print(json.dumps({"work": name, "did": did, **soak.watches[0].stop()}))
 
