@@ -1,15 +1,16 @@
 #!/bin/sh
-# abi_dump.sh FOLDER: what programs see of each library in build/dist's packages of Debian, types included, as FOLDER/NAME.abi
-# (libabigail). tests/abi has those of the last release, by abi_dump.sh tests/abi && gzip -n tests/abi/*.abi.
+# abi_dump.sh FOLDER: what programs see of each library, types included, as FOLDER/NAME.abi (libabigail), of a build without
+# optimization in build/abi. tests/abi has those of the last release, by tools/abi_dump.sh tests/abi && gzip -n -9 -f tests/abi/*.abi.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1
-unpacked=$(mktemp -d)
-trap 'rm -rf "$unpacked"' EXIT
-printf '[suppress_function]\nname_regexp = ^qkvi_\ndrop = yes\n[suppress_variable]\nname_regexp = ^qkvi_\ndrop = yes\n' >"$unpacked/private"
-for package in build/dist/libqkv*0.1_*.deb build/dist/libqkv*0.1-dbgsym_*.deb; do dpkg -x "$package" "$unpacked"; done
-for library in qkv qkvmodel qkvview qkvmpi; do
-    abidw --headers-dir include/qkv --drop-private-types --suppressions "$unpacked/private" --no-comp-dir-path --no-corpus-path \
-        --no-show-locs --type-id-style hash --debug-info-dir "$unpacked/usr/lib/debug" "$unpacked"/usr/lib/*/lib$library.so.0.1 \
-        >"$folder/lib$library.abi"
+libraries="qkv qkvmodel qkvview qkvmpi"
+cmake -G Ninja -S . -B build/abi -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O0 -g" -DQKV_ISAS=scalar -DQKV_TESTS=OFF >build/abi.log
+cmake --build build/abi --target $(printf '%s_shared ' $libraries) >>build/abi.log
+suppressions=$(mktemp)
+trap 'rm -f "$suppressions"' EXIT
+printf '[suppress_function]\nname_regexp = ^qkvi_\ndrop = yes\n[suppress_variable]\nname_regexp = ^qkvi_\ndrop = yes\n' >"$suppressions"
+for library in $libraries; do
+    abidw --headers-dir include/qkv --drop-private-types --suppressions "$suppressions" --no-comp-dir-path --no-corpus-path --no-show-locs \
+        --type-id-style hash build/abi/lib$library.so >"$folder/lib$library.abi"
 done

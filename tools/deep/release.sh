@@ -1,6 +1,6 @@
 # cost: 30
 # What `./dev release` makes is installed in places that have nothing else, and runs there without a network. Needs root, a mirror of
-# Debian, debhelper, dh-python, debootstrap and abigail-tools. QKV_SUITES: the suites that packages are installed in; those of
+# Debian, debhelper, dh-python and debootstrap. QKV_SUITES: the suites that packages are installed in; those of
 # another suite than this system's are built there first.
 . tools/deep/lib.sh
 export DEBIAN_FRONTEND=noninteractive
@@ -66,20 +66,6 @@ packages() {
     rm -rf "$root"
 }
 for suite in ${QKV_SUITES:-bookworm}; do timed "packages in $suite" packages "$suite"; done
-
-# What programs see has not changed in a way that breaks them since the last release.
-abi() {
-    mkdir "$folder/abi"
-    tools/abi_dump.sh "$folder/abi"
-    for old in tests/abi/*.abi.gz; do
-        [ -e "$old" ] || continue # nothing was released
-        gzip -dc "$old" >"$folder/abi/old"
-        status=0
-        abidiff "$folder/abi/old" "$folder/abi/$(basename "$old" .gz)" || status=$?
-        [ $((status & 11)) -eq 0 ] || return 1 # 1 and 2: it failed; 8: incompatible
-    done
-}
-timed "interface" abi
 
 wheel() {
     python3 -m venv "$folder/python"
