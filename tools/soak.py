@@ -16,6 +16,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -195,15 +196,19 @@ def train(soak, until):
         while time.monotonic() < until:
             name, resume, patience = f"run{n}", [], alone
             while True:
-                process = subprocess.Popen([soak.tool, *options, f"{folder}/{name}", *resume], stdout=subprocess.DEVNULL,
-                                           stderr=subprocess.DEVNULL)
+                process = subprocess.Popen([soak.tool, *options, f"{folder}/{name}", *resume], stdout=subprocess.DEVNULL)
                 try:
                     code = process.wait(chosen.uniform(0.1, 0.9) * patience if time.monotonic() < until else None)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
                     kills, patience = kills + 1, 1.1 * patience
-                    resume = ["--resume"] if pathlib.Path(folder, name).exists() else []
+                    there = [pathlib.Path(folder, name, file).exists() for file in ("checkpoint.safetensors", "model.safetensors")]
+                    resume = ["--resume"] if there[0] else []
+                    if any(there) and not there[0]:
+                        break  # it had finished
+                    if not any(there):
+                        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
                     continue
                 assert code == 0, f"exit code {code}"
                 break
