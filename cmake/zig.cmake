@@ -6,6 +6,7 @@ string(REGEX MATCH "^([a-z0-9_]+)-([a-z]+)" parts "${QKV_ZIG_TARGET}")
 set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
 if(CMAKE_MATCH_2 STREQUAL macos)
     set(CMAKE_SYSTEM_NAME Darwin)
+    set(CMAKE_INSTALL_NAME_TOOL /bin/true) # what is installed is what was linked
 elseif(CMAKE_MATCH_2 STREQUAL windows)
     set(CMAKE_SYSTEM_NAME Windows)
 elseif(CMAKE_MATCH_2 STREQUAL wasi)

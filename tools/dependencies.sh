@@ -11,8 +11,12 @@ zig=$PWD/build/zig
 programs=$zig/targets/$target
 sources=$PWD/build/sources
 root=$PWD/build/$preset/root
-# WebAssembly has no longjmp of its own: an exception does it.
-case $target in wasm*) longjmp="-mexception-handling -mllvm -wasm-enable-sjlj" ;; *) longjmp="" ;; esac
+# WebAssembly has no longjmp of its own: an exception does it. zlib and libpng take this macro for Mac OS 9.
+longjmp="" old_mac=""
+case $target in
+wasm*) longjmp="-mexception-handling -mllvm -wasm-enable-sjlj" ;;
+*macos*) old_mac=-UTARGET_OS_MAC ;;
+esac
 
 # get_zig PACKAGE VERSION HASH…
 get_zig() {
@@ -120,7 +124,7 @@ build_source() {
     case $package in
     zlib)
         mkdir -p "$here/win32" && : >"$here/win32/zlib1.rc" # Debian leaves it out, and CMake looks for it
-        part_by_cmake "$here" zlibstatic libz.a "zconf.h ../zlib.h" zlib.pc
+        part_by_cmake "$here" zlibstatic libz.a "zconf.h ../zlib.h" zlib.pc "-DCMAKE_C_FLAGS=$old_mac"
         licence zlib "$here/LICENSE"
         ;;
     jansson)
@@ -132,7 +136,7 @@ build_source() {
         licence utf8proc "$here/LICENSE.md"
         ;;
     libpng*)
-        by_cmake "$here" -DPNG_SHARED=OFF -DPNG_TESTS=OFF "-DZLIB_ROOT=$root" "-DCMAKE_C_FLAGS=$longjmp"
+        by_cmake "$here" -DPNG_SHARED=OFF -DPNG_TESTS=OFF "-DZLIB_ROOT=$root" "-DCMAKE_C_FLAGS=$longjmp$old_mac"
         licence png "$here/LICENSE"
         ;;
     libjpeg*)
