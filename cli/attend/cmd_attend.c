@@ -20,10 +20,11 @@ static void report(const struct attend_options *options, const qkv_ctx *ctx,
 }
 
 static json_t *problem_json(const qkv_ctx *ctx, const qkv_attention_desc *d) {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", JSON_INT(d, n_batch),
-                     JSON_INT(d, n_heads), JSON_INT(d, n_kv_heads), JSON_INT(d, len_q),
-                     JSON_INT(d, len_k), JSON_INT(d, head_dim), JSON_INT(d, head_dim_v), "isa",
-                     qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx));
+    return json_set(NULL,
+                    "n_batch:i n_heads:i n_kv_heads:i len_q:i len_k:i head_dim:i head_dim_v:i "
+                    "isa:s threads:d",
+                    d->n_batch, d->n_heads, d->n_kv_heads, d->len_q, d->len_k, d->head_dim,
+                    d->head_dim_v, qkv_ctx_isa(ctx), qkv_ctx_threads(ctx));
 }
 
 /* The results, in files and, where -o names none, printed. */

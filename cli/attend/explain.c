@@ -40,20 +40,22 @@ static void print_plan(const char *pass, const qkv_attention_plan *p) {
 }
 
 static json_t *plan_json(const qkv_attention_plan *p) {
-    json_t *const reasons =
-        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "kernel", p->kernel_reason, "isa",
-                  p->isa_reason, "arithmetic", p->arithmetic_reason, "blocks", p->block_reason,
-                  "threads", p->thread_reason, "work", p->sharing_reason, "packing",
-                  p->packing_reason, "skipping", p->skip_reason, "workspace", p->workspace_reason);
-    return json_pack(
-        "{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
-        JSON_FIELD(p, kernel), JSON_FIELD(p, isa), JSON_FIELD(p, arithmetic), "threads",
-        json_count(p->n_threads), "tasks", json_count(p->n_tasks), JSON_COUNT(p, query_block),
-        JSON_COUNT(p, key_block), JSON_COUNT(p, tile_rows), JSON_COUNT(p, tile_keys),
-        JSON_COUNT(p, own_heads), JSON_COUNT(p, shared_heads), JSON_COUNT(p, small_heads),
-        JSON_COUNT(p, packed_heads), JSON_COUNT(p, packed_bytes), JSON_COUNT(p, skip_rows),
-        JSON_COUNT(p, skip_keys), JSON_COUNT(p, pieces_full), JSON_COUNT(p, pieces_partial),
-        JSON_COUNT(p, pieces_hidden), JSON_COUNT(p, workspace_bytes), "reasons", reasons);
+    json_t *const reasons = json_set(
+        NULL,
+        "kernel:s isa:s arithmetic:s blocks:s threads:s work:s packing:s skipping:s workspace:s",
+        p->kernel_reason, p->isa_reason, p->arithmetic_reason, p->block_reason, p->thread_reason,
+        p->sharing_reason, p->packing_reason, p->skip_reason, p->workspace_reason);
+    json_t *const object = json_set(
+        NULL,
+        "kernel:s isa:s arithmetic:s threads:d tasks:c query_block:d key_block:d tile_rows:d "
+        "tile_keys:d own_heads:c shared_heads:c small_heads:c packed_heads:d",
+        p->kernel, p->isa, p->arithmetic, p->n_threads, p->n_tasks, p->query_block, p->key_block,
+        p->tile_rows, p->tile_keys, p->own_heads, p->shared_heads, p->small_heads, p->packed_heads);
+    return json_set(object,
+                    "packed_bytes:i skip_rows:d skip_keys:d pieces_full:c pieces_partial:c "
+                    "pieces_hidden:c workspace_bytes:i reasons:o",
+                    (int64_t)p->packed_bytes, p->skip_rows, p->skip_keys, p->pieces_full,
+                    p->pieces_partial, p->pieces_hidden, (int64_t)p->workspace_bytes, reasons);
 }
 
 int attend_explain(qkv_ctx *ctx, const struct attend_problem *problem, json_t *json) {

@@ -9,6 +9,7 @@
  * would be smaller than their noise.)
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,22 +206,21 @@ static void print(const struct outcome *r) {
     putchar('\n');
 }
 
-static json_t *number(double value) { return value < 0 ? json_null() : json_number(value); }
+static double known(double value) { return value < 0 ? NAN : value; }
 
 static json_t *outcome_json(const struct outcome *r) {
-    return json_pack("{s:s,s:f,s:o,s:o,s:o,s:o,s:I,s:o,s:o}", "case", r->name, "seconds",
-                     r->seconds[PART_BOTH], "compute_seconds", number(r->seconds[PART_COMPUTE]),
-                     "transfer_seconds", number(r->transfer), "waiting_seconds", number(r->waiting),
-                     "overlap", number(overlap_of(r)), "bytes_sent", (json_int_t)r->bytes,
-                     "one_process_seconds", number(r->seconds[PART_ONE]), "speed",
-                     number(speed_of(r)));
+    return json_set(NULL,
+                    "case:s seconds:n compute_seconds:n transfer_seconds:n waiting_seconds:n "
+                    "overlap:n bytes_sent:i one_process_seconds:n speed:n",
+                    r->name, r->seconds[PART_BOTH], known(r->seconds[PART_COMPUTE]),
+                    known(r->transfer), known(r->waiting), known(overlap_of(r)), r->bytes,
+                    known(r->seconds[PART_ONE]), known(speed_of(r)));
 }
 
 static int write_json(const struct measuring *m, json_t *list) {
     qkv_error error;
-    json_t *const object =
-        json_pack("{s:s,s:i,s:i,s:i,s:o}", "qkv", qkv_version(), "ranks", ranks_size(), "threads",
-                  m->n_threads, "rounds", m->options->rounds, "cases", list);
+    json_t *const object = json_set(NULL, "qkv:s ranks:d threads:d rounds:d cases:o", qkv_version(),
+                                    ranks_size(), m->n_threads, m->options->rounds, list);
     if (strcmp(m->options->json, "-") == 0) return json_emit(object);
     return cli_status(json_write_file(m->options->json, object, &error), &error);
 }

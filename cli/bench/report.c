@@ -1,4 +1,5 @@
 /* The results of `qkv bench`: lines of a table, or a JSON object. */
+#include <math.h>
 #include <stdio.h>
 
 #include "bench/bench.h"
@@ -36,24 +37,22 @@ void bench_print_busy(bool busy) {
             "  them, differ by more than 10 %, or they waited for a processor. Measure it again.");
 }
 
-static json_t *number_or_null(double value, bool known) {
-    return known ? json_number(value) : json_null();
-}
-
 static json_t *result_json(const struct bench_result *r) {
     const bool peak = r->peak > 0;
-    return json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:s?,s:o,s:o,s:b,s:o,s:o}", "case", r->name,
-                     JSON_FIELD(r, kernel), JSON_FIELD(r, arithmetic), JSON_FIELD(r, seconds),
-                     JSON_FIELD(r, spread), JSON_FIELD(r, gflops), "gb_per_second", r->gbytes,
-                     "peak_of", peak ? peak_name(r->peak_of) : NULL, "peak",
-                     number_or_null(r->peak, peak), "share", number_or_null(r->share, peak), "busy",
-                     r->busy, "workspace_bytes", json_number(r->workspace_bytes), "memory_bytes",
-                     number_or_null(r->memory_bytes, r->memory_bytes >= 0));
+    json_t *const object =
+        json_set(NULL,
+                 "case:s kernel:s arithmetic:s seconds:n spread:n gflops:n gb_per_second:n "
+                 "peak_of:o",
+                 r->name, r->kernel, r->arithmetic, r->seconds, r->spread, r->gflops, r->gbytes,
+                 peak ? json_string(peak_name(r->peak_of)) : json_null());
+    return json_set(object, "peak:n share:n busy:b workspace_bytes:n memory_bytes:n",
+                    peak ? r->peak : NAN, peak ? r->share : NAN, r->busy, r->workspace_bytes,
+                    r->memory_bytes >= 0 ? r->memory_bytes : NAN);
 }
 
 json_t *bench_json(const qkv_ctx *ctx, int rounds, int n, const struct bench_result *results) {
     json_t *list = json_array();
     for (int i = 0; i < n; i++) json_array_append_new(list, result_json(&results[i]));
-    return json_pack("{s:s,s:s,s:i,s:i,s:o}", "qkv", qkv_version(), "isa", qkv_ctx_isa(ctx),
-                     "threads", qkv_ctx_threads(ctx), "rounds", rounds, "cases", list);
+    return json_set(NULL, "qkv:s isa:s threads:d rounds:d cases:o", qkv_version(), qkv_ctx_isa(ctx),
+                    qkv_ctx_threads(ctx), rounds, list);
 }

@@ -146,7 +146,7 @@ static int run_lines(struct text_job *job) {
             char message[sizeof error.message + 40];
             snprintf(message, sizeof message, "line %" PRId64 ": %s", lines.number, error.message);
             json_decref(object);
-            object = json_pack("{s:o}", "error", json_text(message));
+            object = json_set(NULL, "error:t", message);
             all_well = false;
         }
         written = json_print(stdout, object) && cli_flush();

@@ -48,6 +48,12 @@ json_t *json_ids(int64_t n, const int32_t *ids) {
     return list;
 }
 
+json_t *json_ints(int64_t n, const int64_t *values) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_integer(values[i]));
+    return list;
+}
+
 json_t *json_texts(int64_t n, char *const *texts) {
     json_t *const list = json_array();
     for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_text(texts[i]));
@@ -57,6 +63,9 @@ json_t *json_texts(int64_t n, char *const *texts) {
 static json_t *value_of(char kind, va_list *values) {
     switch (kind) {
     case 'i': return json_integer(va_arg(*values, int64_t));
+    case 'd': return json_integer(va_arg(*values, int));
+    case 'c': return json_count(va_arg(*values, int64_t));
+    case 'b': return json_boolean(va_arg(*values, int));
     case 'n': return json_number(va_arg(*values, double));
     case 's': return json_string(va_arg(*values, const char *));
     case 't': return json_text(va_arg(*values, const char *));

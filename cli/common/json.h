@@ -13,14 +13,6 @@
 json_t *json_text(const char *text);
 json_t *json_bytes(const char *bytes, size_t n);
 
-/*
- * Name and value of a member for json_pack, named as a field of a struct: an integer for the format
- * "s:I", the field itself, and an integer by json_count for "s:o".
- */
-#define JSON_INT(of, field)   #field, (json_int_t)(of)->field
-#define JSON_FIELD(of, field) #field, (of)->field
-#define JSON_COUNT(of, field) #field, json_count((int64_t)(of)->field)
-
 /* A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *json_number(double value);
 /* An integer; null if it is negative, which means that there is none. */
@@ -30,12 +22,14 @@ json_t *json_count(int64_t n);
 json_t *json_doubles(int64_t n, const double *values);
 json_t *json_floats(int64_t n, const float *values);
 json_t *json_ids(int64_t n, const int32_t *ids);
+json_t *json_ints(int64_t n, const int64_t *values);
 json_t *json_texts(int64_t n, char *const *texts);
 
 /*
  * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t",
- * …). Letters of values: i an int64_t, n a double for json_number, s a string, t a string for
- * json_text, o a json_t * whose reference is taken. A string or json_t * that is NULL is left out.
+ * …). Letters of values: i an int64_t, d an int, c an int64_t for json_count, n a double for
+ * json_number, b an int for true or false, s a string, t a string for json_text, o a json_t * whose
+ * reference is taken. A string or json_t * that is NULL is left out.
  * Returns NULL without memory.
  */
 json_t *json_set(json_t *object, const char *members, ...);

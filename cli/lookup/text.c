@@ -181,9 +181,9 @@ static json_t *value_json(const struct lookup *l, const float *values) {
 }
 
 static json_t *key_json(const struct lookup *l, int64_t query, int64_t key, double weight) {
-    return json_pack("{s:o, s:o, s:o, s:o}", "key", json_text(l->table->keys[key]), "similarity",
-                     json_number(lookup_similarity(l, query, key)), "weight", json_number(weight),
-                     "value", value_json(l, l->table->values + key * l->table->n_values));
+    return json_set(NULL, "key:t similarity:n weight:n value:o", l->table->keys[key],
+                    lookup_similarity(l, query, key), weight,
+                    value_json(l, l->table->values + key * l->table->n_values));
 }
 
 static json_t *result_json(const struct lookup *l, int64_t query) {
@@ -198,20 +198,19 @@ static json_t *result_json(const struct lookup *l, int64_t query) {
                                                  (double)l->top_weights[query * l->n_top + i]));
     const float *values = l->options->hard ? l->table->values + found * l->table->n_values
                                            : l->values + query * l->table->n_values;
-    return json_pack("{s:o, s:o, s:b, s:b, s:o}", "query", json_text(l->queries[query]), "value",
-                     value_json(l, values), "unknown", l->unknown[query], "equal", equal >= 0,
-                     "keys", keys);
+    return json_set(NULL, "query:t value:o unknown:b equal:b keys:o", l->queries[query],
+                    value_json(l, values), l->unknown[query], equal >= 0, keys);
 }
 
 qkv_status lookup_json(const struct lookup *l, json_t **json, qkv_error *error) {
     json_t *results = json_array();
     for (int64_t i = 0; i < l->n_queries; i++) json_array_append_new(results, result_json(l, i));
-    *json = json_pack("{s:s, s:o, s:s, s:o}", "metric",
-                      l->options->metric.value == LOOKUP_COSINE ? "cosine" : "dot", "temperature",
-                      l->options->hard ? json_null() : json_number(l->temperature), "vectors",
-                      l->own                 ? "own"
-                      : l->options->sentence ? "sentence"
-                                             : "word",
-                      "results", results);
+    *json = json_set(NULL, "metric:s temperature:n vectors:s results:o",
+                     l->options->metric.value == LOOKUP_COSINE ? "cosine" : "dot",
+                     l->options->hard ? NAN : l->temperature,
+                     l->own                 ? "own"
+                     : l->options->sentence ? "sentence"
+                                            : "word",
+                     results);
     return *json ? QKV_OK : text_no_memory(error);
 }

@@ -31,7 +31,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
         status = predictions_make(session, run, input, options->top.set ? options->top.value : 5,
                                   &predictions, error);
     if (status == QKV_OK && json) {
-        *json = json_pack("{s:o}", "predictions", predictions_json(session, &predictions));
+        *json = json_set(NULL, "predictions:o", predictions_json(session, &predictions));
     } else if (status == QKV_OK) {
         struct term term;
         term_init(&term, stdout, session->common);

@@ -254,9 +254,9 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
         json_t *names = json_array();
         for (int i = 0; qkv_isa_name(i); i++)
             json_array_append_new(names, json_string(qkv_isa_name(i)));
-        code = json_emit(json_pack("{s:s,s:o,s:s,s:i,s:o}", "version", qkv_version(), "isas", names,
-                                   "isa", qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx),
-                                   "embedded", model ? info_model_json(model) : json_null()));
+        code = json_emit(json_set(NULL, "version:s isas:o isa:s threads:d embedded:o",
+                                  qkv_version(), names, qkv_ctx_isa(ctx), qkv_ctx_threads(ctx),
+                                  model ? info_model_json(model) : json_null()));
     } else {
         printf("version       %s\ninstructions ", qkv_version());
         for (int i = 0; qkv_isa_name(i); i++) printf(" %s", qkv_isa_name(i));

@@ -22,7 +22,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     /* softmax over two logits */
     const double is_next = 1 / (1 + exp((double)logits[1] - (double)logits[0]));
     if (json) {
-        *json = json_pack("{s:o}", "is_next", json_number(is_next));
+        *json = json_set(NULL, "is_next:n", is_next);
         return QKV_OK;
     }
     struct term term;

@@ -11,12 +11,6 @@
 
 /* ---- An array ------------------------------------------------------------------------------- */
 
-static json_t *shape_json(const int64_t *shape, int rank) {
-    json_t *const list = json_array();
-    for (int i = 0; i < rank; i++) json_array_append_new(list, json_integer(shape[i]));
-    return list;
-}
-
 /* "[2,3]" and a line feed */
 static void print_shape(const int64_t *shape, int rank) {
     putchar('[');
@@ -30,9 +24,8 @@ int info_array(const char *name, const struct cli_common *common) {
     qkv_error error;
     int code = cli_status(array_read(name, common->quiet, QKV_ARRAY_F32, &array, &error), &error);
     if (!code && common->json) {
-        code = json_emit(json_pack("{s:s,s:o,s:I}", "type", types[array->type], "shape",
-                                   shape_json(array->shape, array->rank), "n_elems",
-                                   (json_int_t)array->n_elems));
+        code = json_emit(json_set(NULL, "type:s shape:o n_elems:i", types[array->type],
+                                  json_ints(array->rank, array->shape), array->n_elems));
     } else if (!code) {
         printf("type      %s, as read\nshape     ", types[array->type]);
         print_shape(array->shape, array->rank);
@@ -53,9 +46,9 @@ static void tell_entry(void *user, const qkv_tensor_entry *entry) {
     struct tensor_listing *listing = user;
     listing->n_tensors++;
     if (listing->list) {
-        json_array_append_new(
-            listing->list, json_pack("{s:o,s:s,s:o}", "name", json_text(entry->name), "type",
-                                     entry->type, "shape", shape_json(entry->shape, entry->rank)));
+        json_array_append_new(listing->list,
+                              json_set(NULL, "name:t type:s shape:o", entry->name, entry->type,
+                                       json_ints(entry->rank, entry->shape)));
     } else {
         printf("%-5s %s  ", entry->type, entry->name);
         print_shape(entry->shape, entry->rank);
@@ -69,7 +62,7 @@ int info_tensors(const char *path, const struct cli_common *common) {
         json_decref(listing.list);
         return cli_fail("%s", error.message);
     }
-    if (common->json) return json_emit(json_pack("{s:o}", "tensors", listing.list));
+    if (common->json) return json_emit(json_set(NULL, "tensors:o", listing.list));
     printf("%" PRId64 " tensors\n", listing.n_tensors);
     return EXIT_OK;
 }
@@ -79,9 +72,8 @@ int info_tensors(const char *path, const struct cli_common *common) {
 /* user: a list of JSON; NULL: print. */
 static void tell_key(void *user, const qkv_key_entry *entry) {
     if (user)
-        json_array_append_new(user, json_pack("{s:o,s:s,s:I,s:o}", "name", json_text(entry->name),
-                                              "type", entry->type, "n", (json_int_t)entry->n,
-                                              "value", json_text(entry->text)));
+        json_array_append_new(user, json_set(NULL, "name:t type:s n:i value:t", entry->name,
+                                             entry->type, entry->n, entry->text));
     else if (strncmp(entry->type, "array", 5) == 0)
         printf("%s = %s  (%s, %" PRId64 ")\n", entry->name, entry->text, entry->type, entry->n);
     else
@@ -116,9 +108,8 @@ int info_gguf(const char *name, const struct cli_common *common) {
     }
     const int64_t bytes = weights.n_numbers * (int64_t)sizeof(float);
     if (common->json)
-        return json_emit(json_pack(
-            "{s:o,s:o,s:I,s:I}", "keys", keys, "tensors", weights.tensors.list, "opened_bytes",
-            (json_int_t)weights.opened_bytes, "opened_f32_bytes", (json_int_t)bytes));
+        return json_emit(json_set(NULL, "keys:o tensors:o opened_bytes:i opened_f32_bytes:i", keys,
+                                  weights.tensors.list, weights.opened_bytes, bytes));
     printf("%" PRId64 " tensors of %" PRId64 " numbers; opened they take %.1f MB, as f32 %.1f MB\n",
            weights.tensors.n_tensors, weights.n_numbers, (double)weights.opened_bytes / 1e6,
            (double)bytes / 1e6);

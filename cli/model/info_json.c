@@ -4,17 +4,15 @@
 
 /* What models with a decoder have besides; tokens that there are none of are null. */
 static void add_decoder(json_t *object, const qkv_model_info *info) {
-    json_t *const more = json_pack(
-        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:o,s:o,s:o,s:o}", JSON_FIELD(info, has_lm),
-        "is_decoder", info->kind == QKV_MODEL_DECODER, "is_encoder_decoder",
-        info->kind == QKV_MODEL_PAIR, JSON_INT(info, n_decoder_layers),
-        JSON_INT(info, n_decoder_heads), JSON_INT(info, decoder_intermediate),
-        JSON_INT(info, target_vocab_size), JSON_FIELD(info, separate_words),
-        JSON_FIELD(info, scales_words), JSON_FIELD(info, unscaled),
-        JSON_FIELD(info, scales_by_layer), JSON_COUNT(info, bos_id), JSON_COUNT(info, eos_id),
-        JSON_COUNT(info, pad_id), JSON_COUNT(info, start_id));
-    json_object_update(object, more);
-    json_decref(more);
+    json_set(object,
+             "has_lm:b is_decoder:b is_encoder_decoder:b n_decoder_layers:i n_decoder_heads:i "
+             "decoder_intermediate:i target_vocab_size:i separate_words:b scales_words:b",
+             info->has_lm, info->kind == QKV_MODEL_DECODER, info->kind == QKV_MODEL_PAIR,
+             info->n_decoder_layers, info->n_decoder_heads, info->decoder_intermediate,
+             info->target_vocab_size, info->separate_words, info->scales_words);
+    json_set(object, "unscaled:b scales_by_layer:b bos_id:c eos_id:c pad_id:c start_id:c",
+             info->unscaled, info->scales_by_layer, info->bos_id, info->eos_id, info->pad_id,
+             info->start_id);
 }
 
 /* As --weights names them. */
@@ -91,28 +89,23 @@ static void add_rotary(json_t *object, const qkv_model_info *info) {
         if (info->layer_kinds[l] & QKV_LAYER_UNROTATED)
             json_array_append_new(unrotated, json_integer(l));
     }
-    json_object_set_new(object, "n_kv_heads", json_integer(info->n_kv_heads));
-    json_object_set_new(object, "rope_type", json_text(info_rope(info->rope[0].type)));
-    json_object_set_new(object, "rope_theta", json_real(info->rope[0].theta));
-    json_object_set_new(object, "rope_factor", json_real(info->rope[0].factor));
-    json_object_set_new(object, "rotary_dim", json_integer(info->rotary_dim));
-    json_object_set_new(object, "rotary_neighbours", json_boolean(info->rotary_neighbours));
-    json_object_set_new(object, "parallel", json_boolean(info->parallel));
-    json_object_set_new(object, "local_rope_theta", json_real(info->rope[1].theta));
-    json_object_set_new(object, "window_left", json_integer(info->window_left));
-    json_object_set_new(object, "window_right", json_integer(info->window_right));
-    json_object_set_new(object, "sliding_layers", sliding);
-    json_object_set_new(object, "unrotated_layers", unrotated);
-    json_object_set_new(object, "score_cap", json_real(info->score_cap));
-    json_object_set_new(object, "logit_cap", json_real(info->logit_cap));
+    const qkv_rope *const rope = info->rope;
+    json_set(object,
+             "n_kv_heads:i rope_type:s rope_theta:n rope_factor:n rotary_dim:i "
+             "rotary_neighbours:b parallel:b local_rope_theta:n",
+             info->n_kv_heads, info_rope(rope[0].type), rope[0].theta, rope[0].factor,
+             info->rotary_dim, info->rotary_neighbours, info->parallel, rope[1].theta);
+    json_set(object,
+             "window_left:i window_right:i sliding_layers:o unrotated_layers:o score_cap:n "
+             "logit_cap:n",
+             info->window_left, info->window_right, sliding, unrotated, info->score_cap,
+             info->logit_cap);
 }
 
 /* Of T5. */
 static void add_distances(json_t *object, const qkv_model_info *info) {
-    json_object_set_new(object, "distance_buckets", json_integer(info->distance_buckets));
-    json_object_set_new(object, "max_distance", json_integer(info->max_distance));
-    json_object_set_new(object, "gated", json_boolean(info->gated));
-    json_object_set_new(object, "scales_logits", json_boolean(info->scales_logits));
+    json_set(object, "distance_buckets:i max_distance:i gated:b scales_logits:b",
+             info->distance_buckets, info->max_distance, info->gated, info->scales_logits);
 }
 
 /* An entry of a label: its name, or null. */
@@ -130,47 +123,49 @@ static void add_images(json_t *object, const qkv_model *model) {
     const qkv_model *const sees = qkv_model_images(model);
     if (!sees) return;
     const qkv_model_info *const info = qkv_model_get_info(sees);
-    json_t *const images = json_pack(
-        "{s:[I,I],s:[I,I],s:I,s:I,s:I,s:f,s:f}", "image_size", (json_int_t)info->image_height,
-        (json_int_t)info->image_width, "patch_size", (json_int_t)info->patch_height,
-        (json_int_t)info->patch_width, JSON_INT(info, n_prefix), JSON_INT(info, n_registers),
-        JSON_INT(info, joint_dim), JSON_FIELD(info, match_scale), JSON_FIELD(info, match_bias));
-    if (sees != model) {
-        json_object_set_new(images, "n_layers", json_integer(info->n_layers));
-        json_object_set_new(images, "n_heads", json_integer(info->n_heads));
-        json_object_set_new(images, "hidden", json_integer(info->hidden));
-        json_object_set_new(images, "intermediate", json_integer(info->intermediate));
-    }
+    const int64_t sizes[] = { info->image_height, info->image_width },
+                  patches[] = { info->patch_height, info->patch_width };
+    json_t *const images =
+        json_set(NULL,
+                 "image_size:o patch_size:o n_prefix:i n_registers:i joint_dim:i match_scale:n "
+                 "match_bias:n",
+                 json_ints(2, sizes), json_ints(2, patches), info->n_prefix, info->n_registers,
+                 info->joint_dim, info->match_scale, info->match_bias);
+    if (sees != model)
+        json_set(images, "n_layers:i n_heads:i hidden:i intermediate:i", info->n_layers,
+                 info->n_heads, info->hidden, info->intermediate);
     json_object_set_new(object, "images", images);
 }
 
 json_t *info_model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    json_t *object = json_pack(
-        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o,"
-        "s:s,s:I,s:o,s:s,s:I}",
-        JSON_FIELD(info, architecture), "source", json_text(info->source), JSON_INT(info, n_layers),
-        JSON_INT(info, n_heads), JSON_INT(info, hidden), JSON_INT(info, head_dim),
-        JSON_INT(info, intermediate), JSON_INT(info, vocab_size), JSON_INT(info, max_len),
-        JSON_INT(info, n_types), JSON_INT(info, n_parameters), JSON_FIELD(info, layer_norm_eps),
-        JSON_FIELD(info, has_mlm), JSON_FIELD(info, has_nsp), JSON_FIELD(info, has_pooler),
-        JSON_FIELD(info, has_discriminator), JSON_FIELD(info, sinusoidal_positions),
-        JSON_INT(info, embedding_size), JSON_INT(info, sentence_len), "files",
-        texts_json(model, qkv_model_file), "unused", texts_json(model, qkv_model_unused),
-        "warnings", texts_json(model, qkv_model_warning), "weights", weights_type(info->weights),
-        JSON_INT(info, weights_bytes), "untied", untied_json(info), JSON_FIELD(info, activation),
-        JSON_INT(info, sentence_dim));
-    if (object) add_prompts(object, model);
-    if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
-    if (object && info->max_distance > 0) add_distances(object, info);
-    if (object && info->alibi) {
-        json_object_set_new(object, "alibi", json_true());
-        json_object_set_new(object, "adds_to_norm", json_boolean(info->adds_to_norm));
-    }
-    if (object && info->has_lm) add_decoder(object, info);
+    json_t *const object =
+        json_set(NULL,
+                 "architecture:s source:t n_layers:i n_heads:i hidden:i head_dim:i intermediate:i "
+                 "vocab_size:i max_len:i n_types:i n_parameters:i layer_norm_eps:n",
+                 info->architecture, info->source, info->n_layers, info->n_heads, info->hidden,
+                 info->head_dim, info->intermediate, info->vocab_size, info->max_len, info->n_types,
+                 info->n_parameters, info->layer_norm_eps);
+    json_set(object,
+             "has_mlm:b has_nsp:b has_pooler:b has_discriminator:b sinusoidal_positions:b "
+             "embedding_size:i sentence_len:i",
+             info->has_mlm, info->has_nsp, info->has_pooler, info->has_discriminator,
+             info->sinusoidal_positions, info->embedding_size, info->sentence_len);
+    json_set(object,
+             "files:o unused:o warnings:o weights:s weights_bytes:i untied:o activation:s "
+             "sentence_dim:i",
+             texts_json(model, qkv_model_file), texts_json(model, qkv_model_unused),
+             texts_json(model, qkv_model_warning), weights_type(info->weights), info->weights_bytes,
+             untied_json(info), info->activation, info->sentence_dim);
+    if (!object) return NULL;
+    add_prompts(object, model);
+    if (info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
+    if (info->max_distance > 0) add_distances(object, info);
+    if (info->alibi) json_set(object, "alibi:b adds_to_norm:b", 1, info->adds_to_norm);
+    if (info->has_lm) add_decoder(object, info);
     const char *const chat = qkv_tokenizer_chat(qkv_model_tokenizer(model, QKV_SOURCE));
-    if (object && chat) json_object_set_new(object, "chat_template", json_string(chat));
-    if (object) add_images(object, model);
-    if (object && info->n_labels > 0) json_object_set_new(object, "labels", labels_json(model));
+    json_set(object, "chat_template:s", chat);
+    add_images(object, model);
+    if (info->n_labels > 0) json_set(object, "labels:o", labels_json(model));
     return object;
 }

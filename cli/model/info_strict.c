@@ -15,11 +15,10 @@ static void print_finding(void *user, const qkv_finding *finding) {
 }
 
 static void list_finding(void *user, const qkv_finding *finding) {
-    json_array_append_new(user,
-                          json_pack("{s:s,s:I,s:o,s:o}", "rule", finding->rule, "offset",
-                                    (json_int_t)finding->offset, "tensor",
-                                    finding->tensor ? json_text(finding->tensor) : json_null(),
-                                    "text", json_text(finding->text)));
+    json_array_append_new(user, json_set(NULL, "rule:s offset:i tensor:o text:t", finding->rule,
+                                         (int64_t)finding->offset,
+                                         finding->tensor ? json_text(finding->tensor) : json_null(),
+                                         finding->text));
 }
 
 static int print_audit(const char *path) {
@@ -45,8 +44,8 @@ static int list_audit(const char *path) {
         json_decref(findings);
         return cli_fail("%s", error.message);
     }
-    json_t *object = json_pack("{s:I,s:I,s:o}", "n_bytes", (json_int_t)audit.n_bytes, "n_tensors",
-                               (json_int_t)audit.n_tensors, "findings", findings);
+    json_t *object = json_set(NULL, "n_bytes:i n_tensors:i findings:o", (int64_t)audit.n_bytes,
+                              audit.n_tensors, findings);
     return json_print(stdout, object) && audit.n_findings == 0 ? EXIT_OK : EXIT_FAILED;
 }
 

@@ -49,9 +49,9 @@ static qkv_status tell(struct writing *w, int32_t id, int32_t source, double wei
     char *const seen = session_token(session, source);
     const bool all = token && seen;
     if (all && list) {
-        json_array_append_new(
-            list, json_pack("{s:o, s:o, s:o}", "token", token_json(session->target, id), "source",
-                            token_json(session->tokenizer, source), "weight", json_number(weight)));
+        json_array_append_new(list, json_set(NULL, "token:o source:o weight:n",
+                                             token_json(session->target, id),
+                                             token_json(session->tokenizer, source), weight));
     } else if (all) {
         fputs("    ", w->term.out);
         term_put(&w->term, token, 20, false);

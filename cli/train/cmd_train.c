@@ -43,17 +43,16 @@ static const char *duration(double seconds, char text[32]) {
 
 static void print_json(const qkv_train_report *report) {
     const bool of_bert = report->kind == QKV_MODEL_ENCODER && !report->of_images;
-    json_print(stdout,
-               json_pack("{s:I,s:I,s:f,s:o*,s:o*,s:o*,s:o*,s:f,s:f,s:f,s:f,s:f}",
-                         JSON_INT(report, step), JSON_INT(report, n_steps),
-                         JSON_FIELD(report, loss), "mlm_loss",
-                         of_bert ? json_real(report->mlm_loss) : NULL, "nsp_loss",
-                         of_bert ? json_real(report->nsp_loss) : NULL, "label_loss",
-                         report->of_images ? json_real(report->label_loss) : NULL, "held_out_right",
-                         report->of_images ? json_real(report->held_out_right) : NULL,
-                         JSON_FIELD(report, held_out_loss), JSON_FIELD(report, learning_rate),
-                         JSON_FIELD(report, tokens_per_second), JSON_FIELD(report, seconds),
-                         JSON_FIELD(report, seconds_left)));
+    json_t *const object =
+        json_set(NULL, "step:i n_steps:i loss:n", report->step, report->n_steps, report->loss);
+    if (of_bert) json_set(object, "mlm_loss:n nsp_loss:n", report->mlm_loss, report->nsp_loss);
+    if (report->of_images)
+        json_set(object, "label_loss:n held_out_right:n", report->label_loss,
+                 report->held_out_right);
+    json_set(object, "held_out_loss:n learning_rate:n tokens_per_second:n seconds:n seconds_left:n",
+             report->held_out_loss, report->learning_rate, report->tokens_per_second,
+             report->seconds, report->seconds_left);
+    json_print(stdout, object);
     cli_flush();
 }
 

@@ -46,22 +46,22 @@ static void print_table(const qkv_eval_report *report, const struct cli_common *
 }
 
 static json_t *row_json(const qkv_eval_row *row) {
-    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:f}", "slot", json_text(row->slot),
-                     JSON_INT(row, n_blanks), JSON_INT(row, n_top1_admissible),
-                     JSON_INT(row, n_single), JSON_INT(row, n_top1_single), JSON_FIELD(row, mass));
+    return json_set(NULL, "slot:t n_blanks:i n_top1_admissible:i n_single:i n_top1_single:i mass:n",
+                    row->slot, row->n_blanks, row->n_top1_admissible, row->n_single,
+                    row->n_top1_single, row->mass);
 }
 
 static void print_json(const qkv_eval_report *report) {
     json_t *rows = json_array();
     for (int64_t i = 0; i < report->n_rows; i++)
         json_array_append_new(rows, row_json(report->rows[i]));
-    json_t *object =
-        json_pack("{s:o,s:o,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", row_json(report->total),
-                  "slots", rows, JSON_FIELD(report, mlm_loss), JSON_INT(report, n_pairs),
-                  JSON_INT(report, n_pairs_right), JSON_INT(report, n_probes),
-                  JSON_INT(report, n_probes_right), JSON_INT(report, head_layer), "head",
-                  (json_int_t)report->head_index, JSON_INT(report, n_head_probes),
-                  JSON_INT(report, n_head_probes_right));
+    json_t *const object = json_set(
+        NULL,
+        "total:o slots:o mlm_loss:n n_pairs:i n_pairs_right:i n_probes:i "
+        "n_probes_right:i head_layer:i head:i n_head_probes:i n_head_probes_right:i",
+        row_json(report->total), rows, report->mlm_loss, report->n_pairs, report->n_pairs_right,
+        report->n_probes, report->n_probes_right, report->head_layer, report->head_index,
+        report->n_head_probes, report->n_head_probes_right);
     json_print(stdout, object);
 }
 

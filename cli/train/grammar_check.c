@@ -34,9 +34,11 @@ int grammar_check_print(const char *grammar, const char *text, const struct cli_
     const qkv_status status =
         qkv_eval_sentences(grammar, text, keep_what_is_not_said, wrong, &score, &error);
     if (status == QKV_OK && common->json)
-        json_print(stdout, json_pack("{s:I,s:I,s:I,s:I,s:O}", JSON_INT(&score, n_sentences),
-                                     JSON_INT(&score, n_said), JSON_INT(&score, n_held_out),
-                                     JSON_INT(&score, n_unfinished), "not_said", wrong));
+        json_print(stdout, json_set(NULL,
+                                    "n_sentences:i n_said:i n_held_out:i n_unfinished:i "
+                                    "not_said:o",
+                                    score.n_sentences, score.n_said, score.n_held_out,
+                                    score.n_unfinished, json_incref(wrong)));
     else if (status == QKV_OK)
         print_lines(&score, wrong);
     json_decref(wrong);
