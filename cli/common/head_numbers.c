@@ -11,7 +11,7 @@
 json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers) {
     const qkv_head_number *number;
     json_t *object = json_set(NULL, "layer:i head:i label:t", layer, head, label);
-    for (int i = 0; (number = qkv_heads_number(i)); i++) {
+    for (int i = 0; (number = qkv_head_number_at(i)); i++) {
         const double value = numbers[i];
         if (!number->title || number->needs & QKV_NEEDS_PROBES) continue;
         json_object_set_new(object, number->name,

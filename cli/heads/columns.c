@@ -13,8 +13,8 @@ static const qkv_head_number unlike = { .name = "distance",
                                         .needs = NEEDS_LIKE };
 
 const qkv_head_number *head_column_at(int index) {
-    const int n = qkv_heads_n_numbers();
-    return index < n ? qkv_heads_number(index) : index == n ? &unlike : NULL;
+    const int n = qkv_head_number_count();
+    return index < n ? qkv_head_number_at(index) : index == n ? &unlike : NULL;
 }
 
 const qkv_head_number *head_column_of(const qkv_head_rule *rule) {
@@ -26,17 +26,17 @@ static bool is_word(const char *word, const char *name, size_t n_bytes) {
 }
 
 int head_column_find(const char *name, size_t n_bytes) {
-    const int named = qkv_heads_find(name, n_bytes);
+    const int named = qkv_head_number_find(name, n_bytes);
     const qkv_head_number *column;
-    if (named >= 0 && qkv_heads_number(named)->title) return named;
-    if (is_word(unlike.name, name, n_bytes)) return qkv_heads_n_numbers();
+    if (named >= 0 && qkv_head_number_at(named)->title) return named;
+    if (is_word(unlike.name, name, n_bytes)) return qkv_head_number_count();
     for (int c = 0; (column = head_column_at(c)); c++)
         if (column->title && is_word(column->title, name, n_bytes)) return c;
     return -1;
 }
 
 double head_number(const struct head_row *row, int index) {
-    return index < qkv_heads_n_numbers() ? row->numbers[index] : row->distance;
+    return index < qkv_head_number_count() ? row->numbers[index] : row->distance;
 }
 
 bool heads_write(const struct heads *heads, const qkv_head_number *column) {

@@ -55,7 +55,7 @@ static void print_rules(struct term *term, const struct heads *heads) {
     char text[2000] = "Labels, the first rule that holds: ";
     const qkv_head_rule *rule;
     bool first = true;
-    for (int i = 0; (rule = qkv_heads_rule(i)); i++) {
+    for (int i = 0; (rule = qkv_head_rule_at(i)); i++) {
         char condition[80];
         if (!occurs(heads, rule->label)) continue;
         snprintf(condition, sizeof condition, "%s %s %g", rule->number, rule->or_equal ? ">=" : ">",

@@ -66,7 +66,7 @@ static int check_label(const struct cli_command *command, const struct heads_opt
     char list[256] = "";
     const qkv_head_rule *rule;
     if (strcmp(label, no_label) == 0) return EXIT_OK;
-    for (int i = 0; (rule = qkv_heads_rule(i)); i++) {
+    for (int i = 0; (rule = qkv_head_rule_at(i)); i++) {
         const qkv_head_number *column = head_column_of(rule);
         if (strcmp(rule->label, label) == 0)
             return check_texts(command, options, "--label", label, column);

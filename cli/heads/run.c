@@ -91,7 +91,7 @@ static void take_rows(struct heads *heads) {
         row->label_share = qkv_heads_label_share(all, i, row->label);
     }
     if (heads->n_all > 0)
-        heads->n_queries = (int64_t)qkv_heads_value(heads->rows[0].numbers, "n_queries");
+        heads->n_queries = (int64_t)qkv_head_number_value(heads->rows[0].numbers, "n_queries");
 }
 
 /* Puts rows into order and shows them. */
@@ -140,7 +140,7 @@ struct adding {
 };
 
 static size_t numbers_bytes(const struct heads *heads) {
-    return (size_t)heads->n_all * (size_t)qkv_heads_n_numbers() * sizeof(double);
+    return (size_t)heads->n_all * (size_t)qkv_head_number_count() * sizeof(double);
 }
 
 /* The numbers of all heads on a text of --file. */

@@ -28,7 +28,7 @@ static json_t *row_json(const struct heads *heads, const struct head_row *row) {
 static json_t *rules_json(const struct heads *heads) {
     json_t *rules = json_array();
     const qkv_head_rule *rule;
-    for (int i = 0; !heads->options->image && (rule = qkv_heads_rule(i)); i++)
+    for (int i = 0; !heads->options->image && (rule = qkv_head_rule_at(i)); i++)
         if ((!(head_column_of(rule)->needs & QKV_NEEDS_PROBES) || heads->probes) &&
             heads_label_exists(heads, rule))
             json_array_append_new(rules, json_set(NULL,

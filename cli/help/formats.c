@@ -22,7 +22,7 @@ static const char *suggest_numbers(void) {
     static char words[600];
     const qkv_head_number *number;
     int used = snprintf(words, sizeof words, "head|label");
-    for (int i = 0; (number = qkv_heads_number(i)); i++)
+    for (int i = 0; (number = qkv_head_number_at(i)); i++)
         if (number->title)
             used += snprintf(words + used, sizeof words - (size_t)used, "|%s", number->name);
     return words;
@@ -32,7 +32,7 @@ static const char *suggest_labels(void) {
     static char words[200];
     const qkv_head_rule *rule;
     int used = 0;
-    for (int i = 0; (rule = qkv_heads_rule(i)); i++)
+    for (int i = 0; (rule = qkv_head_rule_at(i)); i++)
         used += snprintf(words + used, sizeof words - (size_t)used, "%s|", rule->label);
     snprintf(words + used, sizeof words - (size_t)used, "none");
     return words;

@@ -63,7 +63,7 @@ static const char *with_numbers(const char *text) {
     static char whole[MOST];
     const qkv_head_number *number;
     int used = snprintf(whole, sizeof whole, "%s: head, label", text);
-    for (int i = 0; (number = qkv_heads_number(i)); i++)
+    for (int i = 0; (number = qkv_head_number_at(i)); i++)
         if (number->title)
             used += snprintf(whole + used, sizeof whole - (size_t)used, ", %s (%s)", number->name,
                              number->title);

@@ -39,8 +39,8 @@ static qkv_status choose_head(struct seen *seen, qkv_error *error) {
     qkv_sharpest found = qkv_sharpest_init();
     int64_t best = 0;
     for (int64_t h = 1; h < seen->n_heads && !seen->by_name; h++)
-        if (qkv_heads_value(seen_numbers(seen, h), "confidence") >
-            qkv_heads_value(seen_numbers(seen, best), "confidence"))
+        if (qkv_head_number_value(seen_numbers(seen, h), "confidence") >
+            qkv_head_number_value(seen_numbers(seen, best), "confidence"))
             best = h;
     *choice = (qkv_heads_choice){ .head = best, .query = -1, .key = -1 };
     seen->head = best;

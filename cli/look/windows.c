@@ -228,7 +228,7 @@ static void choose_head(struct windows *windows) {
 /* The label that more than half of the windows give. */
 static const char *label_of(const struct seen *seen, int64_t index) {
     const qkv_head_rule *rule;
-    for (int i = 0; (rule = qkv_heads_rule(i)); i++)
+    for (int i = 0; (rule = qkv_head_rule_at(i)); i++)
         if (qkv_heads_label_share(seen->heads, index, rule->label) > 0.5) return rule->label;
     return "";
 }

@@ -75,8 +75,8 @@ qkv_status page_tokens(struct page *page, const qkv_token_list *list, struct pag
 /* In the order in which heads are kept: by confidence. */
 static int by_confidence(const void *a, const void *b) {
     const qkv_page_head *x = a, *y = b;
-    const double first = qkv_heads_value(x->numbers, "confidence"),
-                 second = qkv_heads_value(y->numbers, "confidence");
+    const double first = qkv_head_number_value(x->numbers, "confidence"),
+                 second = qkv_head_number_value(y->numbers, "confidence");
     if (first != second) return first < second ? 1 : -1;
     if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
     return x->head < y->head ? -1 : x->head > y->head;

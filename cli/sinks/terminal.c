@@ -83,7 +83,7 @@ static void print_numbers(const struct seen *seen, struct term *term) {
     for (int64_t h = 0; h < seen->n_heads; h++) {
         fprintf(term->out, "%4" PRId64, seen->names[h].head);
         for (int c = 0; c < CLI_COUNT(columns); c++) {
-            const double value = qkv_heads_value(seen_numbers(seen, h), columns[c].name);
+            const double value = qkv_head_number_value(seen_numbers(seen, h), columns[c].name);
             if (isnan(value) && !qkv_heads_nan_rows(seen->heads, h))
                 fprintf(term->out, "  %*s", columns[c].width, "-");
             else

@@ -6,7 +6,7 @@
  *     qkv_heads *heads = NULL;
  *     if (qkv_heads_open_run(ctx, run, QKV_SELF, 0, &tokens, NULL, &heads, &error) == QKV_OK &&
  *         qkv_heads_measure(heads, QKV_HEADS_RECEIVED, NULL, &error) == QKV_OK)
- *         printf("%g\n", qkv_heads_value(qkv_heads_numbers(heads, 0), "entropy"));
+ *         printf("%g\n", qkv_head_number_value(qkv_heads_numbers(heads, 0), "entropy"));
  *     qkv_heads_free(heads);
  *
  * run is a run of qkv_model_run with QKV_RUN_CAPTURE, and tokens is a qkv_token_list of its tokens.
@@ -72,16 +72,16 @@ typedef struct qkv_head_number {
 } qkv_head_number;
 
 /** Returns the index-th number; NULL past the end. Arrays of numbers have this order. */
-QKV_API const qkv_head_number *qkv_heads_number(int index);
+QKV_API const qkv_head_number *qkv_head_number_at(int index);
 
 /** Returns the number of numbers. */
-QKV_API int qkv_heads_n_numbers(void);
+QKV_API int qkv_head_number_count(void);
 
 /** Returns the index of a name of n_bytes; -1 if there is none. */
-QKV_API int qkv_heads_find(const char *name, size_t n_bytes);
+QKV_API int qkv_head_number_find(const char *name, size_t n_bytes);
 
 /** Returns the number with this name, of the numbers of one head; NaN if there is none. */
-QKV_API double qkv_heads_value(const double *numbers, const char *name);
+QKV_API double qkv_head_number_value(const double *numbers, const char *name);
 
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
@@ -101,7 +101,7 @@ typedef struct qkv_head_rule {
 } qkv_head_rule;
 
 /** Returns the index-th rule, in the order in which rules are tried; NULL past the end. */
-QKV_API const qkv_head_rule *qkv_heads_rule(int index);
+QKV_API const qkv_head_rule *qkv_head_rule_at(int index);
 
 /**
  * Returns the label of the first rule that holds for the numbers of a head. It is "" if none holds,
@@ -306,7 +306,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_heads_add(qkv_heads *mean, qkv_heads *one, 
  * The mean is that of qkv_heads_add, bit by bit.
  *
  * @param mean     has no mean of weights: it was opened without `like`.
- * @param numbers  [n_layers][n_heads][qkv_heads_n_numbers()]: of each head what qkv_heads_numbers
+ * @param numbers  [n_layers][n_heads][qkv_head_number_count()]: of each head what qkv_heads_numbers
  *                 returns.
  * @return QKV_OK; QKV_ERR_ARGUMENT.
  */

@@ -113,7 +113,7 @@ qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_head_view *of_x,
 
 /* The standard deviation of a number over all heads; 0 if one of them has no such number. */
 static double deviation(int64_t n, const double *numbers, int c) {
-    const int width = qkv_heads_n_numbers();
+    const int width = qkv_head_number_count();
     double mean = 0, sum = 0;
     for (int64_t h = 0; h < n; h++) mean += numbers[h * width + c];
     mean /= (double)n;
@@ -125,12 +125,12 @@ static double deviation(int64_t n, const double *numbers, int c) {
 }
 
 void qkv_heads_unlike(int64_t n, const double *numbers, int64_t to, double *distances) {
-    const int width = qkv_heads_n_numbers();
+    const int width = qkv_head_number_count();
     int n_used = 0;
     if (!numbers || !distances || to < 0 || to >= n) return;
     for (int64_t h = 0; h < n; h++) distances[h] = 0;
     for (int c = 0; c < width; c++) {
-        const double scale = qkv_heads_number(c)->alike ? deviation(n, numbers, c) : 0;
+        const double scale = qkv_head_number_at(c)->alike ? deviation(n, numbers, c) : 0;
         if (!(scale > 0)) continue;
         n_used++;
         for (int64_t h = 0; h < n; h++) {

@@ -102,7 +102,7 @@ typedef struct qkvi_head_sums {
 void qkvi_head_sums_make(const qkvi_head_input *input, const qkvi_head_rows *rows, int64_t head,
                          double *shares, qkvi_head_sums *sums);
 
-/** Makes the numbers of a head, [qkv_heads_n_numbers()], from its sums (numbers.c). */
+/** Makes the numbers of a head, [qkv_head_number_count()], from its sums (numbers.c). */
 void qkvi_head_numbers(const qkvi_head_sums *sums, double *numbers);
 
 /* ---- Repeated tokens: docs/statistics.md ----------------------------------------------------- */

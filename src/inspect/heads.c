@@ -259,7 +259,7 @@ static qkv_status begin(struct work *work, qkv_error *error) {
     qkv_heads *const heads = work->heads;
     const size_t n = (size_t)heads->info.n_queries, n_keys = (size_t)heads->info.n_keys,
                  n_all = (size_t)heads->n_all;
-    const size_t n_numbers = (size_t)qkv_heads_n_numbers();
+    const size_t n_numbers = (size_t)qkv_head_number_count();
     work->log_keys = qkvi_malloc_array(n, sizeof *work->log_keys);
     work->shares = qkvi_malloc_array(n_keys, sizeof *work->shares);
     if (heads->given) work->flags &= ~(unsigned)QKV_HEADS_SHARPEST;
@@ -320,7 +320,7 @@ static void take(const struct work *work, int64_t first) {
     for (int64_t h = 0; h < work->rows.n_heads; h++) {
         qkvi_head_sums sums;
         qkvi_head_sums_make(&input, &work->rows, h, work->shares, &sums);
-        qkvi_head_numbers(&sums, heads->numbers + (first + h) * qkv_heads_n_numbers());
+        qkvi_head_numbers(&sums, heads->numbers + (first + h) * qkv_head_number_count());
         heads->empty[first + h] = work->rows.n_empty_rows[h];
         heads->nan[first + h] = work->rows.n_nan_rows[h];
         if (heads->distance)
@@ -404,7 +404,7 @@ qkv_status qkv_heads_measure(qkv_heads *heads, unsigned flags, const qkv_call_op
 const double *qkv_heads_numbers(const qkv_heads *heads, int64_t index) {
     if (qkvi_heads_check(heads, index, NULL) != QKV_OK) return NULL;
     if (heads->mean) return qkvi_heads_mean_numbers(heads, index);
-    return heads->numbers ? heads->numbers + index * qkv_heads_n_numbers() : NULL;
+    return heads->numbers ? heads->numbers + index * qkv_head_number_count() : NULL;
 }
 
 const float *qkv_heads_distance(const qkv_heads *heads, int64_t index) {
@@ -425,11 +425,11 @@ void qkv_heads_set_probes(qkv_heads *heads, const qkv_head_probes *probes, size_
     const qkv_head_probes none = { 0, 0, NAN, NAN, NAN };
     if (!heads || !heads->numbers || !probes) return;
     if (qkvi_element_check(probe_bytes, sizeof none, "probe_bytes", NULL) != QKV_OK) return;
-    const int duplicate = qkv_heads_find("duplicate", 9),
-              induction = qkv_heads_find("induction", 9),
-              antecedent = qkv_heads_find("antecedent", 10);
+    const int duplicate = qkv_head_number_find("duplicate", 9),
+              induction = qkv_head_number_find("induction", 9),
+              antecedent = qkv_head_number_find("antecedent", 10);
     for (int64_t h = 0; h < heads->n_all; h++) {
-        double *const numbers = heads->numbers + h * qkv_heads_n_numbers();
+        double *const numbers = heads->numbers + h * qkv_head_number_count();
         qkv_head_probes one = none;
         if (qkvi_element_read(&one, sizeof one, probes, h, probe_bytes, "probes", NULL) != QKV_OK)
             return;

@@ -99,7 +99,7 @@ static const char *select_for_decoder(const qkv_heads *heads, struct marks *mark
 
 static double induction_threshold(void) {
     const qkv_head_rule *rule;
-    for (int i = 0; (rule = qkv_heads_rule(i)); i++)
+    for (int i = 0; (rule = qkv_head_rule_at(i)); i++)
         if (strcmp(rule->label, "induction") == 0) return rule->threshold;
     return 1;
 }
@@ -110,7 +110,7 @@ static int64_t find_induction(const qkv_heads *heads) {
     int64_t best = -1;
     for (int64_t h = 0; h < heads->n_all; h++) {
         const double *const numbers = qkv_heads_numbers(heads, h);
-        const double value = qkv_heads_value(numbers, "mass_induction");
+        const double value = qkv_head_number_value(numbers, "mass_induction");
         if (!(value > largest) || follows_positions(numbers)) continue;
         largest = value;
         best = h;

@@ -40,11 +40,11 @@ static const qkv_head_rule rules[] = {
 enum { N_RULES = sizeof rules / sizeof *rules };
 _Static_assert((int)N_RULES <= (int)QKVI_MOST_RULES, "each rule has a place");
 
-const qkv_head_rule *qkv_heads_rule(int index) {
+const qkv_head_rule *qkv_head_rule_at(int index) {
     return index >= 0 && index < N_RULES ? &rules[index] : NULL;
 }
 
-static int find(const char *name) { return name ? qkv_heads_find(name, strlen(name)) : -1; }
+static int find(const char *name) { return name ? qkv_head_number_find(name, strlen(name)) : -1; }
 
 static void rule_places_find(qkvi_rule_places *places) {
     places->entropy = find("entropy");
@@ -115,7 +115,7 @@ static qkv_status make(qkv_heads *heads, int64_t max_keys, int64_t n_expected,
     if (!mean) return qkvi_no_memory(error, "means of heads");
     mean->max_keys = max_keys;
     mean->n_expected = n_expected;
-    mean->n_numbers = qkv_heads_n_numbers();
+    mean->n_numbers = qkv_head_number_count();
     mean->is_old = 1;
     rule_places_find(&mean->rules);
     const size_t n_numbers = (size_t)mean->n_numbers;
@@ -186,7 +186,7 @@ static void add_numbers(struct qkvi_heads_mean *mean, int64_t index, const doubl
     for (int c = 0; c < mean->n_numbers; c++) {
         struct number_sum *const sum = &mean->sums[index * mean->n_numbers + c];
         const double value = numbers[c];
-        switch (qkv_heads_number(c)->kind) {
+        switch (qkv_head_number_at(c)->kind) {
         case QKV_NUMBER_SHARE:
         case QKV_NUMBER_SIZE:
             if (!isnan(value) || is_nan) add_number(sum, value);
@@ -213,7 +213,7 @@ static void set_numbers(struct qkvi_heads_mean *mean, int64_t index) {
     for (int c = 0; c < mean->n_numbers; c++) {
         const int64_t at = index * mean->n_numbers + c;
         const struct number_sum *const sum = &mean->sums[at];
-        const qkv_number_kind kind = qkv_heads_number(c)->kind;
+        const qkv_number_kind kind = qkv_head_number_at(c)->kind;
         mean->spread[at] = sum->n > 1 ? sqrt(sum->m2 / (double)(sum->n - 1)) : NAN;
         mean->numbers[at] = kind == QKV_NUMBER_PLACE   ? frequent_place(mean, index)
                             : kind == QKV_NUMBER_COUNT ? sum->mean
@@ -308,7 +308,7 @@ const double *qkv_heads_spread(const qkv_heads *heads, int64_t index) {
 /* The index of the rule that gave a label; QKVI_MOST_RULES for none. */
 static int rule_of(const char *label) {
     const qkv_head_rule *rule;
-    for (int i = 0; i < QKVI_MOST_RULES && (rule = qkv_heads_rule(i)); i++)
+    for (int i = 0; i < QKVI_MOST_RULES && (rule = qkv_head_rule_at(i)); i++)
         if (strcmp(rule->label, label) == 0) return i;
     return QKVI_MOST_RULES;
 }

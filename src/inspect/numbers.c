@@ -158,13 +158,13 @@ static const struct {
 
 enum { N_NUMBERS = sizeof table / sizeof *table };
 
-const qkv_head_number *qkv_heads_number(int index) {
+const qkv_head_number *qkv_head_number_at(int index) {
     return index >= 0 && index < N_NUMBERS ? &table[index].number : NULL;
 }
 
-int qkv_heads_n_numbers(void) { return N_NUMBERS; }
+int qkv_head_number_count(void) { return N_NUMBERS; }
 
-int qkv_heads_find(const char *name, size_t n_bytes) {
+int qkv_head_number_find(const char *name, size_t n_bytes) {
     for (int i = 0; name && i < N_NUMBERS; i++)
         if (strlen(table[i].number.name) == n_bytes &&
             memcmp(table[i].number.name, name, n_bytes) == 0)
@@ -172,8 +172,8 @@ int qkv_heads_find(const char *name, size_t n_bytes) {
     return -1;
 }
 
-double qkv_heads_value(const double *numbers, const char *name) {
-    const int index = name ? qkv_heads_find(name, strlen(name)) : -1;
+double qkv_head_number_value(const double *numbers, const char *name) {
+    const int index = name ? qkv_head_number_find(name, strlen(name)) : -1;
     return numbers && index >= 0 ? numbers[index] : NAN;
 }
 

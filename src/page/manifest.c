@@ -152,7 +152,7 @@ static void add_numbers(qkvi_bytes *file) {
     const qkv_head_number *number;
     const char *before = "[[";
     add_key(file, "numbers");
-    for (int i = 0; (number = qkv_heads_number(i)); i++) {
+    for (int i = 0; (number = qkv_head_number_at(i)); i++) {
         if (!number->page_title) continue;
         qkvi_bytes_text(file, before);
         qkvi_json_text(file, number->name);
@@ -167,13 +167,13 @@ static void add_numbers(qkvi_bytes *file) {
 }
 
 static void add_stats(qkvi_bytes *file, const double *numbers, const char *label) {
-    const double key = qkv_heads_value(numbers, "received_key");
+    const double key = qkv_head_number_value(numbers, "received_key");
     const char *before = "[";
     add_text(file, "label", label ? label : "");
     add_int(file, "received_key", key >= 0 ? (int64_t)key : -1);
     add_key(file, "stats");
-    for (int i = 0; qkv_heads_number(i); i++) {
-        if (!qkv_heads_number(i)->page_title) continue;
+    for (int i = 0; qkv_head_number_at(i); i++) {
+        if (!qkv_head_number_at(i)->page_title) continue;
         qkvi_bytes_text(file, before);
         qkvi_json_real(file, numbers[i]);
         before = ",";

@@ -16,12 +16,12 @@ typedef struct head_values {
 static inline head_values head_values_of(const qkv_heads *heads, int64_t index) {
     const double *const n = qkv_heads_numbers(heads, index);
     const int64_t across = qkv_heads_get_info(heads)->n_heads;
-    const double key = qkv_heads_value(n, "received_key");
-#define NUMBER(name) .name = qkv_heads_value(n, #name)
+    const double key = qkv_head_number_value(n, "received_key");
+#define NUMBER(name) .name = qkv_head_number_value(n, #name)
     return (head_values){ .layer = index / across,
                           .head = index % across,
                           .received_key = key >= 0 ? (int64_t)key : -1,
-                          .n_queries = (int64_t)qkv_heads_value(n, "n_queries"),
+                          .n_queries = (int64_t)qkv_head_number_value(n, "n_queries"),
                           NUMBER(entropy),
                           NUMBER(entropy_normalized),
                           NUMBER(confidence),

@@ -195,7 +195,7 @@ static qkv_heads_rows compute_rows(const qkv_heads_arrays *a, const int32_t *tok
 
 static void same_numbers(const qkv_heads *a, const qkv_heads *b, int first_nan, int end_nan) {
     for (int h = 0; h < HEADS; h++)
-        for (int c = 0; c < qkv_heads_n_numbers(); c++) {
+        for (int c = 0; c < qkv_head_number_count(); c++) {
             const double x = qkv_heads_numbers(a, h)[c], y = qkv_heads_numbers(b, h)[c];
             if (c >= first_nan && c < end_nan)
                 assert_true(isnan(y));
@@ -223,8 +223,8 @@ static void test_rows(void **state) {
         assert_string_equal(qkv_heads_label(qkv_heads_numbers(arrays, 0)),
                             qkv_heads_label(qkv_heads_numbers(given, 0)));
         assert_int_equal(qkv_heads_measure(given, 0, NULL, NULL), QKV_OK);
-        same_numbers(arrays, given, qkv_heads_find("received_largest", 16),
-                     qkv_heads_find("received_key", 12) + 1);
+        same_numbers(arrays, given, qkv_head_number_find("received_largest", 16),
+                     qkv_head_number_find("received_key", 12) + 1);
         qkv_heads_free(arrays);
         qkv_heads_free(given);
     }
@@ -251,11 +251,11 @@ static void test_odd_rows(void **state) {
     assert_int_equal(qkv_heads_empty_rows(heads, 1), 1);
     assert_int_equal(qkv_heads_nan_rows(heads, 1), 0);
     assert_int_equal(qkv_heads_nan_rows(heads, 2), 1);
-    assert_true(qkv_heads_value(qkv_heads_numbers(heads, 1), "confidence") == 0.5);
-    assert_true(qkv_heads_value(qkv_heads_numbers(heads, 1), "n_queries") == LEN - 1);
-    assert_true(isnan(qkv_heads_value(qkv_heads_numbers(heads, 2), "confidence")));
-    assert_true(isnan(qkv_heads_value(qkv_heads_numbers(heads, 1), "mass_same_token")));
-    assert_true(isnan(qkv_heads_value(qkv_heads_numbers(heads, 1), "received_largest")));
+    assert_true(qkv_head_number_value(qkv_heads_numbers(heads, 1), "confidence") == 0.5);
+    assert_true(qkv_head_number_value(qkv_heads_numbers(heads, 1), "n_queries") == LEN - 1);
+    assert_true(isnan(qkv_head_number_value(qkv_heads_numbers(heads, 2), "confidence")));
+    assert_true(isnan(qkv_head_number_value(qkv_heads_numbers(heads, 1), "mass_same_token")));
+    assert_true(isnan(qkv_head_number_value(qkv_heads_numbers(heads, 1), "received_largest")));
     qkv_heads_free(heads);
 }
 

@@ -72,7 +72,7 @@ static qkv_status ask(qkv_heads *heads, const float *all_q, const float *all_k, 
         qkv_heads_measure(heads, QKV_HEADS_RECEIVED | QKV_HEADS_SHARPEST, NULL, error);
     for (int h = 0; status == QKV_OK && h < 2; h++)
         memcpy(a->numbers[h], qkv_heads_numbers(heads, h),
-               (size_t)qkv_heads_n_numbers() * sizeof(double));
+               (size_t)qkv_head_number_count() * sizeof(double));
     if (status == QKV_OK)
         status = qkv_heads_cells(heads, 1, TILE, QKV_TILE_MASS, a->mass, NULL, error);
     if (status == QKV_OK)

@@ -16,7 +16,7 @@ enum { MOST = 64 };
 static double numbers[MOST];
 
 static double *number(const char *name) {
-    const int at = qkv_heads_find(name, strlen(name));
+    const int at = qkv_head_number_find(name, strlen(name));
     assert_true(at >= 0 && at < MOST);
     return &numbers[at];
 }
@@ -55,9 +55,9 @@ static void set_all(double value) {
 static void test_table(void **state) {
     (void)state;
     for (int i = 0; i < N_RULES; i++) {
-        const qkv_head_rule *rule = qkv_heads_rule(i);
+        const qkv_head_rule *rule = qkv_head_rule_at(i);
         const qkv_head_number *of =
-            qkv_heads_number(qkv_heads_find(rule->number, strlen(rule->number)));
+            qkv_head_number_at(qkv_head_number_find(rule->number, strlen(rule->number)));
         assert_string_equal(rule->label, rules[i].label);
         assert_string_equal(rule->number, rules[i].number);
         assert_true(rule->threshold == rules[i].threshold);
@@ -67,25 +67,25 @@ static void test_table(void **state) {
         assert_int_equal(rule->min_keys, rules[i].min_keys);
         if (rules[i].queries) assert_string_equal(rule->queries, rules[i].queries);
     }
-    assert_null(qkv_heads_rule(N_RULES));
-    assert_null(qkv_heads_rule(-1));
+    assert_null(qkv_head_rule_at(N_RULES));
+    assert_null(qkv_head_rule_at(-1));
 }
 
 /* Names are found, and are different; what is shown has a title and words. */
 static void test_numbers(void **state) {
     (void)state;
     const qkv_head_number *n;
-    assert_true(qkv_heads_n_numbers() <= MOST);
-    for (int i = 0; (n = qkv_heads_number(i)); i++) {
-        assert_int_equal(qkv_heads_find(n->name, strlen(n->name)), i);
+    assert_true(qkv_head_number_count() <= MOST);
+    for (int i = 0; (n = qkv_head_number_at(i)); i++) {
+        assert_int_equal(qkv_head_number_find(n->name, strlen(n->name)), i);
         assert_non_null(n->what);
         if (n->title) assert_true(strlen(n->title) <= 6 && n->formula);
         numbers[i] = i;
-        assert_true(qkv_heads_value(numbers, n->name) == i);
+        assert_true(qkv_head_number_value(numbers, n->name) == i);
     }
-    assert_null(qkv_heads_number(qkv_heads_n_numbers()));
-    assert_int_equal(qkv_heads_find("entropy_", 8), -1);
-    assert_true(isnan(qkv_heads_value(numbers, "no such")));
+    assert_null(qkv_head_number_at(qkv_head_number_count()));
+    assert_int_equal(qkv_head_number_find("entropy_", 8), -1);
+    assert_true(isnan(qkv_head_number_value(numbers, "no such")));
 }
 
 /* One query or key less than a rule needs. */

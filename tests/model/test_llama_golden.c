@@ -190,7 +190,7 @@ static void test_heads(void **state) {
     const int64_t n_all = model->info.n_layers * model->info.n_heads;
     for (int64_t h = 0; h < n_all; h++) {
         const double *const numbers = qkv_heads_numbers(heads, h);
-        const double normalized = qkv_heads_value(numbers, "entropy_normalized");
+        const double normalized = qkv_head_number_value(numbers, "entropy_normalized");
         assert_true(normalized >= 0 && normalized <= 1 + 1e-6);
         check_head(*state, run, heads, h, N, model->info.n_heads);
     }

@@ -38,10 +38,10 @@ static qkv_status kinds(void) {
     qkv_heads_kinds(P(0, names), 2, P(1, marks));
     return QKV_OK;
 }
-static qkv_status find(void) { return some(qkv_heads_find(P(0, "entropy"), 7) >= 0); }
+static qkv_status find(void) { return some(qkv_head_number_find(P(0, "entropy"), 7) >= 0); }
 static qkv_status value(void) {
     numbers[0] = 1;
-    return some(!isnan(qkv_heads_value(P(0, numbers), P(1, "entropy"))));
+    return some(!isnan(qkv_head_number_value(P(0, numbers), P(1, "entropy"))));
 }
 static qkv_status label(void) { return some(qkv_heads_label(P(0, numbers)) != NULL); }
 static qkv_status unlike(void) {
@@ -142,8 +142,8 @@ static qkv_status choose(void) {
 
 const null_call null_heads[] = {
     { "qkv_heads_kinds", kinds, "nn" },
-    { "qkv_heads_find", find, "-" },
-    { "qkv_heads_value", value, "--" },
+    { "qkv_head_number_find", find, "-" },
+    { "qkv_head_number_value", value, "--" },
     { "qkv_heads_label", label, "n" },
     { "qkv_heads_unlike", unlike, "nn" },
     { "qkv_heads_open_run", open_run, "rrrnrn" },

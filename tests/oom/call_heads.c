@@ -102,7 +102,7 @@ static uint64_t hash_numbers(const qkv_heads *of) {
     const qkv_heads_info *const info = qkv_heads_get_info(of);
     const size_t n = (size_t)(info->n_layers * info->n_heads);
     return oom_hash(0, qkv_heads_numbers(of, 0),
-                    n * (size_t)qkv_heads_n_numbers() * sizeof(double));
+                    n * (size_t)qkv_head_number_count() * sizeof(double));
 }
 static uint64_t take_info(void) {
     const uint64_t hash = oom_hash(0, qkv_heads_get_info(made), sizeof(qkv_heads_info));
@@ -137,7 +137,7 @@ static qkv_status add_numbers(qkv_error *error) {
     return qkv_heads_add_numbers(mean, qkv_heads_numbers(heads, 0), error);
 }
 static uint64_t take_mean(void) {
-    const int at = qkv_heads_find("confidence", 10);
+    const int at = qkv_head_number_find("confidence", 10);
     return oom_hash(0, &qkv_heads_numbers(mean, 0)[at], sizeof(double));
 }
 static qkv_status measure(qkv_error *error) {

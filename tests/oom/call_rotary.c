@@ -189,7 +189,7 @@ static qkv_status measure_heads(qkv_error *error) {
 }
 static uint64_t take_heads(void) {
     const qkv_heads_info *const info = qkv_heads_get_info(heads);
-    const size_t n = (size_t)(info->n_layers * info->n_heads * qkv_heads_n_numbers());
+    const size_t n = (size_t)(info->n_layers * info->n_heads * qkv_head_number_count());
     const uint64_t hash = oom_hash(0, qkv_heads_numbers(heads, 0), n * sizeof(double));
     qkv_heads_free(heads);
     heads = NULL;

@@ -198,7 +198,7 @@ static int write_page(const char *path, qkv_page *page) {
 }
 
 static void set(double *numbers, const char *name, double value) {
-    numbers[qkv_heads_find(name, strlen(name))] = value;
+    numbers[qkv_head_number_find(name, strlen(name))] = value;
 }
 
 static void set_numbers(int64_t layer, int64_t head, double *numbers) {
@@ -218,7 +218,7 @@ int main(int argc, char **argv) {
     uint8_t *special = calloc((size_t)n, 1), *segments = calloc((size_t)n, 1);
     int32_t *word = calloc((size_t)n, sizeof *word);
     qkv_page_head *heads = calloc((size_t)n_heads, sizeof *heads);
-    const int64_t n_numbers = qkv_heads_n_numbers();
+    const int64_t n_numbers = qkv_head_number_count();
     double *stats = calloc((size_t)(n_heads * n_numbers), sizeof *stats);
     double *places =
         n <= 64 || n == 2048 ? calloc((size_t)(8 * n), sizeof *places) : NULL; /* PCA: 0 */

@@ -52,8 +52,8 @@ class Number(NamedTuple):
 
 def _numbers() -> list[Number]:
     found = []
-    for index in range(lib.qkv_heads_n_numbers()):
-        row = _c.qkv_head_number.from_address(lib.qkv_heads_number(index))
+    for index in range(lib.qkv_head_number_count()):
+        row = _c.qkv_head_number.from_address(lib.qkv_head_number_at(index))
         found.append(Number(string(row.name), string(row.title), string(row.what), string(row.formula)))
     return found
 

@@ -57,7 +57,7 @@ def _thumbnail(part: Heads, index: int) -> str:
 
 def _columns() -> list[tuple[int, str, str]]:
     """(index, title, name) of the numbers that are shown."""
-    rows = [(n, _c.qkv_head_number.from_address(lib.qkv_heads_number(n))) for n in range(lib.qkv_heads_n_numbers())]
+    rows = [(n, _c.qkv_head_number.from_address(lib.qkv_head_number_at(n))) for n in range(lib.qkv_head_number_count())]
     return [(n, string(row.title), string(row.name)) for n, row in rows if row.title is not None]
 
 
@@ -76,7 +76,7 @@ def write_overview(heads: Pictured, layers: Sequence[int], shown: Sequence[tuple
         figures = []
         for head in range(heads.n_heads):
             part, index = heads._at(n, head)
-            numbers = (ctypes.c_double * lib.qkv_heads_n_numbers()).from_address(
+            numbers = (ctypes.c_double * lib.qkv_head_number_count()).from_address(
                 lib.qkv_heads_numbers(part._handle, index))
             label = string(lib.qkv_heads_label(ctypes.byref(numbers)))
             texts = ["" if numbers[c] != numbers[c] else f"{numbers[c]:.3g}" for c, _, _ in columns]

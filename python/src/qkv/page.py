@@ -187,7 +187,7 @@ def _made_by(lead: Heads, effects: bool) -> str:
 
 
 def _confidence(part: Heads, index: int) -> float:
-    return float(lib.qkv_heads_value(lib.qkv_heads_numbers(part._handle, index), b"confidence"))
+    return float(lib.qkv_head_number_value(lib.qkv_heads_numbers(part._handle, index), b"confidence"))
 
 
 def _first_query(part: Heads, index: int) -> int:
