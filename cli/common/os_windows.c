@@ -31,10 +31,27 @@ static wchar_t *wide(const char *text) {
     return made;
 }
 
+static char *put(char *at, uint32_t code) {
+    static const uint8_t marks[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    const int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (int i = n - 1; i > 0; i--, code >>= 6) at[i] = (char)(0x80 | (code & 63));
+    at[0] = (char)(marks[n] | code);
+    return at + n;
+}
+
+/*
+ * To be freed; NULL: no memory. One surrogate without the other becomes three bytes that are no
+ * UTF-8, so that it is refused where the text is read. The system would put U+FFFD there.
+ */
 static char *narrow(const wchar_t *text) {
-    const int n = WideCharToMultiByte(CP_UTF8, 0, text, -1, NULL, 0, NULL, NULL);
-    char *const made = n > 0 ? malloc((size_t)n) : NULL;
-    if (made) WideCharToMultiByte(CP_UTF8, 0, text, -1, made, n, NULL, NULL);
+    char *const made = malloc(3 * wcslen(text) + 1), *at = made;
+    for (; made && *text; text++) {
+        uint32_t code = *text;
+        if (code >= 0xD800 && code < 0xDC00 && text[1] >= 0xDC00 && text[1] < 0xE000)
+            code = 0x10000 + ((code - 0xD800) << 10) + (*++text - 0xDC00u);
+        at = put(at, code);
+    }
+    if (made) *at = '\0';
     return made;
 }
 
@@ -121,9 +138,9 @@ bool os_reader_gone(void) {
 }
 
 size_t os_self(char *path, size_t room) {
-    wchar_t name[ROOM];
-    const DWORD n = GetModuleFileNameW(NULL, name, ROOM);
-    char *const made = n > 0 && n < ROOM ? narrow(name) : NULL;
+    wchar_t name[ROOM / 2];
+    const DWORD n = GetModuleFileNameW(NULL, name, ROOM / 2);
+    char *const made = n > 0 && n < ROOM / 2 ? narrow(name) : NULL;
     const size_t length = made ? strlen(made) : 0;
     const bool fits = length > 0 && length < room;
     for (size_t i = 0; fits && i <= length; i++) path[i] = (char)(made[i] == '\\' ? '/' : made[i]);
@@ -160,7 +177,7 @@ static bool add_word(char *line, size_t *n, const char *word) {
 int os_run_self(char *const words[], int *code, int *signal) {
     STARTUPINFOW how = { .cb = sizeof how };
     PROCESS_INFORMATION process;
-    char line[ROOM], self[ROOM];
+    char line[ROOM], self[ROOM / 2];
     DWORD status = 1;
     size_t n = 0;
     *code = *signal = 0;

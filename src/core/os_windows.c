@@ -132,13 +132,22 @@ static int number_of(HANDLE file, int flags) {
     return fd;
 }
 
+/* A standard stream may be a file of which the system says no more than its size. */
+static int examine_size(HANDLE file, qkvi_os_about *about) {
+    LARGE_INTEGER n_bytes;
+    if (!GetFileSizeEx(file, &n_bytes)) return failed();
+    about->kind = QKVI_OS_FILE;
+    about->n_bytes = (uint64_t)n_bytes.QuadPart;
+    return 0;
+}
+
 static int examine(HANDLE file, qkvi_os_about *about) {
     BY_HANDLE_FILE_INFORMATION found;
     *about = (qkvi_os_about){ .kind = QKVI_OS_OTHER, .permissions = 0666 };
     const DWORD type = GetFileType(file);
     if (type == FILE_TYPE_PIPE) about->kind = QKVI_OS_PIPE;
     if (type != FILE_TYPE_DISK) return 0;
-    if (!GetFileInformationByHandle(file, &found)) return failed();
+    if (!GetFileInformationByHandle(file, &found)) return examine_size(file, about);
     const bool is_folder = found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY;
     about->kind = is_folder ? QKVI_OS_FOLDER : QKVI_OS_FILE;
     about->n_bytes = (uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow;
