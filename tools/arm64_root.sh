@@ -1,10 +1,13 @@
 #!/bin/sh
-# arm64_root.sh FOLDER: Debian's arm64 packages that qkv is built and tested with, unpacked into FOLDER/root, for a cross compiler
-# and for qemu-aarch64 -L. Nothing is installed: apt-get gets lists and a cache of its own in FOLDER, and keeps the system's sources.
+# arm64_root.sh FOLDER [PACKAGE…]: Debian's arm64 packages with what they depend on, unpacked into FOLDER/root, for a cross compiler
+# and for qemu-aarch64 -L; without names those that qkv is built and tested with. Nothing is installed: apt-get gets lists and a
+# cache of its own in FOLDER, and keeps the system's sources.
 set -eu
-packages="libc6-dev libjansson-dev libutf8proc-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcairo2-dev libpango1.0-dev libcmocka-dev fontconfig-config fonts-dejavu-core"
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
+shift
+packages="$*"
+[ $# -gt 0 ] || packages="libc6-dev libjansson-dev libutf8proc-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcairo2-dev libpango1.0-dev libcmocka-dev fontconfig-config fonts-dejavu-core"
 stamp="$folder/unpacked"
 [ "$(cat "$stamp" 2>/dev/null)" = "$packages" ] && exit 0
 rm -rf "$folder/root" "$stamp"

