@@ -26,7 +26,7 @@ get_zig() {
     python3 -m venv --clear "$zig"
     echo "$wanted $(printf -- '--hash=sha256:%s ' "$@")" >"$zig/requirements.txt"
     "$zig/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes -r "$zig/requirements.txt"
-    ln -s "$(echo "$zig"/lib/python3*/site-packages/ziglang/zig)" "$zig/zig"
+    (cd "$zig" && ln -s lib/python3*/site-packages/ziglang/zig zig)
     echo "$wanted" >"$zig/version"
 }
 # CMake wants a program for each task, zig is one for all.

