@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""What each file of a release contains of others, with licences, in SPDX 2.3: bill_of_materials.py VERSION SECONDS > F.spdx.json
+"""What each file of a release contains of others, with licences, in SPDX 2.3: bill_of_materials.py VERSION SECONDS DIST > F.spdx.json
 
-What is linked statically has the version that cmake/dependencies.txt names; what a system links when a program starts has none.
+DIST is the folder of the files, each of which must have a line in FILES. What is linked statically has the version that
+cmake/dependencies.txt names; what a system links when a program starts has none.
 """
 import datetime
+import fnmatch
+import hashlib
 import json
 import pathlib
 import re
@@ -26,14 +29,27 @@ PARTS = {
 }
 READERS = ["zlib", "jansson", "utf8proc", "libpng", "libjpeg-turbo"]
 IN_A_BROWSER = {"STATIC_LINK": [*READERS, "wasi-libc", "compiler-rt"]}
-# of a file of the release: what is linked into it, lies in it, or is linked with it when it starts
+# of a file of the release: what is linked into it, lies in it, or is linked with it when it starts. The first line that fits counts.
 FILES = {
     "qkv-VERSION.tar.gz": {},
-    "qkv-VERSION-linux-x86_64": {"STATIC_LINK": [*READERS, "musl", "compiler-rt"]},
+    "qkv-VERSION-linux-*": {"STATIC_LINK": [*READERS, "musl", "compiler-rt"]},
     "qkv-VERSION-live.html": IN_A_BROWSER,
     "qkv-wasm-VERSION.tgz": IN_A_BROWSER,
-    "qkv-VERSION-*.whl": {"CONTAINS": READERS, "DYNAMIC_LINK": ["cairo", "pango"]},
-    "qkv_VERSION-*.deb": {"DYNAMIC_LINK": [*READERS, "cairo", "pango", "openmpi"]},
+    "qkv-VERSION-py3-none-*manylinux2014_*.whl": {"STATIC_LINK": [*READERS, "compiler-rt"]},
+    "qkv-VERSION-py3-none-musllinux_*.whl": {"STATIC_LINK": [*READERS, "compiler-rt"], "DYNAMIC_LINK": ["musl"]},
+    "qkv-VERSION-py3-none-manylinux_*.whl": {"CONTAINS": READERS[1:], "DYNAMIC_LINK": ["zlib", "cairo", "pango"]},
+    "qkv_VERSION-*.dsc": {},
+    "qkv_VERSION-*.debian.tar.xz": {},
+    "*-dbgsym_VERSION-*.deb": {},
+    "libqkv0.*_VERSION-*.deb": {},
+    "libqkvmodel0.*_VERSION-*.deb": {"DYNAMIC_LINK": READERS},
+    "libqkvview0.*_VERSION-*.deb": {"DYNAMIC_LINK": ["cairo", "pango"]},
+    "libqkvmpi0.*_VERSION-*.deb": {"DYNAMIC_LINK": ["openmpi"]},
+    "libqkv-dev_VERSION-*.deb": {},
+    "qkv_VERSION-*.deb": {"DYNAMIC_LINK": [*READERS, "cairo", "pango"]},
+    "qkv-mpi_VERSION-*.deb": {"DYNAMIC_LINK": [*READERS, "cairo", "pango", "openmpi"]},
+    "qkv-data_VERSION-*.deb": {},
+    "python3-qkv_VERSION-*.deb": {},
 }
 
 
@@ -60,15 +76,26 @@ def package(name, version, licence, where):
     }
 
 
-def document(version, seconds):
+def parts_of(file, version):
+    for pattern, parts in FILES.items():
+        if fnmatch.fnmatchcase(file.name, pattern.replace("VERSION", version)):
+            return parts
+    sys.exit(f"bill_of_materials.py: FILES has no line for {file.name}")
+
+
+def document(version, seconds, dist):
     known = versions()
     packages = [package(name, known.get(name), *PARTS[name]) for name in PARTS]
     relations = []
-    for name, parts in FILES.items():
-        of = package(name.replace("VERSION", version), version, "Apache-2.0", "NOASSERTION")
+    for file in sorted(pathlib.Path(dist).iterdir()):
+        if file.is_dir() or file.name == "SHA256SUMS" or file.suffix == ".json":
+            continue
+        of = package(file.name, version, "Apache-2.0", "NOASSERTION")
+        of["packageFileName"] = file.name
+        of["checksums"] = [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(file.read_bytes()).hexdigest()}]
         packages.append(of)
         relations.append(("SPDXRef-DOCUMENT", "DESCRIBES", of["SPDXID"]))
-        relations += [(of["SPDXID"], kind, "SPDXRef-" + part) for kind in parts for part in parts[kind]]
+        relations += [(of["SPDXID"], kind, "SPDXRef-" + part) for kind, parts in parts_of(file, version).items() for part in parts]
     created = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "spdxVersion": "SPDX-2.3",
@@ -84,7 +111,7 @@ def document(version, seconds):
     }
 
 
-if len(sys.argv) != 3:
+if len(sys.argv) != 4:
     sys.exit(__doc__)
-json.dump(document(sys.argv[1], int(sys.argv[2])), sys.stdout, indent=1)
+json.dump(document(sys.argv[1], int(sys.argv[2]), sys.argv[3]), sys.stdout, indent=1)
 print()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# release.sh [PART…]: what a release consists of, in build/dist, of the last commit: source, static, live, wheels, debian, bill,
-# sums. No PART: all. RELEASING.md says when. The same commit gives the same bytes, wherever it is built with the same programs.
+# release.sh [PART…]: what a release consists of, in build/dist, of the last commit: source, static, live, wheel, wheels, debian,
+# bill, sums. No PART: all. RELEASING.md says when. The same commit gives the same bytes, wherever it is built with the same programs.
 set -eu
 cd "$(dirname "$0")/.."
 version=$(tools/check_version.sh)
@@ -8,12 +8,12 @@ dist=$PWD/build/dist
 name=qkv-$version
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-mkdir -p "$dist"
 [ -z "$(git status --porcelain)" ] || {
     echo "release: there are changes that are not committed:" >&2
     git status --short >&2
     exit 1
 }
+
 source_archive() { git archive --format=tar --prefix="$name/" HEAD -- . ':!debian' | gzip -n -9 >"$dist/$name.tar.gz"; }
 
 static_tool() {
@@ -23,22 +23,29 @@ static_tool() {
 
 # The package for Node is what `npm pack` makes of its folder.
 live_page() {
+    rm -rf build/live
     ./dev live
     cp build/live/qkv.html "$dist/$name-live.html"
-    tar -c --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r,go-w --mtime="@$SOURCE_DATE_EPOCH" \
+    tar -c --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w --mtime="@$SOURCE_DATE_EPOCH" \
         --transform='s|^qkv-wasm|package|' -C build/live qkv-wasm | gzip -n -9 >"$dist/qkv-wasm-$version.tgz"
 }
 
-wheels() {
-    rm -f build/wheel/*.whl "$dist"/*.whl
+# The package for systems as new as this one, with pictures.
+wheel() {
     ./dev wheel
+    cp build/wheel/*"$(uname -m)".whl "$dist/"
+}
+wheels() {
+    wheel
     ./dev wheel aarch64
-    cp build/wheel/*.whl "$dist/"
+    cp build/wheel/*aarch64.whl "$dist/"
+    ./dev wheel --all
+    cp build/wheels/*.whl "$dist/"
 }
 
-# From the archive, beside nothing of this folder but debian/.
+# From the source archive, which is made too, beside nothing of this folder but debian/.
 debian() {
-    [ -e "$dist/$name.tar.gz" ] || source_archive
+    source_archive
     rm -rf "$dist/debian"
     mkdir "$dist/debian"
     tar -xzf "$dist/$name.tar.gz" -C "$dist/debian"
@@ -50,19 +57,23 @@ debian() {
     rm -r "$dist/debian"
 }
 
-bill() { python3 tools/bill_of_materials.py "$version" "$SOURCE_DATE_EPOCH" >"$dist/$name.spdx.json"; }
+bill() { python3 tools/bill_of_materials.py "$version" "$SOURCE_DATE_EPOCH" "$dist" >"$dist/$name.spdx.json"; }
 
 sums() { (cd "$dist" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS); }
 
-[ $# -gt 0 ] || set -- source static live wheels debian bill sums
+if [ $# -eq 0 ]; then
+    rm -rf "$dist" # files of other commits
+    set -- source static live wheels debian bill sums
+fi
+mkdir -p "$dist"
 for part in "$@"; do
     case $part in
     source) source_archive ;;
     static) static_tool ;;
     live) live_page ;;
-    wheels | debian | bill | sums) "$part" ;;
+    wheel | wheels | debian | bill | sums) "$part" ;;
     *)
-        echo "release: there is no part '$part', of source static live wheels debian bill sums" >&2
+        echo "release: there is no part '$part', of source static live wheel wheels debian bill sums" >&2
         exit 2
         ;;
     esac
