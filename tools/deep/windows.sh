@@ -28,7 +28,7 @@ lessons "$tool"
 
 # Tests of the tool that ask for nothing of POSIX
 for test in journal strict; do
-    (cd tests/cli && sh ./test_$test.sh "$tool" "$own/$test") >"$own/$test.log" || {
+    (cd tests/cli && sh ./test_$test.sh "$tool" "$own/test_$test") >"$own/$test.log" || {
         cat "$own/$test.log"
         exit 1
     }
@@ -61,17 +61,17 @@ refused 1 'No such file or directory' look "$text" -o "$own/none/page.html"
 # Ctrl-C: wine makes one of SIGINT. The exit code is 0xC000013A.
 awk 'BEGIN { for (i = 0; i < 60; i++) print "I was", i }' >"$own/lines"
 work="generate --file $own/lines --model models/writer --max-new 40"
-"$tool" $work --journal "$own/journal" >"$own/out" 2>"$own/err" </dev/null &
+"$tool" $work --journal "$own/lines.journal" >"$own/out" 2>"$own/err" </dev/null &
 process=$!
-until [ -e "$own/journal" ] && [ "$(wc -c <"$own/journal")" -gt 900 ]; do sleep 0.1; done
+until [ -e "$own/lines.journal" ] && [ "$(wc -c <"$own/lines.journal")" -gt 900 ]; do sleep 0.1; done
 kill -INT $process
 code=0
 wait $process || code=$?
 [ "$code" -eq 58 ]
 grep -q '^qkv: interrupted' "$own/err"
-"$tool" $work --journal "$own/journal" >"$own/out"
+"$tool" $work --journal "$own/lines.journal" >"$own/out"
 $release $work | cmp - "$own/out"
-[ ! -e "$own/journal" ]
+[ ! -e "$own/lines.journal" ]
 case_ok "Ctrl-C, and the journal goes on"
 
 code=0
