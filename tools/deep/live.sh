@@ -19,7 +19,12 @@ for module in build/live/qkv-wasm/engine-*.wasm; do
     mkdir $folder/pages
     in_node tests/live/engine.mjs "$module" models/default $folder/lines $images $folder/pages
     python3 tests/live/compare.py build/release/qkv $folder/lines $images $folder/pages
-    in_node tests/live/hostile.mjs "$module" models/default tests/golden/gguf/tiny.gguf "$seed"
+    in_node tests/live/hostile.mjs "$module" models/default tests/golden/gguf/tiny.gguf "$seed" >$folder/log 2>&1 || {
+        cat $folder/log
+        exit 1
+    }
+    grep '^FAILED' $folder/log && exit 1
+    grep ' cases$' $folder/log
     case_ok "$module"
 done
 (cd build/live/qkv-wasm && in_node --input-type=module -e '
