@@ -1,6 +1,6 @@
 #!/bin/sh
-# abi_dump.sh FOLDER: what programs see of each library, types included, as FOLDER/NAME.abi (libabigail), of a build without
-# optimization in build/abi. tests/abi has those of the last release, by tools/abi_dump.sh tests/abi && gzip -n -9 -f tests/abi/*.abi.
+# abi_dump.sh FOLDER: what programs see of each library, types included, as FOLDER/NAME.abi.gz (libabigail), of a build
+# without optimization in build/abi. tests/abi has those of the last release.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1
@@ -13,4 +13,5 @@ printf '[suppress_function]\nname_regexp = ^qkvi_\ndrop = yes\n[suppress_variabl
 for library in $libraries; do
     abidw --headers-dir include/qkv --drop-private-types --suppressions "$suppressions" --no-comp-dir-path --no-corpus-path --no-show-locs \
         --type-id-style hash build/abi/lib$library.so >"$folder/lib$library.abi"
+    gzip -n -9 -f "$folder/lib$library.abi"
 done

@@ -9,8 +9,7 @@ timed() {
     name=$1 began=$(date +%s)
     shift
     "$@"
-    echo "ok: $name, $(($(date +%s) - began)) s"
-    n_cases=$((n_cases + 1))
+    case_ok "$name, $(($(date +%s) - began)) s"
 }
 # alone COMMAND…: without a network
 alone() { unshare --net -- "$@"; }

@@ -3,6 +3,11 @@
 # but what --all builds is there.
 
 n_cases=0
+# case_ok WORDS…: one case more, which is what the words say
+case_ok() {
+    echo "ok: $*"
+    n_cases=$((n_cases + 1))
+}
 # What another compiler could give other bits. Files and texts, it could not.
 computing='^(unit|prop|golden)_|^check$'
 
@@ -63,6 +68,15 @@ current_wheel() {
     [ -e "$wheel" ] && [ -z "$(find src include python/src python/native python/CMakeLists.txt python/pyproject.toml CMakeLists.txt models/default \
         -newer "$wheel" -type f | head -n 1)" ] || ./dev wheel >&2
     echo build/wheel/*"$(uname -m).whl"
+}
+
+# browser_python: the Python of an environment with Playwright and axe-core of PyPI, which is made the first time
+browser_python() {
+    environment=$PWD/build/deep/page_environment
+    [ -x "$environment/bin/python" ] || python3 -m venv "$environment" >&2
+    "$environment/bin/python" -c 'import playwright, axe_playwright_python' 2>/dev/null ||
+        "$environment/bin/python" -m pip install -q --disable-pip-version-check playwright axe-playwright-python >&2
+    echo "$environment/bin/python"
 }
 
 # check_kernels COMMAND…: runs qkv-check, adds its cases to n_cases; what it says stays in check_log

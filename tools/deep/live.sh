@@ -1,4 +1,4 @@
-# cost: 6
+# cost: 7
 # The live page: in Chromium and in Firefox from disk, beside the tool, byte by byte; the package in Node.
 . tools/deep/lib.sh
 . tools/deep/wasm_tests.sh
@@ -33,15 +33,12 @@ done
     console.log(name, engine.look("the [MASK] opened").predictions[0].candidates[0].token)')
 case_ok "the package"
 
-environment=build/deep/page_environment
-[ -x $environment/bin/python ] || python3 -m venv $environment
-$environment/bin/python -c 'import playwright, axe_playwright_python' 2>/dev/null ||
-    $environment/bin/python -m pip install -q --disable-pip-version-check playwright axe-playwright-python
+python=$(browser_python)
 # browser_tests PROGRAM [ARGUMENT…]: its last line is "N cases"
 browser_tests() {
     program=$1
     shift
-    $environment/bin/python "tests/live/$program.py" build/release/qkv build/live/qkv.html $folder "$@" | tee $folder/log
+    "$python" "tests/live/$program.py" build/release/qkv build/live/qkv.html $folder "$@" | tee $folder/log
     n_cases=$((n_cases + $(tail -n 1 $folder/log | cut -d ' ' -f 1)))
     ! grep '^FAILED' $folder/log
 }

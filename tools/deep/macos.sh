@@ -2,10 +2,6 @@
 # The tool, the check of kernels and the libraries for macOS, by zig, for both processors. Nothing of them can be run here: what they ask
 # of the system is read. (cmake/zig.cmake has no macOS older than 11.)
 . tools/deep/lib.sh
-case_ok() {
-    echo "ok: $*"
-    n_cases=$((n_cases + 1))
-}
 for preset in macos-arm64 macos-x86_64; do
     ./dev build $preset
     folder=build/$preset

@@ -6,10 +6,6 @@ trap 'rm -rf "$folder" "$check_log"' EXIT
 text="I was watching the [MASK] when it opened."
 gradients="--grad-out $data/grad.npy --causal bottom-right"
 arrays() { echo "--q $data/q.npy --k $data/k.npy --v $data/v.npy -o $1.o.npy --lse $1.lse.npy --dq $1.dq.npy --dk $1.dk.npy --dv $1.dv.npy"; }
-case_ok() {
-    echo "ok: $*"
-    n_cases=$((n_cases + 1))
-}
 
 # outputs PREFIX COMMAND…: the files of PREFIX, made by the tool that the command runs
 outputs() {

@@ -10,7 +10,7 @@ mkdir -p "$folder"
 rm -rf "$dist"
 ./dev release source static live bill sums
 (cd "$dist" && sha256sum --quiet -c SHA256SUMS)
-n_cases=$((n_cases + 1))
+case_ok "sums"
 
 static_tool() {
     mkdir "$folder/empty"
@@ -24,12 +24,9 @@ page() {
     mkdir "$folder/page"
     cp "$dist"/qkv-*-live.html "$folder/page/qkv.html"
     chmod -R a-w "$folder/page"
-    alone "$environment/bin/python" tests/live/live.py build/release/qkv "$folder/page/qkv.html" "$folder/saved" 3 "$(date +%s)" same_bytes
+    alone "$python" tests/live/live.py build/release/qkv "$folder/page/qkv.html" "$folder/saved" 3 "$(date +%s)" same_bytes
 }
-environment=$PWD/build/deep/page_environment
-[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-"$environment/bin/python" -c 'import playwright, axe_playwright_python' 2>/dev/null ||
-    "$environment/bin/python" -m pip install -q --disable-pip-version-check playwright axe-playwright-python
+python=$(browser_python)
 timed "live page" page
 
 # As a newcomer has it: ./dev installs what is missing. Then nothing needs a network.

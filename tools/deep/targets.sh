@@ -2,11 +2,6 @@
 release=build/release/qkv
 text="I was watching the [MASK] when it opened."
 
-case_ok() {
-    echo "ok: $*"
-    n_cases=$((n_cases + 1))
-}
-
 # same_check COMMAND…: `check` on every instruction set of this processor says the same: cases, comparisons, the digest. Not the shares
 # of bounds, which expf of the C library has a part in.
 same_check() {

@@ -1,11 +1,6 @@
 # What steps of WebAssembly share (sourced after lib.sh).
 wasm_python=build/deep/wasm_environment/bin/python
 
-case_ok() {
-    echo "ok: $*"
-    n_cases=$((n_cases + 1))
-}
-
 # Node 20 may crash while it ends, after the last line of the program: by SIGSEGV, or by SIGTRAP where V8 found it. Who looks at that line,
 # or at files, sees whether the program came to its end.
 in_node() {

@@ -63,7 +63,7 @@ awk 'BEGIN { for (i = 0; i < 60; i++) print "I was", i }' >"$own/lines"
 work="generate --file $own/lines --model models/writer --max-new 40"
 "$tool" $work --journal "$own/lines.journal" >"$own/out" 2>"$own/err" </dev/null &
 process=$!
-until [ -e "$own/lines.journal" ] && [ "$(wc -c <"$own/lines.journal")" -gt 900 ]; do sleep 0.1; done
+until [ -e "$own/lines.journal" ] && [ "$(wc -c <"$own/lines.journal")" -gt 900 ] || ! kill -0 $process; do sleep 0.1; done
 kill -INT $process
 code=0
 wait $process || code=$?
@@ -99,7 +99,7 @@ fi
 cc -O1 -D_GNU_SOURCE -o "$own/client" tests/cli/serve_client.c
 "$tool" look "$text" --serve </dev/null >"$own/address" 2>"$own/err" &
 process=$!
-until grep -q '^http:' "$own/address"; do sleep 0.1; done
+until grep -q '^http:' "$own/address" || ! kill -0 $process; do sleep 0.1; done
 origin=$(cut -d / -f 1-3 "$own/address") token=$(cut -d / -f 4 "$own/address")
 port=${origin##*:} body="text=I+saw+the+%5BMASK%5D."
 printf 'POST /%s/page HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nOrigin: %s\r\nContent-Type: %s\r\nContent-Length: %s\r\n\r\n%s' \
