@@ -243,7 +243,7 @@ function showPage(page) {
         next = null;
         if (waiting) showPage(waiting);
     };
-    // Before the frame in which its scripts have run: both are painted together.
+    // As soon as its scripts have run, without waiting for its load event: one frame fewer is painted.
     const wait = () => {
         frame.contentWindow?.askAgain ? adopt() : requestAnimationFrame(wait);
     };

@@ -79,14 +79,14 @@ qkv_status qkv_model_probabilities(const qkv_model *model, const qkv_encoding *i
     QKV_TRY(check_labels(model, input, n_rows, error));
     const qkv_model_info *const info = &model->info;
     const int64_t n = n_rows * info->n_labels;
-    const bool alone = info->label_task == QKV_LABELS_OF_TEXTS;
+    const bool of_texts = info->label_task == QKV_LABELS_OF_TEXTS;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     for (int64_t i = 0; i < n; i++) p[i] = (double)logits[i];
     if (info->label_task == QKV_LABELS_OF_ANSWERS)
         answers_softmax(input, p);
-    else if (alone && info->label_kind == QKV_LABELS_EACH)
+    else if (of_texts && info->label_kind == QKV_LABELS_EACH)
         for (int64_t i = 0; i < n; i++) p[i] = 1 / (1 + exp(-p[i]));
-    else if (!alone || info->label_kind == QKV_LABELS_ONE)
+    else if (!of_texts || info->label_kind == QKV_LABELS_ONE)
         for (int64_t r = 0; r < n_rows; r++) softmax(p + r * info->n_labels, info->n_labels, 1);
     qkvi_fpstate_leave(saved);
     return QKV_OK;
