@@ -14,12 +14,13 @@
  * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the
  * number of threads.
  *
- * A is read where it lies. Copying a block of it into tiles first, as BLIS does, was measured on
- * Zen 5 for rows and columns, strides of powers of two included, and was slower for every shape (m
- * = 4096, n = k = 768: 68 % of the peak, not 86 %).
+ * A of dense rows is read where it lies. Copying a block of it into tiles first, as BLIS does, was
+ * measured on Zen 5, strides of powers of two included, and was slower for every shape (m = 4096,
+ * n = k = 768: 68 % of the peak, not 86 %). A of dense columns is copied (gemm.h).
  */
 #include "kernels/gemm.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -36,7 +37,8 @@ enum {
     TILES_STREAMED = 2,   /* a block of so many reads B once */
     STREAM_ROWS = 64,     /* of B, 8 KiB, that are on their way */
     TASKS_PER_THREAD = 8, /* so that uneven threads end together */
-    PANELS_TRIED = 3
+    PANELS_TRIED = 3,
+    COPIED_AHEAD = 8 /* rows of A that are on their way while others are copied */
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
 #define WAIT_ROWS    8         /* fewer rows wait for B as long as so many compute */
@@ -145,6 +147,12 @@ struct block {
     int64_t i0, i1, j0, j1;
 };
 
+/* A of a block, from some k on: rows of a tile, and where the next tile begins. */
+struct left {
+    const float *at;
+    int64_t tile, row, col;
+};
+
 /* Rows of packed B, of a panel or of several that follow each other. */
 struct rows {
     const float *at;
@@ -184,8 +192,8 @@ static struct rows rows_after(const struct gemm_job *job, const struct block *bl
 }
 
 /* A panel's rows k0 … k0 + k_len - 1. Each tile announces its share of what is next. */
-static void multiply_panel(const struct gemm_job *job, const struct block *block, int64_t j0,
-                           int64_t k0, int64_t k_len, struct rows next) {
+static void multiply_panel(const struct gemm_job *job, const struct block *block, struct left a,
+                           int64_t j0, int64_t k0, int64_t k_len, struct rows next) {
     const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, job->n - j0), mr = job->kernels->mr;
     const float *panel = packed_at(job, k0, j0);
     const float *bias = job->bias && k0 + k_len == job->k ? job->bias + j0 : NULL;
@@ -193,11 +201,21 @@ static void multiply_panel(const struct gemm_job *job, const struct block *block
     for (int64_t i = block->i0; i < block->i1; i += mr) {
         const int n_rows = (int)qkvi_min_i64(mr, block->i1 - i);
         const int64_t n = qkvi_min_i64(share, next.n);
-        job->kernels->gemm->tile(n_rows, n_cols, k_len, job->a + i * job->a_row + k0 * job->a_col,
-                                 job->a_row, job->a_col, panel, job->c + i * job->c_row + j0,
-                                 job->c_row, k0 > 0 || job->accumulate, bias, next.at, n);
+        job->kernels->gemm->tile(n_rows, n_cols, k_len, a.at, a.row, a.col, panel,
+                                 job->c + i * job->c_row + j0, job->c_row,
+                                 k0 > 0 || job->accumulate, bias, next.at, n);
         next.at += n * QKVI_PANEL, next.n -= n;
+        a.at += a.tile;
     }
+}
+
+/* As it lies, or as it was copied. */
+static struct left left_of(const struct gemm_job *job, const struct block *block, int64_t k0,
+                           const float *copy) {
+    const int mr = job->kernels->mr;
+    if (copy) return (struct left){ copy, mr * QKVI_GEMM_K_BLOCK, 1, mr };
+    return (struct left){ job->a + block->i0 * job->a_row + k0 * job->a_col, mr * job->a_row,
+                          job->a_row, job->a_col };
 }
 
 /*
@@ -205,14 +223,14 @@ static void multiply_panel(const struct gemm_job *job, const struct block *block
  * none.
  */
 static void multiply_chains(const struct gemm_job *job, const struct block *block, int64_t j0,
-                            int64_t k0, int64_t k1, bool stream) {
+                            int64_t k0, int64_t k1, bool stream, const float *copy) {
     const int64_t begin = k0;
     do {
         const int64_t k_len = qkvi_min_i64(QKVI_GEMM_K_BLOCK, k1 - k0), end = k0 + k_len;
         const struct rows next = stream     ? rows_of_stream(job, block, k0, j0, k_len)
                                  : end < k1 ? rows_of_panel(job, end, j0, k_len)
                                             : rows_after(job, block, j0, begin, k1, k_len);
-        multiply_panel(job, block, j0, k0, k_len, next);
+        multiply_panel(job, block, left_of(job, block, k0, copy), j0, k0, k_len, next);
         k0 = end;
     } while (k0 < k1);
 }
@@ -225,23 +243,51 @@ static void map_block(const struct gemm_job *job, const struct block *block) {
     }
 }
 
-static void gemm_task(void *argument, int index) {
-    const struct gemm_job *job = argument;
+/* n rows of A, of one k, to tiles: tile[k][mr]. Sizes spelt out become a few moves. */
+static void copy_row(int64_t n, int mr, const float *a, float *tile) {
+    for (; n >= mr; n -= mr, a += mr, tile += mr * QKVI_GEMM_K_BLOCK)
+        memcpy(tile, a, (size_t)mr * sizeof *a);
+    memcpy(tile, a, (size_t)n * sizeof *a);
+}
+
+/* A of a block for one chain: a row of all tiles at once, which is all that is read of a page. */
+static void copy_columns(const struct gemm_job *job, const struct block *block, int64_t k0,
+                         float *copy) {
+    const int64_t k_len = qkvi_min_i64(QKVI_GEMM_K_BLOCK, job->k - k0), n = block->i1 - block->i0;
+    const float *a = job->a + block->i0 + k0 * job->a_col;
+    const int mr = job->kernels->mr;
+    for (int64_t c = 0; c < k_len; c++, a += job->a_col) {
+        if (c + COPIED_AHEAD < k_len) qkvi_fetch_rows(a + COPIED_AHEAD * job->a_col, 0, 1, n);
+        float *const to = copy + c * mr;
+        if (mr == 12)
+            copy_row(n, 12, a, to);
+        else if (mr == 6)
+            copy_row(n, 6, a, to);
+        else
+            copy_row(n, mr, a, to);
+    }
+}
+
+/* copy: room for A of a block and a chain; NULL: A is read where it lies. */
+static void multiply_block(const struct gemm_job *job, int index, float *copy) {
     const int64_t i0 = index / job->n_col_blocks * job->block_rows;
     const int64_t j0 = index % job->n_col_blocks * job->block_cols;
     const struct block block = { i0, qkvi_min_i64(i0 + job->block_rows, job->m), j0,
                                  qkvi_min_i64(j0 + job->block_cols, job->n) };
-    const bool stream = block.i1 - block.i0 <= TILES_STREAMED * job->kernels->mr;
-    const int64_t k_step = stream ? job->k : K_STEP;
+    const bool stream = !copy && block.i1 - block.i0 <= TILES_STREAMED * job->kernels->mr;
+    const int64_t k_step = copy ? QKVI_GEMM_K_BLOCK : stream ? job->k : K_STEP;
     int64_t k0 = 0;
     do { /* once even if k = 0: C becomes zeros */
         const int64_t k1 = qkvi_min_i64(k0 + k_step, job->k);
+        if (copy) copy_columns(job, &block, k0, copy);
         for (int64_t j = block.j0; j < block.j1; j += QKVI_PANEL)
-            multiply_chains(job, &block, j, k0, k1, stream);
+            multiply_chains(job, &block, j, k0, k1, stream, copy);
         k0 = k1;
     } while (k0 < job->k);
     if (job->map) map_block(job, &block);
 }
+
+static void gemm_task(void *argument, int index) { multiply_block(argument, index, NULL); }
 
 int64_t qkvi_gemm_panels(int64_t n_panels, int64_t n_row_blocks, int64_t n_blocks, int n_threads) {
     const int64_t wanted = qkvi_ceil_div(n_panels, n_blocks);
@@ -302,4 +348,51 @@ void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t 
                float *c, int64_t c_row_stride, const float *bias, bool accumulate) {
     qkvi_gemm_mapped(pool, kernels, m, n, k, a, a_row_stride, a_col_stride, packed_b, c,
                      c_row_stride, bias, accumulate, NULL, NULL);
+}
+
+/* ---- A of dense columns ---------------------------------------------------------------------- */
+
+struct columns_job {
+    struct gemm_job job;
+    int n_blocks;
+    float *space;
+    atomic_int next;
+};
+
+enum { COPY_ELEMS = ROWS_MOST * QKVI_GEMM_K_BLOCK }; /* ROWS_MOST is a multiple of each mr */
+
+size_t qkvi_gemm_columns_elems(const qkvi_pool *pool) {
+    return (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
+}
+
+static void columns_task(void *argument, int slot) {
+    struct columns_job *columns = argument;
+    int index;
+    while ((index = atomic_fetch_add(&columns->next, 1)) < columns->n_blocks)
+        multiply_block(&columns->job, index, columns->space + (int64_t)slot * COPY_ELEMS);
+}
+
+void qkvi_gemm_columns(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n,
+                       int64_t k, const float *a, int64_t a_col_stride, const float *packed_b,
+                       float *c, int64_t c_row_stride, float *space) {
+    const int n_threads = qkvi_pool_threads(pool);
+    if (!space || m <= TILES_STREAMED * kernels->mr) {
+        qkvi_gemm(pool, kernels, m, n, k, a, 1, a_col_stride, packed_b, c, c_row_stride, NULL,
+                  false);
+        return;
+    }
+    if (n == 0) return;
+    struct columns_job columns = { .job = { .kernels = kernels,
+                                            .m = m,
+                                            .n = n,
+                                            .k = k,
+                                            .a = a,
+                                            .packed_b = packed_b,
+                                            .c = c,
+                                            .a_row = 1,
+                                            .a_col = a_col_stride,
+                                            .c_row = c_row_stride },
+                                   .space = space };
+    columns.n_blocks = choose_blocks(&columns.job, n_threads);
+    qkvi_pool_run(pool, (int)qkvi_min_i64(n_threads, columns.n_blocks), columns_task, &columns);
 }

@@ -295,13 +295,20 @@ static void weight_half(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linea
     run_half(ctx, layer, &job);
 }
 
+static void weight_floats(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows, const float *d_y,
+                          const float *x_packed) {
+    const inputs space = take_inputs(ctx, qkvi_gemm_columns_elems(ctx->pool) * sizeof *d_y);
+    qkvi_gemm_columns(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, d->n_out, x_packed,
+                      d->weight, d->n_in, space.at);
+    give_back(ctx, &space);
+}
+
 void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
                                  int64_t n_rows, const float *d_y, const float *x_packed,
                                  float *scratch) {
     if (layer->half)
         weight_half(ctx, layer, d, n_rows, d_y, x_packed);
     else
-        qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
-                  d->weight, d->n_in, NULL, false);
+        weight_floats(ctx, d, n_rows, d_y, x_packed);
     if (d->bias) qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
 }
