@@ -55,6 +55,7 @@ size_t qkvi_gemm_packed_elems(int64_t k, int64_t n) {
 }
 
 struct pack_job {
+    const qkvi_kernels *kernels;
     int64_t k, n, row_stride, col_stride, k_step, n_k_steps;
     const float *b;
     float *packed;
@@ -114,13 +115,17 @@ static void pack_task(void *argument, int index) {
                                     job->b + c0 * job->row_stride + j0 * job->col_stride,
                                     job->row_stride,
                                     job->col_stride };
-    qkvi_gemm_pack_piece(job->k, job->n, &piece, job->packed);
+    if (job->kernels && job->row_stride == 1) /* columns are keys: dense, and rows of a panel */
+        job->kernels->rows->pack_keys[QKV_F32](piece.b, piece.col_stride, piece.n_j, piece.n_c,
+                                               NULL, job->packed + j0 * job->k + c0 * QKVI_PANEL);
+    else
+        qkvi_gemm_pack_piece(job->k, job->n, &piece, job->packed);
 }
 
-void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
-                      int64_t col_stride, float *packed) {
+void qkvi_gemm_pack_b(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t k, int64_t n,
+                      const float *b, int64_t row_stride, int64_t col_stride, float *packed) {
     if (k == 0 || n == 0) return;
-    struct pack_job job = { k, n, row_stride, col_stride, k, 1, b, packed };
+    struct pack_job job = { kernels, k, n, row_stride, col_stride, k, 1, b, packed };
     const int64_t n_panels = qkvi_ceil_div(n, QKVI_PANEL);
     job.k_step = k > 4096 ? 4096 : k; /* 512 KiB of a panel */
     job.n_k_steps = qkvi_ceil_div(k, job.k_step);

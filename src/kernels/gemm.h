@@ -31,10 +31,10 @@ size_t qkvi_gemm_packed_elems(int64_t k, int64_t n);
 
 /*
  * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; packed is aligned to 64
- * bytes. pool may be NULL.
+ * bytes. pool and kernels may be NULL; without kernels dense columns are transposed in plain C.
  */
-void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
-                      int64_t col_stride, float *packed);
+void qkvi_gemm_pack_b(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t k, int64_t n,
+                      const float *b, int64_t row_stride, int64_t col_stride, float *packed);
 
 /*
  * Announces n floats of each of some rows that are too short for the processor to see where they

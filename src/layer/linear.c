@@ -22,17 +22,18 @@ static void pack_half(qkv_ctx *ctx, int64_t k, int64_t n, const float *b, int64_
 
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     qkvi_pool *pool = ctx ? ctx->pool : NULL;
+    const qkvi_kernels *const kernels = ctx ? ctx->kernels : NULL;
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (!layer->weight) return;
-    if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
+    if (layer->forward)
+        qkvi_gemm_pack_b(pool, kernels, n_in, n_out, layer->weight, 1, n_in, layer->forward);
     if (layer->backward)
-        qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
+        qkvi_gemm_pack_b(pool, kernels, n_out, n_in, layer->weight, n_in, 1, layer->backward);
     if (layer->half) pack_half(ctx, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->half_backward)
         pack_half(ctx, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
     if (layer->int8)
-        qkvi_int8_pack_b(ctx ? ctx->kernels : NULL, pool, n_in, n_out, layer->weight, 1, n_in,
-                         layer->int8);
+        qkvi_int8_pack_b(kernels, pool, n_in, n_out, layer->weight, 1, n_in, layer->int8);
 }
 
 int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n) {
@@ -48,7 +49,7 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
     if (layer->half)
         pack_half(ctx, n_rows, n, x, n, 1, (uint32_t *)packed);
     else
-        qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
+        qkvi_gemm_pack_b(ctx->pool, ctx->kernels, n_rows, n, x, n, 1, packed);
 }
 
 /* ---- Forward --------------------------------------------------------------------------------- */

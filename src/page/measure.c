@@ -75,7 +75,7 @@ static bool rows_make(struct rows *rows, const qkv_page *page, const float *k) {
         rows->keys[half] = qkvi_aligned_array(packed, sizeof(float));
         rows->scores[half] = qkvi_aligned_array((size_t)(rows->at_once * n), sizeof(float));
         if (rows->keys[half] == NULL || rows->scores[half] == NULL) return false;
-        qkvi_gemm_pack_b(rows->pool, d, n, k, 1, d, rows->keys[half]);
+        qkvi_gemm_pack_b(rows->pool, rows->kernels, d, n, k, 1, d, rows->keys[half]);
         if (half) round_all(rows->kernels, rows->keys[half], (int64_t)packed);
     }
     if (n <= QKVI_PAGE_STRIP && page->n_queries <= QKVI_PAGE_STRIP) return true;

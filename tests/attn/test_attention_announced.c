@@ -431,7 +431,7 @@ static void floats_by(const qkvi_kernels *kernels, rng *r) {
     const size_t elems = qkvi_gemm_packed_elems(x.k, x.n);
     float *const packed = qkvi_aligned_array(elems + 1, sizeof *packed);
     assert_non_null(packed);
-    qkvi_gemm_pack_b(NULL, x.k, x.n, x.b, x.n, 1, packed);
+    qkvi_gemm_pack_b(NULL, NULL, x.k, x.n, x.b, x.n, 1, packed);
     region_add("packed b", packed, elems * sizeof *packed);
     qkvi_gemm(NULL, kernels, x.m, x.n, x.k, x.a, x.k, 1, packed, x.c, x.n, NULL, false);
     expect_lines(times_of(&x), x.text);

@@ -130,12 +130,12 @@ static void check(const struct problem *p, qkvi_rng *rng) {
     const size_t packed_elems = qkvi_gemm_packed_elems(p->k, p->n);
     float *packed = array(packed_elems), *repacked = array(packed_elems);
     float *c = array((size_t)d.c_elems);
-    qkvi_gemm_pack_b(NULL, p->k, p->n, d.b, d.b_row, d.b_col, packed);
+    qkvi_gemm_pack_b(NULL, NULL, p->k, p->n, d.b, d.b_row, d.b_col, packed);
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
         for (size_t t = 0; t < sizeof pools / sizeof *pools; t++) {
             if (isa == 0 && t != 0 && t != 4) continue; /* scalar is slow: 1 and 16 threads */
-            qkvi_gemm_pack_b(pools[t], p->k, p->n, d.b, d.b_row, d.b_col, repacked);
+            qkvi_gemm_pack_b(pools[t], kernels, p->k, p->n, d.b, d.b_row, d.b_col, repacked);
             assert_memory_equal(packed, repacked, packed_elems * sizeof *packed);
             memcpy(c, d.c_before, (size_t)d.c_elems * sizeof *c);
             if (!p->accumulate) /* what is stored must not be read first */
@@ -258,7 +258,7 @@ static void non_finite_values_stay_where_they_are(void **state) {
     a[5 * K + 7] = NAN;
     b[9 * N + 33] = INFINITY;
     float *packed = array(qkvi_gemm_packed_elems(K, N));
-    qkvi_gemm_pack_b(NULL, K, N, b, N, 1, packed);
+    qkvi_gemm_pack_b(NULL, NULL, K, N, b, N, 1, packed);
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++) {
         qkvi_gemm(NULL, kernels, M, N, K, a, K, 1, packed, c, N, NULL, false);

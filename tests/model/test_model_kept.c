@@ -44,7 +44,7 @@ static void check_pieces(int64_t k, int64_t n, int64_t step, bool by_rows, const
     uint32_t *const half = qkvi_aligned_array(n_half, sizeof *half);
     memset(pieces, 0x7f, n_words * sizeof *pieces);
     memset(half, 0x7f, n_half * sizeof *half);
-    qkvi_gemm_pack_b(NULL, k, n, b, row, col, at_once);
+    qkvi_gemm_pack_b(NULL, NULL, k, n, b, row, col, at_once);
     qkvi_bf16_pack_b(NULL, k, n, b, row, col, half_at_once);
     for (int64_t first = 0, all = by_rows ? k : n; first < all; first += step) {
         const int64_t some = all - first < step ? all - first : step;
