@@ -1,6 +1,5 @@
 # What the steps release-… share (sourced after lib.sh): a root of Debian that has nothing else, in $root. Needs root, debootstrap and
 # a mirror of Debian. Mounts are of a process and end with it.
-export DEBIAN_FRONTEND=noninteractive
 sentence="I was watching the [MASK] when it opened."
 dist=$PWD/build/dist
 
@@ -23,9 +22,10 @@ make_root() {
     # packages as they come: nothing of this root has to survive a crash
     printf 'force-unsafe-io\n' >"$root/etc/dpkg/dpkg.cfg.d/fast"
 }
-# in_root SCRIPT: sh -e runs it there, as root, with /proc and /dev
+# in_root SCRIPT: sh -e runs it there, as root, with /proc and /dev, and without what this environment sets
 in_root() {
     unshare --mount -- sh -euc 'mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
-        exec chroot "$1" sh -euc "$2"' sh "$root" "$1"
+        exec env -i HOME=/root PATH="$3" DEBIAN_FRONTEND=noninteractive chroot "$1" sh -euc "$2"' sh "$root" "$1" \
+        /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 }
