@@ -28,6 +28,7 @@ static struct text room; /* what the caller wrote */
 static char *answer;     /* from malloc; NULL: the message of error */
 static size_t answer_bytes;
 static qkv_error error;
+static json_t *seen; /* of live_both, until live_seen; NULL */
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
@@ -123,16 +124,31 @@ int live_look(int image) {
     return answer_json(object);
 }
 
-/* The file of `qkv look TEXT -o FILE.html`; without maps it is there sooner. */
-int live_page(int image, int maps) {
+static int page_of(int image, int maps, json_t **object) {
     if (!is_open()) return failed("no model is open");
     qkv_text *page = NULL;
     forget();
-    if (look_service_page(service, written(image), maps, &page, &error) != QKV_OK)
+    if (look_service_page(service, written(image), maps, &page, object, &error) != QKV_OK)
         return failed(error.message);
     answer = page->bytes;
     answer_bytes = (size_t)page->n;
     page->bytes = NULL;
     qkv_text_free(page);
     return 0;
+}
+
+/* The file of `qkv look TEXT -o FILE.html`; without maps it is there sooner. */
+int live_page(int image, int maps) { return page_of(image, maps, NULL); }
+
+/* Both, of one pass through the model: the page without maps here, the object by live_seen next. */
+int live_both(int image) {
+    json_decref(seen);
+    seen = NULL;
+    return page_of(image, 0, &seen);
+}
+int live_seen(void) {
+    json_t *const object = seen;
+    if (!object) return failed("no page was made");
+    seen = NULL;
+    return answer_json(object);
 }

@@ -20,6 +20,8 @@ int EXPORT(live_words)(void);
 /* image: what was written is the path of an image, not a text. */
 int EXPORT(live_look)(int image);
 int EXPORT(live_page)(int image, int maps);
+int EXPORT(live_both)(int image);
+int EXPORT(live_seen)(void);
 
 const char *EXPORT(live_answer)(void);
 size_t EXPORT(live_bytes)(void);

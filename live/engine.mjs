@@ -81,6 +81,15 @@ export class Engine {
         this.#give(text);
         return this.#taken(this.calls.live_page(0, maps ? 1 : 0));
     }
+    /* Both, {page, seen}, of one pass through the model; the page is without maps. */
+    both(text) {
+        this.#give(text);
+        return this.#pair(0);
+    }
+    #pair(image) {
+        const page = this.#taken(this.calls.live_both(image));
+        return {page, seen: this.#json(this.calls.live_seen())};
+    }
 
     /* The bytes of a PNG or a JPEG are a file of that name while it is looked at. */
     #withImage(name, bytes, look) {
@@ -98,6 +107,8 @@ export class Engine {
     lookImage(name, bytes) {
         return this.#withImage(name, bytes, () => this.#json(this.calls.live_look(1)));
     }
+    /* As both. */
+    bothOfImage(name, bytes) { return this.#withImage(name, bytes, () => this.#pair(1)); }
     /* The bytes of `qkv look --image NAME -o FILE.html`. */
     pageImage(name, bytes, maps = true) {
         return this.#withImage(

@@ -7,8 +7,10 @@ export class Engine {
     words(text: string): Words;
     look(text: string): any;
     page(text: string, maps?: boolean): Uint8Array;
+    both(text: string): {page: Uint8Array; seen: any};
     lookImage(name: string, bytes: Uint8Array | Blob): any;
     pageImage(name: string, bytes: Uint8Array | Blob, maps?: boolean): Uint8Array;
+    bothOfImage(name: string, bytes: Uint8Array | Blob): {page: Uint8Array; seen: any};
 }
 export interface Loaded { engine: Engine; module: WebAssembly.Module; name: "relaxed" | "exact"; model: Model; reasons: string[] }
 export function load(): Promise<Loaded>;

@@ -174,18 +174,33 @@ static double effect_of(const struct sets *sets, int64_t set) {
     return mean_of(sets, set) - mean_of(sets, -1);
 }
 
+/*
+ * Findings of the same text may have measured the same: each head alone, and one word at one place.
+ * A head of the page is a set; its number is its place among theirs.
+ */
+static bool take_findings(const struct sets *sets, const qkv_effects *options) {
+    const struct text_seen *const t = sets->t;
+    const struct findings *const f = &t->findings;
+    if (!f->log_p || sets->n > sets->n_alone || sets->n_places > 1) return false;
+    if (f->word != *options->words || f->position != *options->positions) return false;
+    sets->log_p[0] = f->log_p[0];
+    for (int64_t s = 0; s < sets->n; s++) sets->log_p[s + 1] = f->log_p[sets->heads[s] + 1];
+    return true;
+}
+
 static qkv_status ablate_sets(const struct sets *sets, qkv_error *error) {
     const struct text_seen *const t = sets->t;
     const struct session *const session = t->text.session;
     struct progress progress;
     qkv_effects options = ablation_options(t, is_next(t));
-    qkv_call_options call = progress_call(&progress, "ablating", t->options->common.quiet);
     options.n_places = sets->n_places;
     options.positions = is_of_target(t) ? &t->seen.choice.query : t->predictions.positions;
     options.words = sets->words;
     options.n_sets = sets->n;
     options.ends = sets->ends;
     options.heads = sets->heads;
+    if (take_findings(sets, &options)) return QKV_OK;
+    qkv_call_options call = progress_call(&progress, "ablating", t->options->common.quiet);
     const qkv_status status = qkv_inspect_effects(session->ctx, session->model, t->text.input,
                                                   &options, sets->log_p, &call, error);
     progress_end(&progress);

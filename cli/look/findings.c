@@ -83,9 +83,9 @@ qkv_effects ablation_options(const struct text_seen *t, bool is_next) {
     return options;
 }
 
-/* P of the word: [0] as the model is, [1 + s] without the s-th of the heads. */
+/* ln P of the word: [0] as the model is, [1 + s] without the s-th of the heads. */
 static qkv_status ablate_heads(const struct text_seen *t, const struct findings *f,
-                               const int64_t *heads, int64_t n, double *p, qkv_error *error) {
+                               const int64_t *heads, int64_t n, double *log_p, qkv_error *error) {
     const struct session *session = t->text.session;
     qkv_effects options = ablation_options(t, t->text.session->info->has_lm);
     options.n_places = 1;
@@ -93,10 +93,8 @@ static qkv_status ablate_heads(const struct text_seen *t, const struct findings 
     options.words = &f->word;
     options.n_sets = n;
     options.heads = heads;
-    const qkv_status status =
-        qkv_inspect_effects(session->ctx, session->model, t->text.input, &options, p, NULL, error);
-    for (int64_t s = 0; status == QKV_OK && s <= n; s++) p[s] = exp(p[s]);
-    return status;
+    return qkv_inspect_effects(session->ctx, session->model, t->text.input, &options, log_p, NULL,
+                               error);
 }
 
 /* What a head reads from a query. */
@@ -114,10 +112,15 @@ static qkv_status measure_heads(const struct text_seen *t, struct findings *f, b
                                 qkv_error *error) {
     const int64_t n = all ? t->seen.n_heads : 1, shown_head = t->seen.head;
     int64_t *heads = calloc((size_t)n + 1, sizeof *heads), most = 0;
-    double *p = calloc((size_t)n + 2, sizeof *p);
-    qkv_status status = heads && p ? QKV_OK : text_no_memory(error);
+    double *p = calloc((size_t)n + 2, sizeof *p), *log_p = calloc((size_t)n + 2, sizeof *log_p);
+    qkv_status status = heads && p && log_p ? QKV_OK : text_no_memory(error);
     for (int64_t s = 0; status == QKV_OK && s < n; s++) heads[s] = all ? s : shown_head;
-    if (status == QKV_OK) status = ablate_heads(t, f, heads, n, p, error);
+    if (status == QKV_OK) status = ablate_heads(t, f, heads, n, log_p, error);
+    for (int64_t s = 0; status == QKV_OK && s <= n; s++) p[s] = exp(log_p[s]);
+    if (status == QKV_OK && all)
+        f->log_p = log_p;
+    else
+        free(log_p);
     if (status == QKV_ERR_UNSUPPORTED) { /* it looks all the same */
         free(heads);
         free(p);

@@ -37,6 +37,8 @@ struct findings {
     bool none;        /* ablating any one head does not change P */
     int32_t word;     /* the word with the probability P; -1: none */
     int64_t position; /* where it is predicted, as in qkv_effects */
+    /* [1 + heads] ln P of the word: of the model, and without each head; NULL: not all measured */
+    double *log_p;
 };
 
 /* Makes t->findings, after text_look. For texts without --what-if. */

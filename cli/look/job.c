@@ -54,11 +54,17 @@ static void name_content(const struct seen *seen, char what[64]) {
         snprintf(what, 64, "%s", kind);
 }
 
-/* As an object, on the terminal, or in a file, which --against does not name by what it has. */
+/*
+ * As an object, on the terminal, or in a file, which --against does not name by what it has. With
+ * an object, a page goes into memory before it, if it is wanted there.
+ */
 static qkv_status show_seen(const struct seen *seen, const struct look_options *options,
                             json_t **json, qkv_error *error) {
     const char *out = options->out;
-    if (json) return seen_json(seen, json, error);
+    if (json) {
+        const qkv_status status = options->sink.page ? seen_page(seen, out, error) : QKV_OK;
+        return status == QKV_OK ? seen_json(seen, json, error) : status;
+    }
     if (!out) return seen_print(seen, error);
     char what[64], room[NAMED_ROOM];
     name_content(seen, what);
@@ -82,11 +88,11 @@ struct look_job {
     struct session other; /* of --against */
 };
 
-/* A text alone, with findings if they are shown. */
-static qkv_status look_text(const struct look_job *job, const qkv_encoding *input,
+/* A text alone, with findings if they are shown, as objects do. */
+static qkv_status look_text(const struct look_job *job, const qkv_encoding *input, bool as_object,
                             struct text_seen **made, qkv_error *error) {
     const struct look_options *const options = job->texts.options;
-    const bool tells = (!options->out || path_ending(options->out, ".json") == 0) &&
+    const bool tells = (as_object || !options->out || path_ending(options->out, ".json") == 0) &&
                        !options->norms && !options->rollout;
     struct text_seen *const t = *made = calloc(1, sizeof *t);
     if (!t) return text_no_memory(error);
@@ -109,7 +115,7 @@ static qkv_status answer_encoding(struct text_job *texts, const qkv_encoding *in
                             ? against_look(texts, &job->other, input, &job->what_if, &t, error)
                         : options->windows ? windows_look(texts, input, job->list, job->n_list,
                                                           &job->what_if, &job->windows, &t, error)
-                                           : look_text(job, input, &t, error);
+                                           : look_text(job, input, json != NULL, &t, error);
     if (status == QKV_OK && options->out && cli_cancelled)
         status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     if (status == QKV_OK) status = show_seen(&t->seen, options, json, error);
@@ -375,9 +381,13 @@ static qkv_status answer_as(struct look_service *service, const struct look_opti
 }
 
 qkv_status look_service_page(struct look_service *service, struct look_input input, bool maps,
-                             qkv_text **page, qkv_error *error) {
+                             qkv_text **page, json_t **json, qkv_error *error) {
     service->page_options.sink.no_maps = !maps;
-    const qkv_status status = answer_as(service, &service->page_options, input, NULL, error);
+    const qkv_status status = answer_as(service, &service->page_options, input, json, error);
+    if (status != QKV_OK) { /* the object may have failed */
+        qkv_text_free(service->page);
+        service->page = NULL;
+    }
     *page = service->page;
     service->page = NULL;
     return status;

@@ -32,10 +32,11 @@ struct look_input {
 };
 /*
  * The file of `qkv look TEXT -o FILE.html`, to be freed with qkv_text_free. Maps take most of its
- * time: without them the view says that they are not there yet.
+ * time: without them the view says that they are not there yet. json, unless it is NULL, becomes
+ * what look_service_json makes: both are of one pass through the model.
  */
 qkv_status look_service_page(struct look_service *service, struct look_input input, bool maps,
-                             qkv_text **page, qkv_error *error);
+                             qkv_text **page, json_t **json, qkv_error *error);
 /* What `qkv look TEXT --json` prints, a new object. */
 qkv_status look_service_json(struct look_service *service, struct look_input input, json_t **json,
                              qkv_error *error);

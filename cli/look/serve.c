@@ -6,7 +6,7 @@
 
 static qkv_status make_page(void *user, const struct text *text, qkv_text **page,
                             qkv_error *error) {
-    return look_service_page(user, (struct look_input){ .text = text }, true, page, error);
+    return look_service_page(user, (struct look_input){ .text = text }, true, page, NULL, error);
 }
 
 int look_serve(const struct cli_command *command, const struct look_options *options,

@@ -141,6 +141,7 @@ void text_free(struct text_seen *t) {
     free(t->labels);
     free(t->token_labels);
     free(t->replaced);
+    free(t->findings.log_p);
     free(t->log_p);
     free(t->factors);
     free(t->map);

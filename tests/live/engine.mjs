@@ -51,6 +51,7 @@ const long = "the ".repeat(60), reason = refusal(() => engine.look(long));
 check("a long text has words", engine.words(long).n === 62);
 check("a long text is refused", reason.includes("62") && reason.includes("48"), reason);
 check("and so is its page", refusal(() => engine.page(long)) === reason);
+check("and both", refusal(() => engine.both(long)) === reason);
 check("a quick page", engine.page("the man", false).length > 100000);
 
 readFileSync(lines, "utf8")
@@ -58,9 +59,13 @@ readFileSync(lines, "utf8")
     .split("\n")
     .map(line => JSON.parse(line))
     .forEach((text, i) => {
+        const seen = JSON.stringify(engine.look(text)), both = engine.both(text);
         writeFileSync(join(out, `${i}.html`), engine.page(text));
-        writeFileSync(join(out, `${i}.json`), JSON.stringify(engine.look(text)));
-        nCases++;
+        writeFileSync(join(out, `${i}.json`), seen);
+        check(
+            `of one pass: ${text}`,
+            JSON.stringify(both.seen) === seen &&
+                !Buffer.compare(both.page, engine.page(text, false)));
     });
 
 // The same model as a folder, and what is none.
