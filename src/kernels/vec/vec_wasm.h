@@ -14,6 +14,7 @@
 #error "vec_wasm.h needs -msimd128"
 #endif
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <wasm_simd128.h>
 
@@ -170,43 +171,107 @@ static __attribute__((noinline, unused)) v128_t v_fma(v128_t x, v128_t y, v128_t
 V_INLINE v128_t v_fnma(v128_t x, v128_t y, v128_t z) { return v_fma(wasm_f32x4_neg(x), y, z); }
 
 /*
- * The tile (V_TILE of gemm_tile.h), four columns at a time. What is added up are floats that are
- * kept as doubles: each step rounds to a float and back, which is cheaper than an FMA of floats.
+ * The tile (V_TILE of gemm_tile.h), three rows and four columns at a time: six sums, and what a
+ * step needs, fit into 16 registers. What is added up are floats that are kept as doubles: each
+ * step rounds to a float and back, which is cheaper than an FMA of floats.
+ *
+ * Whether a rounding was in doubt is asked once for V_STEPS steps: of the last 28 bits of all their
+ * sums the least number is kept. If it is 0 the steps are made again, and each asks. Where a factor
+ * is 0 the sum stays a float, which always is in doubt: such steps ask at once.
  */
 #define V_TILE v_tile
+enum { V_STEPS = 16 };
+typedef struct v_sums {
+    v128_t of[3][2];
+} v_sums;
+
 /* In between clang must not see that it is a float: it would convert lane by lane. */
 V_INLINE v128_t v_rounded(v128_t s) {
     v128_t f = wasm_f32x4_demote_f64x2_zero(s);
     __asm__("" : "+r"(f));
     return wasm_f64x2_promote_low_f32x4(f);
 }
-V_INLINE void v_tile_step(const int R, const float *a, int64_t a_row, const float *b,
-                          v128_t sum[3][2]) {
-    const v128_t left = v_lower(wasm_v128_load64_zero(b));
-    const v128_t right = v_lower(wasm_v128_load64_zero(b + 2));
+/* The last 28 bits of four sums, and 0000 behind them. */
+V_INLINE v128_t v_last_bits(v128_t low, v128_t high) {
+    return wasm_i32x4_shl(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), 4);
+}
+V_INLINE v_sums v_tile_load(const int R, const float *c) {
+    v_sums s;
     V_UNROLL(3) for (int i = 0; i < R; i++) {
-        const v128_t x = wasm_f64x2_splat((double)a[i * a_row]);
-        v128_t low = v_sum(x, left, sum[i][0]), high = v_sum(x, right, sum[i][1]);
-        const v128_t doubt = wasm_v128_or(v_in_doubt(low), v_in_doubt(high));
-        if (__builtin_expect(wasm_v128_any_true(doubt), 0)) {
-            low = v_to_odd(x, left, sum[i][0]);
-            high = v_to_odd(x, right, sum[i][1]);
-        }
-        sum[i][0] = v_rounded(low);
-        sum[i][1] = v_rounded(high);
+        s.of[i][0] = v_lower(wasm_v128_load64_zero(c + 16 * i));
+        s.of[i][1] = v_lower(wasm_v128_load64_zero(c + 16 * i + 2));
     }
+    return s;
+}
+/* m steps on four columns of b; false: a rounding was in doubt. x: [3][V_STEPS] factors. */
+V_INLINE bool v_tile_fast(const int R, int64_t m, const double *x, const float *b, v_sums *sums) {
+    v_sums s = *sums;
+    v128_t least = wasm_i32x4_splat(-1);
+    for (int64_t k = 0; k < m; k++, b += 32) {
+        const v128_t left = v_lower(wasm_v128_load64_zero(b));
+        const v128_t right = v_lower(wasm_v128_load64_zero(b + 2));
+        V_UNROLL(3) for (int i = 0; i < R; i++) {
+            const v128_t factor = wasm_v128_load64_splat(x + V_STEPS * i + k);
+            const v128_t low = v_sum(factor, left, s.of[i][0]);
+            const v128_t high = v_sum(factor, right, s.of[i][1]);
+            least = wasm_u32x4_min(least, v_last_bits(low, high));
+            s.of[i][0] = v_rounded(low);
+            s.of[i][1] = v_rounded(high);
+        }
+    }
+    *sums = s;
+    return wasm_i32x4_all_true(least);
+}
+/* The same, each step on its own. */
+V_INLINE void v_tile_careful(const int R, int64_t m, const double *x, const float *b,
+                             v_sums *sums) {
+    v_sums s = *sums;
+    for (int64_t k = 0; k < m; k++, b += 32) {
+        const v128_t left = v_lower(wasm_v128_load64_zero(b));
+        const v128_t right = v_lower(wasm_v128_load64_zero(b + 2));
+        V_UNROLL(3) for (int i = 0; i < R; i++) {
+            const v128_t factor = wasm_v128_load64_splat(x + V_STEPS * i + k);
+            v128_t low = v_sum(factor, left, s.of[i][0]);
+            v128_t high = v_sum(factor, right, s.of[i][1]);
+            if (__builtin_expect(!wasm_i32x4_all_true(v_last_bits(low, high)), 0)) {
+                low = v_to_odd(factor, left, s.of[i][0]);
+                high = v_to_odd(factor, right, s.of[i][1]);
+            }
+            s.of[i][0] = v_rounded(low);
+            s.of[i][1] = v_rounded(high);
+        }
+    }
+    *sums = s;
+}
+/* Factors of m steps as doubles; false: one of them is 0. */
+V_INLINE bool v_tile_factors(const int R, int64_t m, const float *a, int64_t a_row, int64_t a_col,
+                             double *x) {
+    bool all = true;
+    V_UNROLL(3) for (int i = 0; i < R; i++) {
+        for (int64_t k = 0; k < m; k++) {
+            const float factor = a[i * a_row + k * a_col];
+            all &= factor != 0;
+            x[V_STEPS * i + k] = (double)factor;
+        }
+    }
+    return all;
 }
 V_INLINE void v_tile_rows(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
                           const float *b, float *c) {
-    for (int j = 0; j < 16; j += 4) {
-        v128_t sum[3][2];
-        V_UNROLL(3) for (int i = 0; i < R; i++) {
-            sum[i][0] = v_lower(wasm_v128_load64_zero(c + 16 * i + j));
-            sum[i][1] = v_lower(wasm_v128_load64_zero(c + 16 * i + j + 2));
+    double x[3 * V_STEPS];
+    for (int64_t k = 0; k < n; k += V_STEPS) {
+        const int64_t m = n - k < V_STEPS ? n - k : V_STEPS;
+        const bool fast = v_tile_factors(R, m, a + k * a_col, a_row, a_col, x);
+        for (int j = 0; j < 16; j += 4) {
+            v_sums s = v_tile_load(R, c + j);
+            if (!fast || __builtin_expect(!v_tile_fast(R, m, x, b + 32 * k + j, &s), 0)) {
+                s = v_tile_load(R, c + j);
+                v_tile_careful(R, m, x, b + 32 * k + j, &s);
+            }
+            V_UNROLL(3)
+            for (int i = 0; i < R; i++)
+                wasm_v128_store(c + 16 * i + j, v_pack(s.of[i][0], s.of[i][1]));
         }
-        for (int64_t k = 0; k < n; k++) v_tile_step(R, a + k * a_col, a_row, b + 32 * k + j, sum);
-        V_UNROLL(3)
-        for (int i = 0; i < R; i++) wasm_v128_store(c + 16 * i + j, v_pack(sum[i][0], sum[i][1]));
     }
 }
 #define V_TILE_ROWS(R)                                                                             \
@@ -217,7 +282,6 @@ V_INLINE void v_tile_rows(const int R, int64_t n, const float *a, int64_t a_row,
 V_TILE_ROWS(1)
 V_TILE_ROWS(2)
 V_TILE_ROWS(3)
-/* Three rows at a time: six sums, and what a step needs, fit into 16 registers. */
 V_INLINE void v_tile(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
                      const float *b, vf c[V_MR][V_NV]) {
     int i = 0;
