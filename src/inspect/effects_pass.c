@@ -67,8 +67,15 @@ static qkv_status logits_of(const qkvi_effects *e, int64_t n, const float *rows,
                : qkvi_net_lm(e->ctx, e->model->net, n, rows, logits, error);
 }
 
+/* Whether the last block of ablated copies computes the rows of the places only. */
+static bool picks(const qkvi_effects *e) {
+    return e->model->net->n_stacks == 1 && !qkvi_effects_of_labels(e) &&
+           e->request->n_places <= e->len;
+}
+
 /* What is told of copies at once: place t of copy c is pair c n_places + t. */
 struct told {
+    bool picked;                /* a copy has rows of the places only */
     const float *const *hidden; /* of each copy */
     const int64_t *sets;        /* of each copy; NULL: the model as it is */
 };
@@ -83,8 +90,9 @@ static qkv_status tell_some(const qkvi_effects *e, const struct told *told, int6
     const qkv_effects *const request = e->request;
     const int64_t width = e->model->info.hidden, n_words = e->n_words;
     for (int64_t t = 0; t < n; t++) {
-        const int64_t place = request->positions[(first + t) % request->n_places];
-        memcpy(rows + t * width, told->hidden[(first + t) / request->n_places] + place * width,
+        const int64_t at = (first + t) % request->n_places;
+        const int64_t row = told->picked ? at : request->positions[at];
+        memcpy(rows + t * width, told->hidden[(first + t) / request->n_places] + row * width,
                (size_t)width * sizeof *rows);
     }
     QKV_TRY(logits_of(e, n, rows, logits, error));
@@ -126,7 +134,7 @@ static qkv_status tell_labels(const qkvi_effects *e, int64_t n_copies, const int
 
 static qkv_status tell_words(const qkvi_effects *e, int64_t n_copies, const int64_t *sets,
                              const float *const *hidden, qkv_error *error) {
-    const struct told told = { hidden, sets };
+    const struct told told = { sets && picks(e), hidden, sets };
     const int64_t width = e->model->info.hidden, n_pairs = n_copies * e->request->n_places;
     const int64_t most = n_pairs < LOGIT_ROWS ? n_pairs : LOGIT_ROWS;
     float *const rows = qkvi_aligned_array((size_t)(most * width), sizeof *rows);
@@ -195,6 +203,8 @@ static qkv_status run(const qkvi_effects *e, const copies *source, const copies 
         .input = qkv_run_hidden(e->base, which, 0, e->first),
         .memory = e->stack ? qkv_run_hidden(e->base, QKV_SELF, 0, e->model->info.n_layers) : NULL,
         .outputs = { give, change, (void *)(uintptr_t)e },
+        .picks = e->request->positions,
+        .n_picks = picks(e) ? e->request->n_places : 0,
     };
     const qkvi_net_batch batch = { .n_sequences = e->n_copies,
                                    .lengths = source->lengths,
@@ -206,11 +216,12 @@ static qkv_status run(const qkvi_effects *e, const copies *source, const copies 
                                    .start = &start };
     QKV_TRY(qkvi_net_forward(e->ctx, e->model->net, &batch, 0, pass, error));
     const qkvi_stack_pass *const last = qkvi_net_stack(pass, target->lengths ? 1 : 0);
-    const float *const y = qkvi_stack_hidden(last, last->n_layers);
+    const float *const y = last->y;
     const float **const hidden = qkvi_malloc_array((size_t)e->n_copies, sizeof *hidden);
     if (!hidden) return qkvi_no_memory(error, "ablated copies");
     for (int64_t c = 0; c < e->n_copies; c++)
-        hidden[c] = y + qkvi_stack_row(last, c) * e->model->info.hidden;
+        hidden[c] = y + (start.n_picks ? c * start.n_picks : qkvi_stack_row(last, c)) *
+                            e->model->info.hidden;
     const qkv_status status = qkvi_effects_tell(e, e->n_copies, e->sets, hidden, error);
     free(hidden);
     return status;

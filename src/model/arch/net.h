@@ -134,6 +134,12 @@ typedef struct qkvi_net_start {
     const float *input;  /* [len][hidden] what the block reads */
     const float *memory; /* [len of the first stack][hidden] its last hidden states; stack 1 only */
     qkvi_outputs outputs; /* of every block of the stack */
+    /*
+     * [n_picks] tokens of a copy, no more than it has, whose rows the last block of a net of one
+     * stack computes: those of the first copy, then those of the second, and so on. 0: all rows.
+     */
+    const int64_t *picks;
+    int64_t n_picks;
 } qkvi_net_start;
 
 /* Sequences one after another. Targets and labels are for qkvi_net_loss only. */

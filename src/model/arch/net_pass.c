@@ -176,6 +176,7 @@ static qkv_status reserve_acts(const qkvi_net *net, qkvi_net_pass *pass, qkv_err
 static void begin_stacks(const qkvi_net *net, const qkvi_net_batch *batch, unsigned keep,
                          const int64_t n_rows[2], qkvi_net_pass *pass) {
     qkvi_block_acts *acts = pass->acts;
+    const int64_t chosen = batch->start ? batch->n_sequences * batch->start->n_picks : 0;
     uint32_t site = 0;
     for (int s = 0; s < pass->n_stacks; s++) {
         const qkvi_stack *const stack = &net->stacks[s];
@@ -187,8 +188,8 @@ static void begin_stacks(const qkvi_net *net, const qkvi_net_batch *batch, unsig
         p->change = batch->change;
         p->dropout = (qkvi_row_dropout){ batch->dropout, batch->dropout_seed, site };
         p->keys = s > 0 ? &pass->stacks[s - 1].rows : NULL;
-        p->picks = (keep & QKVI_KEEP_ALL) && !net->has_lm && !qkvi_stack_sees(stack);
-        p->pick.n = p->picks ? pass->n_targets + pass->n_labels : 0;
+        p->picks = chosen || ((keep & QKVI_KEEP_ALL) && !net->has_lm && !qkvi_stack_sees(stack));
+        if (p->picks) p->pick.n = chosen ? chosen : pass->n_targets + pass->n_labels;
         acts += stack->n_layers;
         site += 1 + (uint32_t)stack->n_layers * QKVI_BLOCK_SITES;
     }
@@ -228,7 +229,7 @@ static qkv_status pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, u
     cutter = qkvi_cutter_on(pass->arena.block);
     cut_all(net, batch, n_rows, train, &cutter, pass);
     fill_rows(net, batch, pass);
-    if (pass->stacks[0].picks) join_heads(pass);
+    if (train && pass->stacks[0].picks) join_heads(pass);
     return QKV_OK;
 }
 
@@ -346,4 +347,7 @@ void qkvi_pass_begin_within(const qkvi_net_start *start, qkvi_net_pass *pass) {
     if (start->layer > 0)
         repeat(n, p->rows.n_rows / n * hidden, start->input, qkvi_stack_input(p, start->layer));
     if (start->stack > 0) repeat(n, p->keys->n_rows / n * hidden, start->memory, pass->stacks[0].y);
+    for (int64_t i = 0; i < p->pick.n; i++)
+        p->pick.rows[i] =
+            (int32_t)(p->rows.first_row[i / start->n_picks] + start->picks[i % start->n_picks]);
 }

@@ -181,9 +181,10 @@ struct qkvi_stack_pass {
     qkvi_block_acts *acts; /* [n_layers], the net pass' */
     float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */
 
-    /* The rest is for training. */
     bool picks; /* the last block computes the rows of pick only */
     qkvi_pick pick;
+
+    /* The rest is for training. */
     float *d;        /* [n_rows][hidden] */
     float *d_memory; /* [n_memory][hidden] */
     qkvi_block_scratch scratch;
@@ -209,7 +210,7 @@ void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass);
 
 /*
  * What a run left, until the pass' next use; NULL for what was not kept. Rows of one sequence are
- * consecutive. (Training does not compute all rows of an encoder's last layer.)
+ * consecutive. (A pass that picks does not compute all rows of the last layer.)
  */
 static inline int64_t qkvi_stack_row(const qkvi_stack_pass *pass, int64_t sequence) {
     return pass->rows.first_row[sequence]; /* its first one */

@@ -146,17 +146,23 @@ static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
         pass->turns[r] = s->ropes[r].w ? floats(cutter, n * s->ropes[r].dim) : NULL;
 }
 
+/* Rows that the last block goes on with. */
+static void cut_pick(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
+    const qkvi_stack *const s = pass->stack;
+    const int64_t n = pass->pick.n, width = qkvi_mha_width(&s->blocks[s->n_layers - 1].mha);
+    float **const picked[] = { &pass->pick.o, &pass->pick.x, &pass->pick.d };
+    const int n_arrays = pass->keep & QKVI_KEEP_ALL ? 3 : 2;
+    for (int i = 0; i < n_arrays; i++)
+        *picked[i] = floats(cutter, n * qkvi_max_i64(width, s->hidden));
+    pass->pick.rows = qkvi_cut(cutter, n, sizeof *pass->pick.rows);
+}
+
 /* What gradients pass through. */
 static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     const qkvi_stack *const s = pass->stack;
     const int64_t n = pass->rows.n_rows, size = s->embedding_size, n_picked = pass->pick.n;
     const int64_t n_keys = pass->keys ? pass->keys->n_rows : 0;
     const int64_t widest = size > s->hidden ? size : s->hidden;
-    float **const picked[] = { &pass->pick.o, &pass->pick.x, &pass->pick.d };
-    const int64_t width = qkvi_mha_width(&s->blocks[0].mha);
-    for (int i = 0; i < 3; i++)
-        *picked[i] = floats(cutter, n_picked * (width > s->hidden ? width : s->hidden));
-    pass->pick.rows = qkvi_cut(cutter, n_picked, sizeof *pass->pick.rows);
     pass->d = floats(cutter, n * s->hidden);
     pass->d_memory = floats(cutter, n_keys * s->hidden);
     qkvi_block_scratch_cut(&s->blocks[0], n > n_picked ? n : n_picked, n_keys, cutter,
@@ -180,6 +186,7 @@ void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
         pass->y = floats(cutter, n * s->hidden);
         pass->y_stats = floats(cutter, 2 * n);
     }
+    cut_pick(cutter, pass);
     if (pass->keep & QKVI_KEEP_ALL) cut_training(cutter, pass);
 }
 
