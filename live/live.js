@@ -1,8 +1,9 @@
 "use strict";
 /*
  * The live page: a text is typed, or an image given, workers compute (worker.mjs), and the page of it is shown in a frame
- * below, as `qkv look -o FILE.html` writes it. A new page takes the place of the old one when it is drawn, at the same head,
- * query, tab, scroll and theme. The first page is in this file, finished: it is there before the engine is.
+ * below, as `qkv look -o FILE.html` writes it. The document in the frame goes on to the next text (follow.js). Where it cannot,
+ * such as to another model, a new one takes its place when it is drawn, at the same head, query, tab, scroll and theme. The first
+ * page is in this file, finished: it is there before the engine is.
  */
 const byId = id => document.getElementById(id);
 const text = byId("text"), main = document.querySelector("main"), root = document.documentElement;
@@ -39,10 +40,6 @@ class Desk {
         this.worker = new Worker(url);
         this.worker.onmessage = ({data}) => {
             if (data.id !== this.last) return;
-            if (data.part) {
-                this.part?.(data);
-                return;
-            }
             this.busy = false;
             this.done(data);
         };
@@ -51,10 +48,8 @@ class Desk {
             this.done({error: event.message || "the worker cannot be started"});
         };
     }
-    /* part: is called with what comes before the answer. */
-    ask(request, part) {
+    ask(request) {
         this.busy = true;
-        this.part = part;
         return new Promise(done => {
             this.done = done;
             this.worker.postMessage({id: ++this.last, ...request});
@@ -122,12 +117,10 @@ const tabNow = () =>
 /* What the reader chose, and where it is scrolled to. */
 function placeOf(frame) {
     const [head, query, key, tab] = frame.contentWindow.address().slice(1).split("/"),
-                             page = docOf(frame),
-                             own =
-                                 JSON.parse(page.getElementById("qkv-manifest").textContent).query;
+                             page = docOf(frame);
     return {
         head,
-        query: +query === own ? null : +query,
+        query: +query === frame.query ? null : +query,
         key: +key,
         tab,
         tokens: frame.tokens,
@@ -204,9 +197,12 @@ function askAsBefore(from, to) {
                      .map(at => `${from.tokens[at]} dropped`),
           dropped = asked.dropped.map(at => places[at]).filter(now => now !== null),
           others = to.contentWindow.askAgain({...asked, dropped});
-    if (gone.length + others.length)
-        tellEnded(`No longer asked in What if, as this text does not have it: ${
-                [...gone, ...others].join(", ")}.`);
+    tellGone([...gone, ...others]);
+}
+function tellGone(names) {
+    if (names.length)
+        tellEnded(
+            `No longer asked in What if, as this text does not have it: ${names.join(", ")}.`);
 }
 function tellEnded(words) {
     const box = byId("ended");
@@ -214,10 +210,41 @@ function tellEnded(words) {
     if (words) box.replaceChildren(words, " ", button("OK", () => tellEnded("")));
 }
 
-/* The bytes of a page as a text, with the theme that the reader chose. */
-function textOf(bytes) {
-    const words = new TextDecoder().decode(bytes), {theme} = root.dataset;
-    return theme ? words.replace("<html ", `<html data-theme="${theme}" `) : words;
+/* What a page is made of, from its file: the hashes of its script and style, its manifest, its heads. */
+function partsOf(words) {
+    const [, hashes] = words.match(/http-equiv="Content-Security-Policy" content="([^"]*)/),
+             [, manifest] = words.match(/id="qkv-manifest">([^<]*)/);
+    return {
+        hashes,
+        manifest: JSON.parse(manifest),
+        heads: Array.from(words.matchAll(/id="qkv-head-\d+">([^<]*)/g), ([, head]) => head)
+    };
+}
+
+/* The page for a frame: with the theme that the reader chose, and follow.js, which its policy does not know. */
+function framed(words) {
+    const {theme} = root.dataset, {hash} = byId("follow").dataset,
+          page = words.replace("script-src ", `script-src ${hash} `);
+    return theme ? page.replace("<html ", `<html data-theme="${theme}" `) : page;
+}
+function letFollow(frame) {
+    const script = docOf(frame).createElement("script");
+    script.textContent = byId("follow").textContent;
+    docOf(frame).head.append(script);
+}
+
+/* The document that is shown goes on to the text of a page, where it can. */
+function followed(page, {hashes, manifest, heads}) {
+    if (hashes !== shown?.hashes || !shown.contentWindow.canFollow(manifest)) return false;
+    const {tokens, query} = manifest,
+                   gone =
+                       shown.contentWindow.follow(manifest, heads, placesIn(shown.tokens, tokens));
+    Object.assign(shown, page, {tokens, query});
+    if (linked) goTo(shown, addressFor(linked, tokens));
+    linked = null;
+    tellGone(gone);
+    askForMap();
+    return true;
 }
 
 function showPage(page) {
@@ -225,12 +252,15 @@ function showPage(page) {
         next = page;
         return;
     }
+    const words = new TextDecoder().decode(page.bytes), parts = partsOf(words), {of, whole} = page;
+    if (followed({of, whole}, parts)) return;
     const frame = coming = el("iframe", {title: "Attention of the text", class: "coming"}),
-          place = linked ?? (shown && isText(shown.of) === isText(page.of) ? placeOf(shown) : null);
+          place = linked ?? (shown && isText(shown.of) === isText(of) ? placeOf(shown) : null),
+          {hashes, manifest: {tokens, query}} = parts;
     linked = null;
-    Object.assign(frame, {tokens: page.tokens, of: page.of, whole: page.whole});
+    Object.assign(frame, {of, whole, hashes, tokens, query});
     const adopt = () => {
-        frame.tokens ??= JSON.parse(docOf(frame).getElementById("qkv-manifest").textContent).tokens;
+        letFollow(frame);
         fitIn(docOf(frame));
         if (shown) askAsBefore(shown, frame);
         settle(frame, place);
@@ -243,12 +273,13 @@ function showPage(page) {
         next = null;
         if (waiting) showPage(waiting);
     };
-    // As soon as its scripts have run, without waiting for its load event: one frame fewer is painted.
+    // As soon as its scripts have run and its heads are there, without waiting for its load event: one frame fewer is painted.
+    const isThere = () => frame.contentWindow?.askAgain && docOf(frame).readyState !== "loading";
     const wait = () => {
-        frame.contentWindow?.askAgain ? adopt() : requestAnimationFrame(wait);
+        isThere() ? adopt() : requestAnimationFrame(wait);
     };
     requestAnimationFrame(wait);
-    frame.srcdoc = textOf(page.bytes);
+    frame.srcdoc = framed(words);
     main.append(frame);
 }
 
@@ -280,9 +311,8 @@ function watch(frame) {
     new MutationObserver(() => {
         if (html.dataset.theme) root.dataset.theme = html.dataset.theme;
     }).observe(html, {attributeFilter: ["data-theme"]});
-    new MutationObserver(() => {
-        if (tabNow() === "map" && !frame.whole) showWhole(frame);
-    }).observe(page.getElementById("tabs"), {attributes: true, subtree: true});
+    new MutationObserver(askForMap).observe(
+        page.getElementById("tabs"), {attributes: true, subtree: true});
     page.addEventListener("keydown", cancelOnEscape);
     page.addEventListener("dragenter", () => root.classList.add("dropping"));
     for (const event of ["pointerup", "keyup"])
@@ -290,7 +320,10 @@ function watch(frame) {
             clearTimeout(writeLink.later);
             writeLink.later = setTimeout(writeLink, 300);
         });
-    if (tabNow() === "map" && !frame.whole) showWhole(frame);
+    askForMap();
+}
+function askForMap() {
+    if (tabNow() === "map" && !shown.whole) showWhole(shown);
 }
 
 /* ---- A model of the reader's -------------------------------------------------------------------- */
@@ -449,10 +482,7 @@ function changed() {
 async function compute() {
     const wanted = lookedAt(), late = setTimeout(() => says("computing … (Esc stops it)"), 300);
     due = false;
-    const answer = await (await ready(quick))
-                       .ask(
-                           {kind: "look", ...requestOf(wanted)},
-                           ({page}) => isNothing() || take({bytes: page, of: wanted}));
+    const answer = await (await ready(quick)).ask({kind: "look", ...requestOf(wanted)});
     clearTimeout(late);
     if (answer.ended) return;
     if (answer.words) showWords(answer.words, wanted);
@@ -466,6 +496,7 @@ async function compute() {
         else
             showImageSays(answer.seen, wanted);
         says(`${engineText()}: ${answer.ms.toFixed(0)} ms`);
+        take({bytes: answer.page, of: wanted});  // last: what stands above takes its place before
         later = taken?.of === wanted ? setTimeout(showWhole, MAP_PAUSE, taken) :
                                        setTimeout(() => makeWhole(), PAUSE);
     }
@@ -502,11 +533,11 @@ function makeWhole(wanted = answered ?? lookedAt()) {
 
 /* In place of the page that is shown, or of one that waits: of the same, without maps. */
 async function showWhole(page) {
-    const frame = shown;
+    const frame = shown, {of} = page;
     says("making the map …");
-    const bytes = await makeWhole(page.of);
-    if (!bytes || shown !== frame || coming || ![frame, taken].includes(page)) return;
-    showPage({...page, bytes, whole: true});
+    const bytes = await makeWhole(of), isNow = shown === frame && !coming && page.of === of;
+    if (!bytes || !isNow || page.whole || ![frame, taken].includes(page)) return;
+    showPage({of, bytes, whole: true});
     says(engineText());
 }
 
@@ -735,7 +766,7 @@ async function showFirst() {
     showSays(JSON.parse(byId("first-seen").textContent));
     const bytes = await unpackedFirst();
     whole ??= {of: EXAMPLES[0], made: Promise.resolve(bytes)};
-    if (!shown && !coming) showPage({bytes, of: EXAMPLES[0], tokens: null, whole: true});
+    if (!shown && !coming) showPage({bytes, of: EXAMPLES[0], whole: true});
 }
 
 text.addEventListener("input", () => {

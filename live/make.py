@@ -29,10 +29,14 @@ def packed(data):
     return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
 
 
+def hash_of(text):
+    """'sha256-…', as a policy has it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 def hashes(html, tag):
-    """'sha256-…' of what stands between tags of that name, as a policy has it."""
-    found = re.findall(tag, html, re.DOTALL)
-    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in found)
+    """Those of what stands between tags of that name."""
+    return " ".join(map(hash_of, re.findall(tag, html, re.DOTALL)))
 
 
 def read(name):
@@ -73,6 +77,8 @@ def main():
     holes = {
         "style": read("live.css"),
         "script": read("live.js"),
+        "follow": read("follow.js"),
+        "follow_hash": hash_of(read("follow.js")),
         "examples": escape(json.dumps(read("examples.txt").splitlines(), ensure_ascii=False)),
         "worker": as_script("wasi.mjs", "engine.mjs", "worker.mjs"),
         "licences": escape((HERE.parent / "LICENSE").read_text(encoding="utf-8") + "\n\n" + licences, quote=False),
@@ -81,13 +87,13 @@ def main():
         "packed": "\n".join(f'<script type="application/octet-stream" id="{name}">{packed(file.read_bytes())}</script>'
                             for name, file in files.items()),
     }
-    for name in ("script", "worker"):
+    for name in ("script", "follow", "worker"):
         if "</script" in holes[name]:
             sys.exit(f"make.py: the {name} would end its element")
     html = read("live.html")
     html = re.sub(r"@\{(style|script)\}", lambda hole: holes[hole[1]], html)
-    # Frames inherit the policy, and pages have a script and a style of their own.
-    policy = (f"default-src 'none'; script-src {hashes(html, SCRIPT)} {hashes(pages, SCRIPT)} 'wasm-unsafe-eval' blob:; "
+    # Frames inherit the policy, and pages have a script and a style of their own; live.js lets follow.js into them.
+    policy = (f"default-src 'none'; script-src {hashes(html, SCRIPT)} {hashes(pages, SCRIPT)} {holes['follow_hash']} 'wasm-unsafe-eval' blob:; "
               f"style-src {hashes(html, STYLE)} {hashes(first_page, STYLE)}; img-src data: blob:; worker-src blob:; "
               "base-uri 'none'; form-action 'none'")
     html = re.sub(r"@\{(\w+)\}", lambda hole: policy if hole[1] == "policy" else holes[hole[1]], html)

@@ -1,6 +1,5 @@
 /*
- * The worker of a live page: it has an engine, and answers one message at a time with {id, …} or {id, error}, and may tell a
- * part of the answer before, {id, part: true, …}. `begin` has the packed files of the page, or what another worker made of them, so that
+ * The worker of a live page: it has an engine, and answers one message at a time with {id, …} or {id, error}. `begin` has the packed files of the page, or what another worker made of them, so that
  * only the first one unpacks and compiles.
  */
 import {best, Engine} from "./engine.mjs";
@@ -30,15 +29,12 @@ const answers = {
         engine = started;
         return {model};
     },
-    /* Of a text, or of an image, {name, file}. The page is told as soon as it is made: a tab opens it meanwhile. */
-    look({text, image}, tell) {
+    /* Of a text, or of an image, {name, file}. */
+    look({text, image}) {
         const began = performance.now(), words = image ? null : engine.words(text);
         try {
-            const page =
-                image ? engine.pageImage(image.name, image.file, false) : engine.page(text, false);
-            tell({page});
-            const seen = image ? engine.lookImage(image.name, image.file) : engine.look(text);
-            return {words, seen, ms: performance.now() - began};
+            const made = image ? engine.bothOfImage(image.name, image.file) : engine.both(text);
+            return {words, ...made, ms: performance.now() - began};
         } catch (error) {
             return {words, error: error.message};
         }
@@ -49,10 +45,10 @@ const answers = {
 
 self.onmessage = async ({data}) => {
     const {id, kind} = data;
-    const tell = (answer, more) =>
-        self.postMessage({id, ...more, ...answer}, answer.page ? [answer.page.buffer] : []);
+    const tell = answer =>
+        self.postMessage({id, ...answer}, answer.page ? [answer.page.buffer] : []);
     try {
-        tell(await answers[kind](data, part => tell(part, {part: true})));
+        tell(await answers[kind](data));
     } catch (error) {
         tell({error: error.message});
     }

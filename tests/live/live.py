@@ -110,6 +110,55 @@ def follows(browser):
         live.clean("follows")
 
 
+SHOWN = """() => ({
+    ...Object.fromEntries(["subtitle", "rail", "tabs", "what-if", "asked", "panel", "inspector", "strip"].map(id => [id, byId(id).outerHTML])),
+    pixels: [...document.querySelectorAll("canvas")].map(canvas => canvas.toDataURL()), address: address(), sees: [N, M, HEADS.length, LONG, MASK, EVERY, LABEL],
+})"""
+
+
+def difference(one, other):
+    at = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+    return "\n".join(f"  at {at}: …{words[max(0, at - 100):at + 100]}…" for words in ("", one, other) if words)
+
+
+def one_document(browser):
+    """The document goes on from text to text, and shows what a new one of that text shows: each view, with pixels. Choices stay."""
+    texts = sentences(32, SEED)[12:] + ["The door was old.", "I [MASK] a dog. I saw a dog.", "(old) door, [MASK]!", "umbrella [MASK] umbrellas"]
+    with Live(browser) as live:
+        page = live.page
+        page.evaluate("window.firstFrame = shown")
+        for at, text in enumerate(texts):
+            tab = ("start", "model", "tokens", "matrix", "why", "numbers", "compare")[at % 7]
+            live.frame().evaluate(f"change({{tab: '{tab}', head: {at * 5 % 16}}}), draw()")
+            if at % 3 == 1:
+                live.frame().evaluate(f"change({{query: {at % 4}, more: [2]}}), draw()")
+            live.frame().evaluate("toggleOverlaid(3), draw()" if at % 5 == 2 else "0")
+            live.write(text)
+            check(f"one document: {text!r}", page.evaluate("shown === firstFrame"))
+            other = live.frame().evaluate("[compare.b, HEADS[compare.b] && placeName(compare.b), state.key, state.more, state.others.map(placeName)]")
+            live.page.wait_for_timeout(150)
+            followed = live.frame().evaluate(SHOWN)
+            page.evaluate("shown.hashes = shown.of = '', changed()")
+            check(f"one document: a new one of {text!r}", live.until("shown !== firstFrame && shown.of === text.value && !coming && !quick.busy"))
+            live.frame().evaluate("""([b, name, key, more, others]) => { const placed = name => HEADS.findIndex((_, i) => placeName(i) === name);
+                compare.b = name ? String(placed(name)) : b; Object.assign(state, {key, more, others: others.map(placed)}); shownTab = ""; draw(); }""", other)
+            live.page.wait_for_timeout(150)
+            fresh = live.frame().evaluate(SHOWN)
+            if tab == "tokens":
+                del followed["strip"]  # is hidden there, and not drawn
+            for part, shown in followed.items():
+                check(f"one document: {part} of {text!r} in {tab}", shown == fresh[part], difference(str(shown), str(fresh[part])))
+            page.evaluate("window.firstFrame = shown")
+        live.write("The [MASK] was new.")
+        check("one document: of the file's own query the strongest key", live.frame().evaluate("state.query === manifest.query && state.key === strongest()"))
+        live.frame().evaluate("change({scale: 'log', tab: 'matrix', more: [1]}), sets(rail, 'sort')('confidence'), fit(), zoom(2), draw()")
+        zoomed = live.frame().evaluate("place.z")
+        live.write("Then the [MASK] was new.")
+        kept = live.frame().evaluate("[state.scale, rail.sort, byId('rail-tools').querySelector('select').value, place.fitted, place.z, state.more]")
+        check("one document: what was chosen stays", kept == ["log", "confidence", "confidence", False, zoomed, [2]], kept)
+        live.clean("one document")
+
+
 def asks(browser):
     """What is asked in What if goes on being asked of the next text, and of the same text's page with maps."""
     with Live(browser) as live:
@@ -316,7 +365,7 @@ def same_bytes(browser):
 
 
 def memory(browser):
-    """120 texts, one after another: what the tab holds after them is what it held after 30."""
+    """500 texts, one after another: what the tab holds after them is what it held after 50."""
     with Live(browser) as live:
         devices = live.context.new_cdp_session(live.page)
         devices.send("Performance.enable")
@@ -325,14 +374,14 @@ def memory(browser):
             devices.send("HeapProfiler.collectGarbage")
             found = {each["name"]: each["value"] for each in devices.send("Performance.getMetrics")["metrics"]}
             return [found[name] for name in ("Documents", "Frames", "Nodes", "JSHeapUsedSize")]
-        texts = sentences(132, SEED)[12:]
+        texts = sentences(512, SEED)[12:]
         for n, text in enumerate(texts, 1):
             live.page.fill("#text", text)
             live.until("answered === document.querySelector('#text').value && !coming && !next")
-            if n == 30:
+            if n == 50:
                 early = held()
         late = held()
-        print(f"documents, frames, nodes, bytes after 30 and after 120 texts: {early}, {late}")
+        print(f"documents, frames, nodes, bytes after 50 and after 500 texts: {early}, {late}")
         check("memory: documents and frames", late[:2] == early[:2], (early, late))
         check("memory: nodes", late[2] < 1.5 * early[2], (early, late))
         check("memory: heap", late[3] < early[3] + 8e6, (early, late))
@@ -362,7 +411,7 @@ def readers(browser):
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parts = (before_the_engine, follows, asks, around, models, images, fallback, same_bytes, memory, pictures, readers)
+    parts = (before_the_engine, follows, one_document, asks, around, models, images, fallback, same_bytes, memory, pictures, readers)
     return harness.run({part.__name__: part for part in parts if len(sys.argv) < 7 or part.__name__ in sys.argv[6:]})
 
 

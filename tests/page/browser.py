@@ -1087,8 +1087,8 @@ def look_page(browser):
             check(f"the {name} of qkv heads", good, (value, wanted[name]))
         check("the key that receives most", tab.run("thisHead().received_key") == wanted["received_key"])
         tab.tab("numbers")
-        check("all of them in Numbers", tab.page.locator("#panel table >> nth=0 >> thead th").count() == 2 + tab.run("known.length") and
-              tab.run("known.length") == sum(any(h[name] is not None for h in listed["heads"]) for name in shown), tab.run("known"))
+        check("all of them in Numbers", tab.page.locator("#panel table >> nth=0 >> thead th").count() == 2 + tab.run("known().length") and
+              tab.run("known().length") == sum(any(h[name] is not None for h in listed["heads"]) for name in shown), tab.run("known()"))
         tab.tab("tokens")
         check("[MASK] is selected", tab.run("tokenText(state.query)") == "[MASK]")
         tab.clean("look")
@@ -1139,7 +1139,7 @@ def decoders(browser):
                 check(f"{what}: sums", tab.until("!!numbers.sums && document.querySelectorAll('#panel figure').length > 3"))
                 panel = tab.page.inner_text("#panel")
                 check(f"{what}: weight by distance", ("Weight by distance" in panel) != crosses)
-                check(f"{what}: columns of distances", any(key in tab.run("known") for key in ("mean_distance", "mass_previous")) != crosses)
+                check(f"{what}: columns of distances", any(key in tab.run("known()") for key in ("mean_distance", "mass_previous")) != crosses)
                 for tab_name in TABS:
                     tab.tab(tab_name)
                 tab.clean(what)

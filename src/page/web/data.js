@@ -5,17 +5,27 @@
  */
 const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot, tanh, imul} = Math;
 const manifest = JSON.parse(document.getElementById("qkv-manifest").textContent);
-const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads;
+const D = manifest.head_dim, CAP = manifest.softcap;
 const scaleOf = head => head.scale ?? manifest.scale;
 
 /* Queries are the tokens that keys are, or others (cross-attention). */
-const asked = manifest.queries || manifest, M = asked.n, CROSS = asked !== manifest,
-      CAP = manifest.softcap;
-for (const head of HEADS)
-    if (head.stats)
-        head.stats =
+const asked = manifest.queries || manifest, CROSS = asked !== manifest;
+
+/* Of a text; a live page goes on to another one. */
+let N, M, HEADS, LONG, MASK, EVERY, LABEL;
+function takeText() {
+    N = manifest.n;
+    M = asked.n;
+    HEADS = manifest.heads;
+    LONG = M > 512 && M * N > 2048 ** 2;  // then no view computes all rows at once
+    MASK = ceil(N / 8);                   // bytes of a row
+    EVERY = ceil((M + N) / 3000);         // tokens for one on the map
+    LABEL = max(M, N) > 40 ? 13 : 16;
+    for (const head of HEADS)
+        head.stats &&=
             Object.fromEntries(manifest.numbers.map(([name], at) => [name, head.stats[at]]));
-const LONG = M > 512 && M * N > 2048 ** 2;  // then no view computes all rows at once
+}
+takeText();
 
 /* Five digits are four bytes; the last may be zeros. Digits are ( to ~ without < and \. */
 const digits = Uint8Array.from({length: 127}, (_, c) => c - 40 - (c > 60) - (c > 92));

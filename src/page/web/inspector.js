@@ -75,7 +75,7 @@ function headFacts() {
             ["entropy", fixed(stats.entropy, 3) + " nats", "mean over queries of −Σ p ln p"],
             ...["confidence", "effective_keys", "mean_distance", "mass_previous", "mass_next",
                 "mass_self"]
-                .filter(key => known.includes(key))
+                .filter(key => known().includes(key))
                 .map(key => [statNames[key][0], statText(thisHead(), key), statNames[key][1]]));
     if (type === "f16")
         lines.push(

@@ -35,9 +35,7 @@ const keyRuns = {
     "{": () => stepHead(-1),
     "}": () => stepHead(1),
     "/": () => byId("find").focus(),
-    Enter: () => {
-        if (state.hover !== null) change({query: state.hover, hover: null});
-    },
+    Enter: () => state.hover !== null && change({query: state.hover, hover: null}),
     Escape: () => {
         if (closeOne()) return;
         strip.found = byId("find").value = "";
@@ -45,12 +43,8 @@ const keyRuns = {
     },
     t: transpose,
     l: () => change({scale: scales[(scales.indexOf(state.scale) + 1) % 3]}),
-    s: () => {
-        if (manifest.special) ask({specials: !whatIf.specials});
-    },
-    w: () => {
-        if (hasWords()) change({words: !state.words});
-    },
+    s: () => manifest.special && ask({specials: !whatIf.specials}),
+    w: () => hasWords() && change({words: !state.words}),
     c: copyRow,
     d: dropKey,
     "+": () => handsNow().zoom(1.5),

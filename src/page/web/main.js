@@ -3,22 +3,22 @@ tabOrder.unshift(
     "start", ...tabs.image ? ["image"] : [], "model", "tokens", "matrix", "why", "map", "numbers",
     "compare");
 
-function showTop() {
+function showTitle() {
     byId("title").textContent = manifest.title || "Attention";
     byId("subtitle").textContent = [
         manifest.caption, CROSS ? `${M} queries, ${N} keys` : `${N} tokens`,
         `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"}, d = ${D}`
     ].filter(Boolean).join(" · ");
-    hear(byId("theme"), "click", () => {
-        document.documentElement.dataset.theme = dark ? "light" : "dark";
-        change();
-    });
-    drawn.push(() => {
-        byId("theme").textContent = dark ? "Light" : "Dark";
-    });
 }
+hear(byId("theme"), "click", () => {
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    change();
+});
+drawn.push(() => {
+    byId("theme").textContent = dark ? "Light" : "Dark";
+});
 
-showTop();
+showTitle();
 readAddress();
 showTabs();
 showFolds();

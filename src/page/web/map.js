@@ -2,7 +2,6 @@
  * View 4: queries (discs) and keys (triangles) of the head in the plane, as the file has them: near each other is
  * what t-SNE or PCA put there. Lines lead from the query to its strongest keys. Of long texts some tokens are shown.
  */
-const EVERY = ceil((M + N) / 3000);
 const plane = {
     kind: "map",
     color: "place",

@@ -110,7 +110,7 @@ function paint() {
 
 /* Where the cells lie: room for the names of tokens, or of places, but not more than a third of the drawing. What is
  * seen stays where it is. */
-const TURN = Math.PI / 3.2, {sin, cos} = Math, LABEL = max(M, N) <= 40 ? 16 : 13;
+const TURN = Math.PI / 3.2, {sin, cos} = Math;
 const namesFit = () => place.z >= 13 * em();
 function measurePlot({width, height}) {
     const key = [width, height, em(), manifest.at, namesFit()].join();
@@ -155,10 +155,7 @@ tabs.matrix = {
         panel.append(
             el("div", {class: "tools"}, ...zoomTools(matrixHands),
                check(
-                   "Select a rectangle", matrix.brushing,
-                   on => {
-                       matrix.brushing = on;
-                   },
+                   "Select a rectangle", matrix.brushing, on => matrix.brushing = on,
                    "drag over cells; or drag with Shift"),
                scaleSelect(),
                max(M, N) > 200 ?

@@ -34,7 +34,7 @@ tabs.numbers = {
 const statText = ({stats}, key) => Number.isFinite(stats[key]) ? fixed(stats[key], 3) : "–";
 function headTable() {
     if (!HEADS[0].stats) return "";
-    const keys = known, order = headOrder(numbers.sort);
+    const keys = known(), order = headOrder(numbers.sort);
     const sorts = key => button(statNames[key][0] + (numbers.sort === key ? " ↓" : ""), () => {
         numbers.sort = numbers.sort === key ? "" : key;
         change();

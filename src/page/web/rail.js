@@ -2,7 +2,7 @@
 const statNames =
     Object.fromEntries(manifest.numbers.map(([name, ...titleAndTip]) => [name, titleAndTip]));
 /* Those that the file knows of some head. */
-const known =
+const known = () =>
     Object.keys(statNames).filter(key => HEADS.some(head => Number.isFinite(head.stats?.[key])));
 const rail = {
     sort: "",
@@ -79,7 +79,7 @@ function showRail() {
     if (HEADS.length > 1 && HEADS[0].stats)
         tools.push(
             select(
-                "Sort", [["", "by layer"], ...known.map(key => [key, statNames[key][0]])],
+                "Sort", [["", "by layer"], ...known().map(key => [key, statNames[key][0]])],
                 rail.sort, sets(rail, "sort"), "largest first"),
             el("label", {title: "heads whose number, that of Sort, is at least this"}, "From",
                el("input", {
@@ -87,6 +87,7 @@ function showRail() {
                    inputmode: "decimal",
                    id: "least",
                    placeholder: "any number",
+                   value: rail.least,
                    oninput: event => sets(rail, "least")(event.target.value)
                })));
     if (labels.length)
@@ -94,16 +95,16 @@ function showRail() {
             "Show", [["", "all heads"], ...labels.map(label => [label, label])], rail.filter,
             sets(rail, "filter"), "heads with this label"));
     put(byId("rail-tools"), ...tools);
-    hear(byId("grid"), "keydown", event => {
-        const across = getComputedStyle(byId("grid")).gridTemplateColumns.split(" ").length;
-        const by = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across}[event.key];
-        if (!by) return;
-        event.preventDefault();
-        event.stopPropagation();
-        stepHead(by);
-        byId("grid").querySelector('[aria-pressed="true"]')?.focus();
-    });
 }
+hear(byId("grid"), "keydown", event => {
+    const across = getComputedStyle(byId("grid")).gridTemplateColumns.split(" ").length;
+    const by = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across}[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    stepHead(by);
+    byId("grid").querySelector('[aria-pressed="true"]')?.focus();
+});
 
 function stepHead(by) {
     const at = rail.order.indexOf(state.head),
@@ -136,10 +137,9 @@ drawn.push(function drawRail() {
                           "");
         put(byId("grid"), ...order.map(headButton));
         const made = [...byId("grid").children];
-        setTimeout(
-            () => inSlices(
-                "thumbs", made.length, at => drawThumb(made[at].firstChild, +made[at].dataset.head),
-                () => {}));
+        inSlices(
+            "thumbs", made.length, at => drawThumb(made[at].firstChild, +made[at].dataset.head),
+            () => {});
     }
     for (const made of byId("grid").children) {
         const now = +made.dataset.head === state.head;

@@ -62,8 +62,7 @@ function dot(a, at, b, bt) {
     return sum;
 }
 
-const unseen = manifest.dropped || [],
-      MASK = ceil(N / 8);  // keys that no query sees; bytes of a row
+const unseen = manifest.dropped || [];  // keys that no query sees
 const sees = ({mask}, i, j) => !unseen[j] && (!mask || mask[i * MASK + (j >> 3)] >> (j & 7) & 1);
 const maySee = (data, i, j, [first, end] = keysOf(data, i)) =>
     j >= first && j < end && sees(data, i, j) && !isGone(j);
@@ -125,7 +124,7 @@ function modifiedRow(data, i, out) {
 }
 
 /* Rows that were asked for last, 16 MB of them. */
-const rows = new Map(), ROWS = max(8, floor(4e6 / N));
+const rows = new Map();
 
 /* The weights of query i under What if (plain: as the model computed them), those that the filter hides as 0 (all: as
  * they are); null while its head is not there. */
@@ -144,7 +143,7 @@ function row(head, i, plain = false, all = false) {
         if (hides)
             for (let j = 0; j < N; j++)
                 if (isFiltered(i, j)) found[j] = 0;
-        if (rows.size >= ROWS) rows.delete(rows.keys().next().value);
+        if (rows.size >= max(8, floor(4e6 / N))) rows.delete(rows.keys().next().value);
         rows.set(name, found);
     }
     return found;

@@ -68,19 +68,23 @@ function enterRun() {
     version++;
 }
 
+function showTab() {
+    shownTab = state.tab;
+    refit.disconnect();
+    put(byId("panel"));
+    byId("panel").className = tabs[shownTab].canvas ? "canvas" : "";
+    Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
+    tabs[shownTab].show(byId("panel"));
+}
+
 function draw() {
     enterRun();
     chooseColors();
     measureRem();
     if (openDefinition && !openDefinition.isConnected) closeDefinition();
     if (state.tab !== shownTab) {
-        shownTab = state.tab;
-        refit.disconnect();
-        put(byId("panel"));
-        byId("panel").className = tabs[shownTab].canvas ? "canvas" : "";
+        showTab();
         byId("panel").scrollTop = 0;
-        Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
-        tabs[shownTab].show(byId("panel"));
     }
     for (const view of drawn) view();
     tabs[shownTab].draw();

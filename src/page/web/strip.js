@@ -134,9 +134,7 @@ function showStrip() {
     const which = select(
         CROSS ? "Find in" : "A click sets",
         [["query", CROSS ? "queries" : "the query"], ["key", CROSS ? "keys" : "the key"]],
-        strip.sets, value => {
-            strip.sets = value;
-        });
+        strip.sets, value => strip.sets = value);
     const go = by => () => {
         const [{n}, part] = searched();
         change({[part]: clamp(state[part] + by, 0, n - 1)});
