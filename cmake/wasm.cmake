@@ -31,6 +31,10 @@ foreach(variant IN LISTS variants)
     target_link_libraries(qkv-check-${variant} PRIVATE qkvcheck qkv_${variant})
 endforeach()
 
+# Its exact FMA by itself: build/wasm/fma-tile.wasm
+add_executable(fma-tile tests/wasm/tile.c)
+target_link_libraries(fma-tile PRIVATE qkv_flags)
+
 # The engine of the live page (live/engine.c): build/wasm/engine-relaxed.wasm, engine-exact.wasm. It is `qkv look` without a command
 # line, a server, and pictures; of the tool's files it has those that look needs.
 file(GLOB look_sources CONFIGURE_DEPENDS cli/look/*.c cli/sinks/*.c cli/common/*.c)

@@ -2,7 +2,7 @@
 # WebAssembly, by zig: the kernels on simd128 and on relaxed SIMD, in wasmtime and in Node, have the bits of this processor.
 . tools/deep/lib.sh
 . tools/deep/wasm_tests.sh
-need_wasm qkv-check-relaxed qkv-check-exact
+need_wasm qkv-check-relaxed qkv-check-exact fma-tile
 build/release/qkv-check --isa scalar --cases 40 --pairs 0 | tail -n 1 >"build/deep/$$.digest"
 
 # same_digest VARIANT ENGINE COMMAND…
@@ -14,6 +14,12 @@ same_digest() {
     tail -n 1 "$check_log" | cmp - "build/deep/$$.digest"
     case_ok "$variant in $engine: $(cat "build/deep/$$.digest"), here, too"
 }
+seed=$(date +%s)
+in_node tests/wasm/run.mjs build/wasm/fma-tile.wasm 60000 "$seed" >"$check_log" || {
+    cat "$check_log"
+    exit 1
+}
+case_ok "the tile of exact FMA, seed $seed: $(tail -n 1 "$check_log")"
 same_digest relaxed wasmtime "$wasm_python" tests/wasm/run.py
 same_digest exact wasmtime "$wasm_python" tests/wasm/run.py
 same_digest exact node in_node tests/wasm/run.mjs
