@@ -35,8 +35,11 @@ n_cases=$((n_cases + 1))
 # A copy of what was installed, with its made modules: within site-packages mypy would take that folder for a source of its own.
 mkdir -p $folder/types
 cp -r "$("$python" -c 'import qkv; print(qkv.__path__[0])')" $folder/types/qkv
-"$python" -m mypy --config-file python/pyproject.toml --cache-dir build/deep/mypy $folder/types/qkv
-n_cases=$((n_cases + 2))
+for platform in linux win32 darwin; do
+    "$python" -m mypy --platform $platform --config-file python/pyproject.toml --cache-dir build/deep/mypy $folder/types/qkv
+    n_cases=$((n_cases + 1))
+done
+n_cases=$((n_cases + 1))
 # qkv.mpi on the ranks of mpirun, with the libqkvmpi of this machine: more ranks than cores is meant
 ./dev build release
 if [ -e build/release/libqkvmpi.so ]; then

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
+import sys
 from typing import Any
 
 from . import _c
@@ -10,10 +11,18 @@ from . import _c
 _FOLDER = pathlib.Path(__file__).parent / "lib"
 
 
+def file_name(name: str, version: str) -> str:
+    """What this system calls a library of a version; "*": of any."""
+    if sys.platform == "win32":
+        return f"lib{name}.dll"
+    return f"lib{name}.{version}.dylib" if sys.platform == "darwin" else f"lib{name}.so.{version}"
+
+
 class _Library:
     """Functions by name. Each gets its signature when it is first looked up."""
 
     def __init__(self) -> None:
+        # In this order: on Windows and on macOS, too, the second finds the first, which is loaded and lies beside it.
         self._libraries = [ctypes.CDLL(str(_find(name)), mode=ctypes.RTLD_GLOBAL) for name in ("qkv", "qkvmodel")]
 
     def __getattr__(self, name: str) -> Any:
@@ -38,13 +47,14 @@ class _Library:
 
 def library_file(name: str) -> pathlib.Path | None:
     """A library of this package."""
-    return min(_FOLDER.glob(f"lib{name}.so*"), key=lambda path: len(path.name), default=None)
+    return min(_FOLDER.glob(file_name(name, "*")), key=lambda path: len(path.name), default=None)
 
 
 def _find(name: str) -> pathlib.Path:
     found = library_file(name)
     if found is None:
-        raise ImportError(f"{_FOLDER} has no lib{name}.so: install the package with pip, not used from its source")
+        raise ImportError(f"{_FOLDER} has no {file_name(name, '*')}: install the package with pip, not used from its "
+                          "source")
     return found
 
 

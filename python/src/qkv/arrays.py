@@ -20,6 +20,12 @@ _LARGE = 1 << 18
 _SCALARS = int, float, complex, str, np.generic
 
 
+def _pages(n_bytes: int) -> mmap.mmap:
+    if sys.platform == "win32":  # which gives no others
+        return mmap.mmap(-1, n_bytes)
+    return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 def apart(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array, or if it is large a copy in pages of its own.
 
@@ -28,7 +34,7 @@ def apart(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     if array.nbytes < _LARGE:
         return array
-    pages = mmap.mmap(-1, array.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = _pages(array.nbytes)
     made = np.frombuffer(pages, array.dtype).reshape(array.shape)
     made[...] = array
     return made

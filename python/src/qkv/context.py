@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Generator
 from typing import Any
@@ -108,7 +109,8 @@ def _forget() -> None:
     _of_thread, _of_heads = _OfThread(), None
 
 
-os.register_at_fork(after_in_child=_forget)
+if sys.platform != "win32":  # which has no forks
+    os.register_at_fork(after_in_child=_forget)
 
 
 # ---- Ctrl-C -------------------------------------------------------------------------------------

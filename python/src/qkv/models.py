@@ -142,7 +142,8 @@ class _Run(NoCopies):
 
 def _is_embedded(path: bytes) -> bool:
     """Whether a path is that of the embedded model in the source, and no such folder is here. The tool has the same."""
-    return path.rstrip(b"/") == b"models/default" and not os.path.exists("models/default/config.json")
+    name = path.replace(os.sep.encode(), b"/").rstrip(b"/")
+    return name == b"models/default" and not os.path.exists("models/default/config.json")
 
 
 class Model(NoCopies):

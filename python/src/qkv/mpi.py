@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _c, errors
-from ._library import init, lib, string
+from ._library import file_name, init, lib, string
 from .checked import text
 from .context import Context, context
 from .descriptor import _address
@@ -41,13 +41,13 @@ class _Options(ctypes.Structure):
 @functools.cache
 def _load() -> ctypes.CDLL:
     version = string(lib.qkv_version()).rpartition(".")[0]
-    name = os.environ.get("QKV_MPI_LIBRARY") or f"libqkvmpi.so.{version}"
+    name = os.environ.get("QKV_MPI_LIBRARY") or file_name("qkvmpi", version)
     try:
         # It uses the libqkv that is loaded here: both are of the same release.
         return ctypes.CDLL(name)
     except OSError as error:
         raise ImportError(f"{error}. qkv.mpi needs libqkvmpi {version} and its MPI: build and install qkv with MPI, or "
-                          "set QKV_MPI_LIBRARY to the path of libqkvmpi.so") from None
+                          f"set QKV_MPI_LIBRARY to the path of {file_name('qkvmpi', version)}") from None
 
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:

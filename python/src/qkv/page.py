@@ -14,6 +14,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib, string
 from .checked import Head, integer, text, texts
+from .checked import path as path_of
 from .checked import places as places_of
 from .errors import ArgumentError, ErrorText, UnsupportedError
 from .overview import height_of
@@ -60,7 +61,7 @@ class Page:
         """Writes the page to a file, whose name ends with .html."""
         if ending_of(path) not in PAGES:
             raise ArgumentError(f"path is {os.fspath(path)!r}, and a page is HTML: its name ends with .html")
-        pathlib.Path(path).write_text(self.html, encoding="utf-8")
+        pathlib.Path(path).write_bytes(self.html.encode())  # in a text, Windows would end lines otherwise
 
     def _repr_html_(self) -> str:
         above = framed(self.overview, min(height_of(self.overview), _PIXELS // 2), "") if self.overview else ""
@@ -164,8 +165,9 @@ def write_page(heads: Pictured, chosen: Sequence[Head] | None, limit_bytes: int 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "page.html")
         with lead._reading():
-            error.check(lib.qkv_page_write(ctypes.byref(page), str(path).encode(), ctypes.byref(result), error.pointer))
-        written = path.read_text(encoding="utf-8")
+            error.check(lib.qkv_page_write(ctypes.byref(page), path_of(path, "path"), ctypes.byref(result),
+                                           error.pointer))
+        written = path.read_bytes().decode()
     shown = places[:int(result.n_heads)]
     return Page(written, int(result.n_heads), len(places) - int(result.n_heads), shown)
 

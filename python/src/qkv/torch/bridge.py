@@ -1,13 +1,15 @@
 """The part of qkv.torch that is C: the library's tasks on torch's threads, and small calls. None where torch is older.
 
 python/native/torch_bridge.c gets functions of torch's stable C interface from here, so that one wheel is for every
-torch. torch_parallel_for came with torch 2.10, and conversions of tensors to and from Python with 2.14.
+torch. torch_parallel_for came with torch 2.10, and conversions of tensors to and from Python with 2.14. Wheels for
+Windows and macOS have no such part, which nobody has run there: calls are computed by threads of the library.
 """
 from __future__ import annotations
 
 import ctypes
 import os
 import pathlib
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -95,4 +97,5 @@ def _forget() -> None:
     _of_thread, _forked = _OfThread(), True
 
 
-os.register_at_fork(after_in_child=_forget)
+if sys.platform != "win32":  # which has no forks
+    os.register_at_fork(after_in_child=_forget)
