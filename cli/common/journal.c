@@ -122,12 +122,9 @@ char *command_text(size_t *n) {
 
 static void add_file(FILE *out, const char *name, const char *path) {
     qkvi_os_about about;
-    int64_t seconds;
-    long nanoseconds;
-    if (qkvi_os_examine(path, &about) != 0 || about.kind != QKVI_OS_FILE ||
-        os_changed(path, &seconds, &nanoseconds) != 0)
-        return;
-    fprintf(out, "%s %" PRIu64 " %" PRId64 ".%09ld\n", name, about.n_bytes, seconds, nanoseconds);
+    if (qkvi_os_examine(path, &about) != 0 || about.kind != QKVI_OS_FILE) return;
+    fprintf(out, "%s %" PRIu64 " %" PRId64 ".%09ld\n", name, about.n_bytes, about.changed_s,
+            about.changed_ns);
 }
 
 static int by_name(const void *a, const void *b) {

@@ -75,9 +75,6 @@ FILE *os_open_to_change(const char *path);
 int os_lock(FILE *file);
 int os_truncate(FILE *file, int64_t n);
 
-/* When a file was changed: since 1970. */
-int os_changed(const char *path, int64_t *seconds, long *nanoseconds);
-
 /* ---- Processors ------------------------------------------------------------------------------ */
 
 /* A set of processors, by number. */

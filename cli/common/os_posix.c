@@ -24,6 +24,8 @@
 #include <sys/syscall.h>
 #endif
 
+#include "core/os.h"
+
 /* ---- This process ---------------------------------------------------------------------------- */
 
 #if !defined(__wasi__)
@@ -202,7 +204,7 @@ FILE *os_open_memory(char **bytes, size_t *n) { return open_memstream(bytes, n);
 int os_close_memory(FILE *out) { return fclose(out); }
 
 FILE *os_open_to_change(const char *path) {
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    const int fd = qkvi_os_open_to_change(path);
     FILE *const file = fd >= 0 ? fdopen(fd, "r+b") : NULL;
     if (fd >= 0 && !file) close(fd);
     return file;
@@ -215,19 +217,6 @@ int os_lock(FILE *file) {
 #endif
 }
 int os_truncate(FILE *file, int64_t n) { return ftruncate(fileno(file), (off_t)n); }
-
-int os_changed(const char *path, int64_t *seconds, long *nanoseconds) {
-    struct stat about;
-    if (stat(path, &about) != 0) return -1;
-#if defined(__APPLE__)
-    const struct timespec at = about.st_mtimespec;
-#else
-    const struct timespec at = about.st_mtim;
-#endif
-    *seconds = (int64_t)at.tv_sec;
-    *nanoseconds = at.tv_nsec;
-    return 0;
-}
 
 /* ---- Processors ------------------------------------------------------------------------------ */
 

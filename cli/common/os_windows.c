@@ -23,14 +23,6 @@ enum { ROOM = 4096 };
 
 /* ---- UTF-16 ---------------------------------------------------------------------------------- */
 
-/* To be freed; NULL: no memory, or no UTF-8. */
-static wchar_t *wide(const char *text) {
-    const int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
-    wchar_t *const made = n > 0 ? malloc((size_t)n * sizeof *made) : NULL;
-    if (made) MultiByteToWideChar(CP_UTF8, 0, text, -1, made, n);
-    return made;
-}
-
 static char *put(char *at, uint32_t code) {
     static const uint8_t marks[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
     const int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -174,22 +166,31 @@ static bool add_word(char *line, size_t *n, const char *word) {
     return true;
 }
 
-int os_run_self(char *const words[], int *code, int *signal) {
+/* What a process is started by; UTF-16 has no more elements than UTF-8. */
+struct start {
+    wchar_t program[ROOM / 2], line[ROOM];
+};
+
+static bool is_started(struct start *start, const char *line, PROCESS_INFORMATION *process) {
     STARTUPINFOW how = { .cb = sizeof how };
+    const DWORD n = GetModuleFileNameW(NULL, start->program, ROOM / 2);
+    return n > 0 && n < ROOM / 2 &&
+           MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, line, -1, start->line, ROOM) &&
+           CreateProcessW(start->program, start->line, NULL, NULL, TRUE, 0, NULL, NULL, &how,
+                          process);
+}
+
+int os_run_self(char *const words[], int *code, int *signal) {
     PROCESS_INFORMATION process;
-    char line[ROOM], self[ROOM / 2];
+    char line[ROOM];
     DWORD status = 1;
     size_t n = 0;
     *code = *signal = 0;
-    if (!os_self(self, sizeof self)) return failed(ENOENT);
     for (int i = 0; words[i]; i++)
         if (!add_word(line, &n, words[i])) return failed(E2BIG);
-    wchar_t *const program = wide(self), *const wide_line = wide(line);
-    const bool runs =
-        program && wide_line &&
-        CreateProcessW(program, wide_line, NULL, NULL, TRUE, 0, NULL, NULL, &how, &process);
-    free(program);
-    free(wide_line);
+    struct start *const start = malloc(sizeof *start);
+    const bool runs = start && is_started(start, line, &process);
+    free(start);
     if (!runs) return failed(ENOMEM);
     WaitForSingleObject(process.hProcess, INFINITE);
     GetExitCodeProcess(process.hProcess, &status);
@@ -333,18 +334,10 @@ int os_close_memory(FILE *out) {
 }
 
 FILE *os_open_to_change(const char *path) {
-    const DWORD share = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
-    wchar_t *const name = wide(path);
-    const HANDLE file = name ? CreateFileW(name, GENERIC_READ | GENERIC_WRITE, share, NULL,
-                                           OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL)
-                             : INVALID_HANDLE_VALUE;
-    free(name);
-    if (file == INVALID_HANDLE_VALUE) {
-        errno = GetLastError() == ERROR_ACCESS_DENIED ? EACCES : ENOENT;
-        return NULL;
-    }
-    const int fd = _open_osfhandle((intptr_t)file, _O_RDWR | _O_BINARY | _O_NOINHERIT);
-    return fd >= 0 ? _fdopen(fd, "r+b") : NULL;
+    const int fd = qkvi_os_open_to_change(path);
+    FILE *const file = fd >= 0 ? _fdopen(fd, "r+b") : NULL;
+    if (fd >= 0 && !file) qkvi_os_close(fd);
+    return file;
 }
 
 /* A byte behind all: one that is locked cannot be read by others. */
@@ -357,19 +350,6 @@ int os_lock(FILE *file) {
 }
 
 int os_truncate(FILE *file, int64_t n) { return _chsize_s(_fileno(file), n) == 0 ? 0 : -1; }
-
-int os_changed(const char *path, int64_t *seconds, long *nanoseconds) {
-    WIN32_FILE_ATTRIBUTE_DATA about;
-    wchar_t *const name = wide(path);
-    const bool found = name && GetFileAttributesExW(name, GetFileExInfoStandard, &about);
-    free(name);
-    if (!found) return failed(ENOENT);
-    const uint64_t at = (uint64_t)about.ftLastWriteTime.dwHighDateTime << 32 |
-                        about.ftLastWriteTime.dwLowDateTime; /* 100 ns since 1601 */
-    *seconds = (int64_t)(at / 10000000) - 11644473600;
-    *nanoseconds = (long)(at % 10000000) * 100;
-    return 0;
-}
 
 /* ---- Processors ------------------------------------------------------------------------------ */
 

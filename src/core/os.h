@@ -62,6 +62,8 @@ typedef struct qkvi_os_about {
     unsigned permissions; /* as chmod takes them */
     uint64_t n_bytes;
     uint64_t volume, id; /* the same for two names of one file */
+    int64_t changed_s;   /* when its bytes were written: since 1970 */
+    long changed_ns;
 } qkvi_os_about;
 
 /* Links are followed. */
@@ -74,6 +76,8 @@ int qkvi_os_open_to_read(const char *path);
 int qkvi_os_create(const char *path);
 /* A pipe or a device. */
 int qkvi_os_open_to_write(const char *path);
+/* A file to read and to write, made if it is not there. */
+int qkvi_os_open_to_change(const char *path);
 void qkvi_os_close(int fd);
 
 /* Up to n bytes at an offset, 0 at the end; -1 with errno. */

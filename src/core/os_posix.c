@@ -129,6 +129,11 @@ double qkvi_os_seconds(void) {
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 static int tell(const struct stat *status, qkvi_os_about *about) {
+#if defined(__APPLE__)
+    const struct timespec changed = status->st_mtimespec;
+#else
+    const struct timespec changed = status->st_mtim;
+#endif
     *about = (qkvi_os_about){
         .kind = S_ISREG(status->st_mode)    ? QKVI_OS_FILE
                 : S_ISDIR(status->st_mode)  ? QKVI_OS_FOLDER
@@ -138,6 +143,8 @@ static int tell(const struct stat *status, qkvi_os_about *about) {
         .n_bytes = (uint64_t)status->st_size,
         .volume = (uint64_t)status->st_dev,
         .id = (uint64_t)status->st_ino,
+        .changed_s = (int64_t)changed.tv_sec,
+        .changed_ns = changed.tv_nsec,
     };
     return 0;
 }
@@ -158,6 +165,9 @@ int qkvi_os_create(const char *path) {
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 int qkvi_os_open_to_write(const char *path) { return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY); }
+int qkvi_os_open_to_change(const char *path) {
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+}
 void qkvi_os_close(int fd) { close(fd); }
 
 int64_t qkvi_os_read_at(int fd, void *bytes, size_t n, uint64_t offset) {

@@ -153,6 +153,10 @@ static int examine(HANDLE file, qkvi_os_about *about) {
     about->n_bytes = (uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow;
     about->volume = found.dwVolumeSerialNumber;
     about->id = (uint64_t)found.nFileIndexHigh << 32 | found.nFileIndexLow;
+    const uint64_t changed = (uint64_t)found.ftLastWriteTime.dwHighDateTime << 32 |
+                             found.ftLastWriteTime.dwLowDateTime; /* 100 ns since 1601 */
+    about->changed_s = (int64_t)(changed / 10000000) - 11644473600;
+    about->changed_ns = (long)(changed % 10000000) * 100;
     return 0;
 }
 
@@ -176,6 +180,9 @@ int qkvi_os_create(const char *path) {
 }
 int qkvi_os_open_to_write(const char *path) {
     return number_of(opened(path, GENERIC_WRITE, OPEN_EXISTING), _O_WRONLY);
+}
+int qkvi_os_open_to_change(const char *path) {
+    return number_of(opened(path, GENERIC_READ | GENERIC_WRITE, OPEN_ALWAYS), _O_RDWR);
 }
 void qkvi_os_close(int fd) { _close(fd); }
 
