@@ -71,15 +71,17 @@ get_source() {
     are_right "$@" || { echo "dependencies.sh: apt-get has no $package with the files of cmake/dependencies.txt" >&2; exit 1; }
 }
 
-# Small: little of the tool's time is theirs. What of them is not called is left out when it is linked. (zig compiles its C library
-# again for every set of options: those of a build type are not used to ask what the target has.)
+# Small: little of the tool's time is theirs. What of them is not called is left out when it is linked, and our shared libraries show
+# none of them. (zig compiles its C library again for every set of options: those of a build type are not used to ask what the
+# target has.)
+flags="-Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables -fvisibility=hidden"
 configure() {
     folder=$1
     shift
     cmake -G Ninja -S "$folder" -B "$folder/build" --toolchain "$PWD/cmake/zig.cmake" "-DQKV_ZIG_TARGET=$target" "-DQKV_ROOT=$root" \
         "-DCMAKE_INSTALL_PREFIX=$root" -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_BUILD_TYPE=MinSizeRel -DBUILD_SHARED_LIBS=OFF \
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_EXE_LINKER_FLAGS=-s -Wno-dev \
-        "-DCMAKE_C_FLAGS_MINSIZEREL=-Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables" "$@"
+        "-DCMAKE_C_FLAGS_MINSIZEREL=$flags" "$@"
 }
 by_cmake() {
     configure "$@"
@@ -111,7 +113,7 @@ licence() {
 build_source() {
     package=${1%=*}
     shift
-    [ "$(cat "$root/$package" 2>/dev/null)" != "$*" ] || return 0
+    [ "$(cat "$root/$package" 2>/dev/null)" != "$flags $*" ] || return 0
     here=$PWD/build/$preset/sources/$package
     rm -rf "$here"
     mkdir -p "$here" "$root"
@@ -145,7 +147,7 @@ build_source() {
         licence jpeg62-turbo "$here/LICENSE.md" "$here/README.ijg"
         ;;
     esac
-    echo "$*" >"$root/$package"
+    echo "$flags $*" >"$root/$package"
 }
 
 listed=""
@@ -158,9 +160,13 @@ grep -v '^#' cmake/dependencies.txt | while read -r kind name arguments; do
         build_source "$name" $arguments
     fi
 done
-# What a program with musl or WASI's libc inside has to bring along.
+# What a program with musl, WASI's libc or mingw-w64 inside has to bring along.
 libc=$(echo "$zig"/lib/python3*/site-packages/ziglang/lib/libc)
 case $target in
 *musl*) licence musl "$libc/musl/COPYRIGHT" ;;
 *wasi*) licence wasi-libc "$libc"/wasi/LICENSE* "$libc/musl/COPYRIGHT" ;;
+*windows*) # that of its threads is the first comment of their files
+    sed '/\*\//q' "$libc/mingw/winpthreads/thread.c" >"$root/winpthreads"
+    licence mingw-w64 "$libc/mingw/COPYING" "$root/winpthreads"
+    ;;
 esac

@@ -2,12 +2,14 @@
 # python.sh python [ARGS…]: installs the package into python/environment, which `./dev clean` leaves alone, and runs its Python.
 # python.sh wheel [aarch64]: build/wheel gets a wheel with everything but the C library inside, by auditwheel; for AArch64 by a
 # cross compiler.
-# python.sh wheel --all: build/wheels gets those for older Linux and for musl, by zig.
+# python.sh wheel --all: build/wheels gets those for older Linux, for musl, Windows and macOS, by zig.
 set -eu
 cd "$(dirname "$0")/.."
 environment=$PWD/python/environment
 python=$environment/bin/python
 quiet="-q --disable-pip-version-check"
+# Files of a wheel have the date of the commit, where there is one.
+if commit_date=$(git log -1 --format=%ct 2>/dev/null); then export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$commit_date}"; fi
 [ -x "$python" ] || python3 -m venv "$environment"
 # repaired WHEEL: moves what the wheel needs of others into it, and names the systems that it is for. What draws pictures stays
 # with the system: these libraries read its fonts, and without them all but pictures works.
