@@ -1,6 +1,6 @@
 /*
- * The worker of a live page: it has an engine, and answers one message at a time with {id, …} or {id, error}. `begin` has the packed files of the page, or what another worker made of them, so that
- * only the first one unpacks and compiles.
+ * The worker of a live page: it has an engine, and answers one message at a time with {id, …} or {id, error}. `begin` has the
+ * packed files of the page, or what another worker made of them, so that only the first one unpacks and compiles.
  */
 import {best, Engine} from "./engine.mjs";
 

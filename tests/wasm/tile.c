@@ -1,6 +1,7 @@
 /*
- * tile.c [ROUNDS [SEED]]: the tile of exact FMA (V_TILE of vec_wasm.h) beside qkvi_fmaf_computed, which has the proof. Numbers are drawn
- * so that sums lie in the middle of two floats, are subnormal, overflow, or have factors of 0. The last line is "N cases".
+ * tile.c [ROUNDS [SEED]]: the tile of exact FMA (V_TILE of vec_wasm.h) beside qkvi_fmaf_computed,
+ * which has the proof. Numbers are drawn so that sums lie in the middle of two floats, are
+ * subnormal, overflow, or have factors of 0. The last line is "N cases".
  */
 #include <math.h>
 #include <stdio.h>
