@@ -119,7 +119,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_linear_forward(qkv_ctx *ctx, const qkv_line
  *     (65 + n_rows / 64) u sum |d_y|.
  * Memory: for d_x without packed_backward its bytes, less 64; in bf16 with add_d_x 4 n_rows n_in
  *     more. For d_weight 4 n_rows N, N being n_in rounded up to 32, in bf16 half of that, with
- *     n_rows rounded up to 32. For d_bias 4 n_out n_rows / 64, rounded up.
+ *     n_rows rounded up to 32. For d_bias 4 n_out n_rows / 64, rounded up. In f32 the context
+ *     keeps 96 KiB for each thread that d_weight is computed by; without them it takes longer.
  *
  * @param x         what forward read; NULL is allowed without d_weight.
  * @param weight    NULL is allowed without d_x or with packed_backward.

@@ -29,7 +29,7 @@ struct qkv_ctx {
     qkvi_arithmetic class_of[QKVI_N_GIVEN]; /* how what callers ask for is computed here */
     qkvi_pool *pool;
     qkvi_arena arena;
-    qkvi_arena inputs;        /* of a layer in bf16, for the call that makes inputs_taken true */
+    qkvi_arena inputs;        /* of a layer's product, for the call that makes inputs_taken true */
     atomic_bool inputs_taken; /* outside of the bracket, and so maybe by two threads */
     qkv_error error;          /* of the last call */
     qkvi_fpstate saved_fpstate;

@@ -2,8 +2,8 @@
  * Linear layer, forward and backward: see linear.h.
  *
  * All three products use the same kernel, in f32 or bf16; forward also that in int8. Right factors
- * (weights, and x for d_W) are packed. Left factors (x and d_y) are read by strides, so that d_yᵀ
- * needs no copy; in bf16 they are rounded.
+ * (weights, and x for d_W) are packed. Left factors (x and d_y) are read where they lie, d_yᵀ in
+ * blocks that are copied; in bf16 they are rounded.
  */
 #include "layer/linear.h"
 
@@ -55,8 +55,8 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
 /* ---- Forward --------------------------------------------------------------------------------- */
 
 /*
- * Rounded inputs lie in the context, whose memory for them only grows: from malloc a layer would
- * get new pages each time. A second thread, or one without memory, gets NULL and does without.
+ * Rounded or copied inputs lie in the context, whose memory for them only grows: from malloc a layer
+ * would get new pages each time. A second thread, or one without memory, gets NULL and does without.
  */
 typedef struct inputs {
     bool mine;
