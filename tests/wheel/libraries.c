@@ -16,6 +16,8 @@
 
 #if defined(_WIN32)
 #include <windows.h>
+
+#include <shellapi.h>
 /* As ctypes.CDLL does: a library is also looked for beside the one that needs it. */
 static void *load(const char *path) {
     wchar_t name[MAX_PATH], whole[MAX_PATH];
@@ -29,10 +31,22 @@ static void *find(void *library, const char *name) { return (void *)GetProcAddre
 static void print_reason(const char *path) {
     fprintf(stderr, "%s: error %lu\n", path, (unsigned long)GetLastError());
 }
+/* In UTF-8: those of main are in the code page of the system. */
+static void take_words(int n_args, char **args) {
+    int n = 0;
+    wchar_t **const words = CommandLineToArgvW(GetCommandLineW(), &n);
+    for (int i = 0; words && i < n && i < n_args; i++) {
+        const int room = 3 * (int)wcslen(words[i]) + 1;
+        args[i] = malloc((size_t)room);
+        if (!args[i] || !WideCharToMultiByte(CP_UTF8, 0, words[i], -1, args[i], room, NULL, NULL))
+            exit(1);
+    }
+}
 #else
 #include <dlfcn.h>
 static void *load(const char *path) { return dlopen(path, RTLD_NOW | RTLD_GLOBAL); }
 static void *find(void *library, const char *name) { return dlsym(library, name); }
+static void take_words(int n_args, char **args) { (void)n_args, (void)args; }
 static void print_reason(const char *path) { fprintf(stderr, "%s: %s\n", path, dlerror()); }
 #endif
 
@@ -131,6 +145,7 @@ static int find_all(void) {
 
 int main(int n_args, char **args) {
     if (n_args != 4) return fprintf(stderr, "usage: libraries LIBQKV LIBQKVMODEL MODEL\n"), 2;
+    take_words(n_args, args);
     for (int i = 0; i < 2; i++) {
         libraries[i] = load(args[1 + i]);
         if (!libraries[i]) return print_reason(args[1 + i]), 1;

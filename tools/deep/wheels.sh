@@ -92,7 +92,9 @@ if grep -v -x -e 'api-ms-win-crt-.*' -e kernel32.dll -e libqkv.dll "$folder/need
 awk '/Ordinal\/Name Pointer. Table/ { inside = 1; next } !NF { inside = 0 } inside { print $NF }' "$folder/objdump" | sort >"$folder/exports"
 only_ours "$folder/exports"
 case_ok "win_amd64: $(wc -l <"$folder/names") functions, and what every Windows 10 has"
-build/zig/targets/x86_64-windows-gnu/cc -O3 -s -Iinclude tests/wheel/libraries.c -o "$folder/libraries.exe"
+# (In a folder above it, zig would call its own files by other names, and compile its C library again.)
+root=$PWD
+(cd "$folder" && "$root/build/zig/targets/x86_64-windows-gnu/cc" -O3 -s -I"$root/include" "$root/tests/wheel/libraries.c" -o libraries.exe)
 cc -O1 -Iinclude tests/wheel/libraries.c -ldl -o "$folder/libraries"
 cp -R "$folder/win_amd64" "$folder/Zoë 文"
 export WINEPREFIX="$PWD/build/deep/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
