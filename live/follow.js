@@ -43,9 +43,11 @@ function follow(text, texts, places) {
                      .map(at => `${manifest.tokens[at]} dropped`),
           top = panelTop, now = at => places[at], isThere = at => at !== null,
           {query, key, more} = state;
+    const manifestText = JSON.stringify(text);
     for (const field in manifest) delete manifest[field];
     Object.assign(manifest, text);
     takeText();
+    byId("qkv-manifest").textContent = manifestText;
     texts.forEach((words, head) => byId("qkv-head-" + head).textContent = words);
     forgetText();
     const placed = name => HEADS.findIndex((_, i) => placeName(i) === name);
@@ -58,6 +60,7 @@ function follow(text, texts, places) {
     Object.assign(state, {hover: null, more: more.map(now).filter(isThere)});
     state.query = kept ?? firstQuery();
     state.key = (kept === null ? null : now(key)) ?? strongest();
+    document.title = manifest.title || "Attention";
     showTitle();
     showRail();
     showTab();

@@ -235,7 +235,7 @@ function letFollow(frame) {
 
 /* The document that is shown goes on to the text of a page, where it can. */
 function followed(page, {hashes, manifest, heads}) {
-    if (hashes !== shown?.hashes || !shown.contentWindow.canFollow(manifest)) return false;
+    if (hashes !== shown?.hashes || !shown.contentWindow.canFollow?.(manifest)) return false;
     const {tokens, query} = manifest,
                    gone =
                        shown.contentWindow.follow(manifest, heads, placesIn(shown.tokens, tokens));

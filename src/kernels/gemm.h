@@ -84,6 +84,8 @@ void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, i
                       const float *packed_b, float *c, int64_t c_row_stride, const float *bias,
                       bool accumulate, qkvi_gemm_map *map, float *mapped);
 
+#pragma GCC visibility pop
+
 /*
  * C = A B where A's columns are dense: A[i][c] lies at a[i + c * a_col_stride]. Each block copies
  * its part of A to space, of qkvi_gemm_columns_elems floats, once for all its columns: where the
@@ -94,8 +96,6 @@ size_t qkvi_gemm_columns_elems(const qkvi_pool *pool);
 void qkvi_gemm_columns(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n,
                        int64_t k, const float *a, int64_t a_col_stride, const float *packed_b,
                        float *c, int64_t c_row_stride, float *space);
-
-#pragma GCC visibility pop
 
 /*
  * Panels in each block of n_panels, where about n_blocks are wanted beside each other. Of few rows
