@@ -480,7 +480,8 @@ function changed() {
 }
 
 async function compute() {
-    const wanted = lookedAt(), late = setTimeout(() => says("computing … (Esc stops it)"), 300);
+    const wanted = lookedAt(), late = setTimeout(() => says("computing … (Esc stops it)"), 300),
+          {textContent: before} = byId("problem");
     due = false;
     const answer = await (await ready(quick)).ask({kind: "look", ...requestOf(wanted)});
     clearTimeout(late);
@@ -490,7 +491,7 @@ async function compute() {
         problem(answer.error);
     } else if (!isNothing()) {
         answered = wanted;
-        problem("");
+        if (byId("problem").textContent === before) problem("");  // what is told meanwhile stays
         if (isText(wanted))
             showSays(answer.seen);
         else
