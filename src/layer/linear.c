@@ -55,8 +55,9 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
 /* ---- Forward --------------------------------------------------------------------------------- */
 
 /*
- * Rounded or copied inputs lie in the context, whose memory for them only grows: from malloc a layer
- * would get new pages each time. A second thread, or one without memory, gets NULL and does without.
+ * Rounded or copied inputs lie in the context, whose memory for them only grows: from malloc a
+ * layer would get new pages each time. A second thread, or one without memory, gets NULL and does
+ * without.
  */
 typedef struct inputs {
     bool mine;
