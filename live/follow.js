@@ -31,33 +31,36 @@ function forgetText() {
 }
 
 /*
- * texts: those of the heads. places: for each token where it is now, null: nowhere. Returns what was asked in What if and cannot be
- * asked any more.
+ * Asks in What if what was asked of a text whose tokens were `tokens`; places: for each of them where it is now, null: nowhere.
+ * Returns what cannot be asked any more.
  */
+function askMoved(question, tokens, places) {
+    const {dropped} = question, isThere = at => places[at] !== null;
+    return [
+        ...dropped.filter(at => !isThere(at)).map(at => `${tokens[at]} dropped`),
+        ...askAgain({...question, dropped: dropped.filter(isThere).map(at => places[at])})
+    ];
+}
+
+/* texts: those of the heads. places, and what it returns: as askMoved. */
 function follow(text, texts, places) {
     const names = [state.head, ...state.others].map(placeName),
           own = state.query === manifest.query, other = HEADS[compare.b] && placeName(compare.b),
-          question = askedNow(),
-          gone = (question?.dropped ?? [])
-                     .filter(at => places[at] === null)
-                     .map(at => `${manifest.tokens[at]} dropped`),
-          top = panelTop, now = at => places[at], isThere = at => at !== null,
+          question = askedNow(), {tokens} = manifest, top = panelTop, now = at => places[at],
           {query, key, more} = state;
-    const manifestText = JSON.stringify(text);
+    byId("qkv-manifest").textContent = JSON.stringify(text);  // before takeText changes it
     for (const field in manifest) delete manifest[field];
     Object.assign(manifest, text);
     takeText();
-    byId("qkv-manifest").textContent = manifestText;
     texts.forEach((words, head) => byId("qkv-head-" + head).textContent = words);
     forgetText();
     const placed = name => HEADS.findIndex((_, i) => placeName(i) === name);
     [state.head, ...state.others] = names.map(placed);
     if (other) compare.b = String(placed(other));
     if (!HEADS.some(({label}) => label === rail.filter)) rail.filter = "";
-    const ends =
-        question ? askAgain({...question, dropped: question.dropped.map(now).filter(isThere)}) : [];
+    const gone = question ? askMoved(question, tokens, places) : [];
     const kept = own ? null : now(query);
-    Object.assign(state, {hover: null, more: more.map(now).filter(isThere)});
+    Object.assign(state, {hover: null, more: more.map(now).filter(at => at !== null)});
     state.query = kept ?? firstQuery();
     state.key = (kept === null ? null : now(key)) ?? strongest();
     document.title = manifest.title || "Attention";
@@ -66,5 +69,5 @@ function follow(text, texts, places) {
     showTab();
     draw();
     if (top) byId("panel").scrollTop = top;
-    return [...gone, ...ends];
+    return gone;
 }

@@ -190,14 +190,8 @@ function addressFor(place, tokens) {
  * more is said.
  */
 function askAsBefore(from, to) {
-    const asked = from.contentWindow.askedNow();
-    if (!asked) return;
-    const places = placesIn(from.tokens, to.tokens),
-          gone = asked.dropped.filter(at => places[at] === null)
-                     .map(at => `${from.tokens[at]} dropped`),
-          dropped = asked.dropped.map(at => places[at]).filter(now => now !== null),
-          others = to.contentWindow.askAgain({...asked, dropped});
-    tellGone([...gone, ...others]);
+    const asked = from.contentWindow.askedNow(), places = placesIn(from.tokens, to.tokens);
+    if (asked) tellGone(to.contentWindow.askMoved(asked, from.tokens, places));
 }
 function tellGone(names) {
     if (names.length)
