@@ -101,8 +101,8 @@ engine.openFiles(["config.json", "vocab.txt", "model.safetensors"].map(name => w
 const words = ["the", "man", "saw", "[MASK]", "door", "when", "it", "opened", "a", "dog"],
       sizes = [];
 for (let at = 0; at < 500; at++) {
-    const n = at % 25 ? 3 + draw(8) : 45;  // the longest come early, and come again
-    engine.page(Array.from({length: n}, () => words[draw(words.length)]).join(" "), at === 25);
+    const largest = at % 25 === 0, n = largest ? 45 : 3 + draw(8);  // the largest comes first, and comes again
+    engine.page(Array.from({length: n}, () => words[draw(words.length)]).join(" "), largest);
     sizes.push(engine.calls.memory.buffer.byteLength);
 }
 check(
