@@ -33,7 +33,7 @@ endforeach()
 
 # Its exact FMA by itself: build/wasm/fma-tile.wasm
 add_executable(fma-tile tests/wasm/tile.c)
-target_link_libraries(fma-tile PRIVATE qkv_flags)
+target_link_libraries(fma-tile PRIVATE qkv_flags qkv_exact)
 
 # The engine of the live page (live/engine.c): build/wasm/engine-relaxed.wasm, engine-exact.wasm. It is `qkv look` without a command
 # line, a server, and pictures; of the tool's files it has those that look needs.

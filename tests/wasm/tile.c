@@ -8,17 +8,13 @@
 #include <stdlib.h>
 
 #include "core/fma.h"
+#include "core/rng.h"
 #include "kernels/vec/vec_wasm.h"
 
 enum { DEPTH = 40, ROWS = 6, KINDS = 7 };
 
-static uint64_t state;
-static uint32_t draw(void) { /* splitmix64 */
-    uint64_t z = state += 0x9E3779B97F4A7C15;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-    z = (z ^ z >> 27) * 0x94D049BB133111EB;
-    return (uint32_t)(z >> 32);
-}
+static qkvi_rng rng;
+static uint32_t draw(void) { return qkvi_rng_u32(&rng); }
 static float of(uint32_t sign_and_fraction, uint32_t exponent) {
     const uint32_t bits = (sign_and_fraction & 0x807FFFFF) | exponent << 23;
     float x;
@@ -44,7 +40,7 @@ int main(int argc, char **argv) {
     float want[ROWS][16], made[ROWS][16];
     const long n_rounds = argc > 1 ? atol(argv[1]) : 60000;
     long n_cases = 0, n_wrong = 0;
-    state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    rng = qkvi_rng_make(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, 0, 0);
     for (long n = 0; n < n_rounds; n++) {
         const int rows = 1 + (int)(draw() % ROWS), depth = 1 + (int)(draw() % DEPTH);
         const uint32_t kinds[3] = { draw() % KINDS, draw() % KINDS, draw() % KINDS };

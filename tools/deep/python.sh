@@ -32,14 +32,14 @@ grep -q '^OK' build/deep/python.cases
 "$python" tests/tools/test_gguf.py build/release/qkv
 n_cases=$((n_cases + 1))
 "$python" -m ruff check python
+case_ok ruff
 # A copy of what was installed, with its made modules: within site-packages mypy would take that folder for a source of its own.
 mkdir -p $folder/types
 cp -r "$("$python" -c 'import qkv; print(qkv.__path__[0])')" $folder/types/qkv
 for platform in linux win32 darwin; do
     "$python" -m mypy --platform $platform --config-file python/pyproject.toml --cache-dir build/deep/mypy $folder/types/qkv
-    n_cases=$((n_cases + 1))
+    case_ok "types on $platform"
 done
-n_cases=$((n_cases + 1))
 # qkv.mpi on the ranks of mpirun, with the libqkvmpi of this machine: more ranks than cores is meant
 ./dev build release
 if [ -e build/release/libqkvmpi.so ]; then

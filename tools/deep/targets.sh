@@ -2,6 +2,13 @@
 release=build/release/qkv
 text="I was watching the [MASK] when it opened."
 
+# use_wine: with a folder of its own, made the first time; its server ends with the step
+use_wine() {
+    export WINEPREFIX="$PWD/build/deep/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
+    trap 'wineserver -k || true; rm -f "$check_log"' EXIT
+    [ -e "$WINEPREFIX/system.reg" ] || wineboot --init
+}
+
 # same_check COMMAND…: `check` on every instruction set of this processor says the same: cases, comparisons, the digest. Not the shares
 # of bounds, which expf of the C library has a part in.
 same_check() {

@@ -97,9 +97,7 @@ root=$PWD
 (cd "$folder" && "$root/build/zig/targets/x86_64-windows-gnu/cc" -O3 -s -I"$root/include" "$root/tests/wheel/libraries.c" -o libraries.exe)
 cc -O1 -Iinclude tests/wheel/libraries.c -ldl -o "$folder/libraries"
 cp -R "$folder/win_amd64" "$folder/Zoë 文"
-export WINEPREFIX="$PWD/build/deep/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
-trap 'wineserver -k || true; rm -f "$check_log"' EXIT
-[ -e "$WINEPREFIX/system.reg" ] || wineboot --init
+use_wine
 here=$folder/manylinux2014_$(uname -m)/qkv there="$folder/Zoë 文/qkv"
 "$folder/libraries" "$here"/lib/libqkv.so.* "$here"/lib/libqkvmodel.so.* models/default <"$folder/names" >"$folder/computed"
 wine "$folder/libraries.exe" "$there/lib/libqkv.dll" "$there/lib/libqkvmodel.dll" "$there/model" <"$folder/names" |

@@ -9,9 +9,7 @@
 own=$PWD/build/deep/windows
 rm -rf "$own"
 mkdir -p "$own"
-export WINEPREFIX="$PWD/build/deep/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
-trap 'wineserver -k || true; rm -f "$check_log"' EXIT
-[ -e "$WINEPREFIX/system.reg" ] || wineboot --init
+use_wine
 tool="$own/qkv"
 printf '#!/bin/sh\nexec wine "%s" "$@"\n' "$PWD/build/windows/qkv.exe" >"$tool"
 chmod +x "$tool"
