@@ -101,7 +101,7 @@ engine.openFiles(["config.json", "vocab.txt", "model.safetensors"].map(name => w
 const words = ["the", "man", "saw", "[MASK]", "door", "when", "it", "opened", "a", "dog"],
       sizes = [];
 for (let at = 0; at < 500; at++) {
-    const largest = at % 25 === 0, n = largest ? 45 : 3 + draw(8);  // the largest comes first, and comes again
+    const largest = at % 25 === 0, n = largest ? 45 : 3 + draw(8);  // it comes first, and again
     engine.page(Array.from({length: n}, () => words[draw(words.length)]).join(" "), largest);
     sizes.push(engine.calls.memory.buffer.byteLength);
 }
