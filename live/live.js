@@ -309,11 +309,7 @@ function watch(frame) {
         page.getElementById("tabs"), {attributes: true, subtree: true});
     page.addEventListener("keydown", cancelOnEscape);
     page.addEventListener("dragenter", () => root.classList.add("dropping"));
-    for (const event of ["pointerup", "keyup"])
-        page.addEventListener(event, () => {
-            clearTimeout(writeLink.later);
-            writeLink.later = setTimeout(writeLink, 300);
-        });
+    for (const event of ["pointerup", "keyup"]) page.addEventListener(event, writeLinkSoon);
     askForMap();
 }
 function askForMap() {
@@ -463,7 +459,7 @@ function invite(on) {
 /* After each change of what is looked at. */
 function changed() {
     clearTimeout(later);
-    writeLink();
+    writeLinkSoon();
     invite(isNothing());
     if (isNothing() || !engine) return;
     if (quick.busy) {
@@ -692,6 +688,11 @@ function writeLink() {
         history.replaceState(null, "", "#" + link);
     } catch { /* a browser that is asked too often */
     }
+}
+/* A browser takes milliseconds for it. */
+function writeLinkSoon() {
+    clearTimeout(writeLink.later);
+    writeLink.later = setTimeout(writeLink, 300);
 }
 function readLink() {
     const link = new URLSearchParams(location.hash.slice(1)), at = link.get("at")?.split("/");

@@ -23,27 +23,27 @@ static const uint32_t rounds[64] = {
 static uint32_t turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
 static void mix(uint32_t state[8], const uint8_t block[64]) {
-    uint32_t w[64], s[8];
+    uint32_t w[64];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (int t = 0; t < 16; t++)
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
                (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
     for (int t = 16; t < 64; t++) {
-        const uint32_t a = w[t - 15], b = w[t - 2];
-        w[t] = w[t - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[t - 7] +
-               (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+        const uint32_t x = w[t - 15], y = w[t - 2];
+        w[t] = w[t - 16] + (turn(x, 7) ^ turn(x, 18) ^ x >> 3) + w[t - 7] +
+               (turn(y, 17) ^ turn(y, 19) ^ y >> 10);
     }
-    memcpy(s, state, sizeof s);
     for (int t = 0; t < 64; t++) {
-        const uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+        const uint32_t choice = (e & f) ^ (~e & g), majority = (a & b) ^ (a & c) ^ (b & c);
         const uint32_t one =
-            s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) + choice + rounds[t] + w[t];
-        const uint32_t two = (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + majority;
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
+            h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + choice + rounds[t] + w[t];
+        const uint32_t two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + majority;
+        h = g, g = f, f = e, e = d + one;
+        d = c, c = b, b = a, a = one + two;
     }
-    for (int i = 0; i < 8; i++) state[i] += s[i];
+    const uint32_t mixed[8] = { a, b, c, d, e, f, g, h };
+    for (int i = 0; i < 8; i++) state[i] += mixed[i];
 }
 
 void qkvi_sha256(const void *data, size_t n, uint8_t digest[32]) {

@@ -18,6 +18,7 @@ drawn.push(() => {
     byId("theme").textContent = dark ? "Light" : "Dark";
 });
 
+measureRem();
 showTitle();
 readAddress();
 showTabs();
@@ -33,5 +34,5 @@ hear(window, "hashchange", () => {
     readAddress();
     change();
 });
-hear(matchMedia("(prefers-color-scheme: dark)"), "change", () => change());
+hear(darkIsPreferred, "change", () => change());
 hear(window, "DOMContentLoaded", () => change());

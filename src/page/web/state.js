@@ -39,6 +39,7 @@ function change(patch = {}) {
     framed = true;
     requestAnimationFrame(() => {
         framed = false;
+        measureRem();
         draw();
     });
 }
@@ -80,7 +81,6 @@ function showTab() {
 function draw() {
     enterRun();
     chooseColors();
-    measureRem();
     if (openDefinition && !openDefinition.isConnected) closeDefinition();
     if (state.tab !== shownTab) {
         showTab();
