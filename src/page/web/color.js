@@ -4,10 +4,10 @@
  * for a query that sees m keys, with two colours that meet at 0.
  */
 let dark = false, colors = [], pixels = [];  // of the frame that is drawn
-const darkIsPreferred = matchMedia("(prefers-color-scheme: dark)");
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 function chooseColors() {
     const theme = document.documentElement.dataset.theme;
-    dark = theme ? theme === "dark" : darkIsPreferred.matches;
+    dark = theme ? theme === "dark" : prefersDark.matches;
     colors = state.scale === "uniform" ? diverging() : ramps[+dark];
     pixels = pixelsOf(colors);
 }

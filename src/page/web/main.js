@@ -34,5 +34,5 @@ hear(window, "hashchange", () => {
     readAddress();
     change();
 });
-hear(darkIsPreferred, "change", () => change());
+hear(prefersDark, "change", () => change());
 hear(window, "DOMContentLoaded", () => change());
