@@ -57,9 +57,13 @@ V_INLINE vf vf_loadu_i8(const int8_t *p) {
 typedef __m256 vh;
 V_INLINE vh vh_zero(void) { return _mm256_setzero_ps(); }
 V_INLINE vh vh_loadu(const float *p) { return _mm256_loadu_ps(p); }
+/* One shuffle: a shift of lanes that were widened would wait for the units of FMA. */
 V_INLINE vh vh_loadu_bf16(const uint16_t *p) {
-    const __m128i x = _mm_loadu_si128((const __m128i *)p);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+    const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    const __m256i upper =
+        _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, -1, -1, 8, 9, -1,
+                         -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+    return _mm256_castsi256_ps(_mm256_shuffle_epi8(x, upper));
 }
 V_INLINE vh vh_loadu_f16(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
@@ -85,11 +89,8 @@ V_INLINE void vf_store_n(float *p, vf a, int n) {
 
 /* ---- 16-bit types: 16 of them are one ymm ---- */
 
-V_INLINE vf v_from_bf16(__m256i x) {
-    const __m256i l = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(x));
-    const __m256i h = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1));
-    return (vf){ _mm256_castsi256_ps(_mm256_slli_epi32(l, 16)),
-                 _mm256_castsi256_ps(_mm256_slli_epi32(h, 16)) };
+V_INLINE vf vf_loadu_bf16(const uint16_t *p) {
+    return (vf){ vh_loadu_bf16(p), vh_loadu_bf16(p + 8) };
 }
 V_INLINE __m256i v_round_bf16(__m256 a) { /* in the lower half of each lane */
     const __m256i bits = _mm256_castps_si256(a), upper = _mm256_srli_epi32(bits, 16);
@@ -103,17 +104,11 @@ V_INLINE __m256i v_to_bf16(vf a) {
     const __m256i packed = _mm256_packus_epi32(v_round_bf16(a.l), v_round_bf16(a.h));
     return _mm256_permute4x64_epi64(packed, 0xD8); /* packing works within 128 bits */
 }
-V_INLINE vf v_from_f16(__m256i x) {
-    return (vf){ _mm256_cvtph_ps(_mm256_castsi256_si128(x)),
-                 _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)) };
-}
+V_INLINE vf vf_loadu_f16(const uint16_t *p) { return (vf){ vh_loadu_f16(p), vh_loadu_f16(p + 8) }; }
 V_INLINE __m256i v_to_f16(vf a) { /* 0: nearest even */
     return _mm256_set_m128i(_mm256_cvtps_ph(a.h, 0), _mm256_cvtps_ph(a.l, 0));
 }
 #define V_HALF(type)                                                                               \
-    V_INLINE vf vf_loadu_##type(const uint16_t *p) {                                               \
-        return v_from_##type(_mm256_loadu_si256((const __m256i *)p));                              \
-    }                                                                                              \
     V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
         uint16_t all[16] = { 0 };                                                                  \
         for (int e = 0; e < n; e++) all[e] = p[e];                                                 \
