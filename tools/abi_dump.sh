@@ -7,11 +7,8 @@ folder=$1
 libraries="qkv qkvmodel qkvview qkvmpi"
 cmake -G Ninja -S . -B build/abi -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O0 -g" -DQKV_ISAS=scalar -DQKV_TESTS=OFF >build/abi.log
 cmake --build build/abi --target $(printf '%s_shared ' $libraries) >>build/abi.log
-suppressions=$(mktemp)
-trap 'rm -f "$suppressions"' EXIT
-printf '[suppress_function]\nname_regexp = ^qkvi_\ndrop = yes\n[suppress_variable]\nname_regexp = ^qkvi_\ndrop = yes\n' >"$suppressions"
 for library in $libraries; do
-    abidw --headers-dir include/qkv --drop-private-types --suppressions "$suppressions" --no-comp-dir-path --no-corpus-path --no-show-locs \
+    abidw --headers-dir include/qkv --drop-private-types --suppressions tests/abi/private.abignore --no-comp-dir-path --no-corpus-path --no-show-locs \
         --type-id-style hash build/abi/lib$library.so >"$folder/lib$library.abi"
     gzip -n -9 -f "$folder/lib$library.abi"
 done
