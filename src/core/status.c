@@ -9,9 +9,10 @@
 
 #define TEXT_OF(x)  TEXT_OF_(x)
 #define TEXT_OF_(x) #x
+#define PART(name)  TEXT_OF(QKV_VERSION_##name)
 
 const char *qkv_version(void) {
-    return TEXT_OF(QKV_VERSION_MAJOR) "." TEXT_OF(QKV_VERSION_MINOR) "." TEXT_OF(QKV_VERSION_PATCH);
+    return PART(MAJOR) "." PART(MINOR) "." PART(PATCH) QKV_VERSION_SUFFIX;
 }
 
 const char *qkv_status_name(qkv_status status) {

@@ -24,8 +24,8 @@ static void every_status_has_its_name(void **state) {
 static void version_is_that_of_the_header(void **state) {
     (void)state;
     char expected[32];
-    snprintf(expected, sizeof expected, "%d.%d.%d", QKV_VERSION_MAJOR, QKV_VERSION_MINOR,
-             QKV_VERSION_PATCH);
+    snprintf(expected, sizeof expected, "%d.%d.%d%s", QKV_VERSION_MAJOR, QKV_VERSION_MINOR,
+             QKV_VERSION_PATCH, QKV_VERSION_SUFFIX);
     assert_string_equal(qkv_version(), expected);
 }
 

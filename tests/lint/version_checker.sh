@@ -10,7 +10,7 @@ write_tree() {
     rm -rf "${tree:?}"/*
     mkdir -p "$tree/include/qkv" "$tree/debian"
     printf 'cmake_minimum_required(VERSION 3.25)\nproject(qkv VERSION 1.2.3 LANGUAGES C)\n' >"$tree/CMakeLists.txt"
-    printf '#define QKV_VERSION_MAJOR 1\n#define QKV_VERSION_MINOR 2\n#define QKV_VERSION_PATCH 3\n' >"$tree/include/qkv/status.h"
+    printf '#define QKV_VERSION_MAJOR 1\n#define QKV_VERSION_MINOR 2\n#define QKV_VERSION_PATCH 3\n#define QKV_VERSION_SUFFIX "-dev"\n' >"$tree/include/qkv/status.h"
     printf 'cff-version: 1.2.0\nversion: 1.2.3\n' >"$tree/CITATION.cff"
     printf '# Changelog\n\n## Unreleased (1.2.3)\n\n## 1.2.2 (2026-01-01)\n' >"$tree/CHANGELOG.md"
     printf 'qkv (1.2.3-1) unstable; urgency=medium\n\nqkv (1.2.2-1) unstable; urgency=medium\n' >"$tree/debian/changelog"
@@ -35,7 +35,9 @@ expect() {
 
 expect accepted "a tree of one version" true
 expect accepted "a source archive, which has no debian/" rm -r debian
-expect accepted "a release" sed -i 's/Unreleased (1.2.3)/1.2.3 (2026-02-01)/' CHANGELOG.md
+expect accepted "a release" sed -i 's/Unreleased (1.2.3)/1.2.3 (2026-02-01)/; s/"-dev"/""/' CHANGELOG.md include/qkv/status.h
+expect refused "a release that says it is none" sed -i 's/Unreleased (1.2.3)/1.2.3 (2026-02-01)/' CHANGELOG.md
+expect refused "what is not released and says it is" sed -i 's/"-dev"/""/' include/qkv/status.h
 expect refused "a newer CMakeLists.txt" sed -i 's/1.2.3/1.2.4/' CMakeLists.txt
 expect refused "another header" sed -i 's/PATCH 3/PATCH 2/' include/qkv/status.h
 expect refused "another citation" sed -i 's/1.2.3/1.2.2/' CITATION.cff
