@@ -22,9 +22,9 @@ extern "C" {
 #endif
 
 #define QKV_VERSION_MAJOR  0
-#define QKV_VERSION_MINOR  1
+#define QKV_VERSION_MINOR  2
 #define QKV_VERSION_PATCH  0
-#define QKV_VERSION_SUFFIX "" /* "-dev" until that version is released */
+#define QKV_VERSION_SUFFIX "-dev" /* "-dev" until that version is released */
 
 /**
  * Returns the version of the library that runs: "0.1.0", or "0.2.0-dev" before 0.2.0 is released.

@@ -11,6 +11,8 @@ for old in tests/abi/*.abi.gz; do
     name=$(basename "$old" .abi.gz)
     gzip -dc "$old" >"$folder/$name.old"
     gzip -dc "$folder/$name.abi.gz" >"$folder/$name.new"
+    # libraries of another minor version have another name (docs/api.md)
+    sed -i "s/ soname='[^']*'/$(sed -n "s/.*\\( soname='[^']*'\\).*/\\1/p" "$folder/$name.new" | head -n 1)/" "$folder/$name.old"
     abidiff --suppressions tests/abi/private.abignore --no-show-locs --no-added-syms "$folder/$name.old" "$folder/$name.new" ||
         { echo "$name: not what it was. If docs/api.md allows it: tools/abi_dump.sh tests/abi" && exit 1; }
     n_cases=$((n_cases + 1))
