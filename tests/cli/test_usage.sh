@@ -35,7 +35,7 @@ said="common.txt"
 check "texts of no option" test -z "$(grep '^## ' "$texts/common.txt" | grep -vxFf "$folder/all_taken")"
 run --version
 code 0
-out_like '^qkv [0-9]*\.[0-9]*\.[0-9]*$'
+out_like '^qkv [0-9]*\.[0-9]*\.[0-9]*\(-dev\)\{0,1\}$'
 
 run
 code 2
