@@ -13,17 +13,19 @@ checked() {
     n_checked=$((n_checked + 1))
 }
 
-# The list: whatever is installed, libraries by any version's name.
+version=$("$here/../../tools/check_version.sh")
+series=${version%.*} # as in the SONAME
+
+# The list: whatever is installed.
 first=$folder/first
 rm -rf "$first" "$folder/moved" "$folder/static" "$folder/programs" "$folder/cmake"
 cmake --install "$build" --prefix "$first"
 (cd "$first" && find . ! -type d | sed 's/^..//' | LC_ALL=C sort) >"$folder/files.txt"
-listed=$here/files.txt
-if [ -f "$build/libqkvmpi.a" ]; then
-    LC_ALL=C sort "$here/files.txt" "$here/files_mpi.txt" >"$folder/listed.txt"
-    listed=$folder/listed.txt
-fi
-diff "$listed" "$folder/files.txt" || {
+{
+    cat "$here/files.txt"
+    [ ! -f "$build/libqkvmpi.a" ] || cat "$here/files_mpi.txt"
+} | sed "s/VERSION$/$version/; s/SERIES$/$series/" | LC_ALL=C sort >"$folder/listed.txt"
+diff "$folder/listed.txt" "$folder/files.txt" || {
     echo "installed files have changed (<: committed list tests/install/files.txt, >: installed)" >&2
     exit 1
 }
@@ -95,7 +97,7 @@ for kind in shared static; do
     done
 done
 
-cmake -S "$here/outside" -B "$folder/cmake" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix"
+cmake -S "$here/outside" -B "$folder/cmake" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" "-DQKV_SERIES=$series"
 cmake --build "$folder/cmake"
 for kind in shared static; do
     for language in c cxx; do
