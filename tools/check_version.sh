@@ -18,10 +18,11 @@ first() { sed -n "$2" "$1" | head -n 1; }
 says include/qkv/status.h "the version" "$(sed -n 's/^#define QKV_VERSION_[A-Z]* *\([0-9][0-9]*\).*/\1/p' include/qkv/status.h | paste -sd .)" "$version"
 says CITATION.cff "version" "$(first CITATION.cff 's/^version: //p')" "$version"
 # "## Unreleased (VERSION)", then programs say VERSION-dev; when it is released "## VERSION (DATE)"
+heading=$(first CHANGELOG.md 's/^## //p')
 says CHANGELOG.md "the first heading's version" \
-    "$(first CHANGELOG.md 's/^## //p' | sed -n 's/^Unreleased (\([0-9.]*\))$/\1/p; s/^\([0-9.]*\) ([0-9]*-[0-9]*-[0-9]*)$/\1/p')" "$version"
+    "$(echo "$heading" | sed -n 's/^Unreleased (\([0-9.]*\))$/\1/p; s/^\([0-9.]*\) ([0-9]*-[0-9]*-[0-9]*)$/\1/p')" "$version"
 suffix=
-case $(first CHANGELOG.md 's/^## //p') in Unreleased*) suffix=-dev ;; esac
+case $heading in Unreleased*) suffix=-dev ;; esac
 says include/qkv/status.h "the suffix" "$(sed -n 's/^#define QKV_VERSION_SUFFIX *"\([^"]*\)".*/\1/p' include/qkv/status.h)" "$suffix"
 if [ -e debian ]; then
     says debian/changelog "the first entry's version" "$(first debian/changelog 's/^qkv (\([^-]*\)-.*/\1/p')" "$version"

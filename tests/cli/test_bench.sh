@@ -38,7 +38,7 @@ check "one case" test "$(grep -c D64 "$folder/out")" -eq 1
 
 number='[0-9][0-9.e+-]*'
 maybe="\($number\|null\)"
-object="^{\"qkv\":\"[0-9.dev-]*\",\"isa\":\"[a-z0-9]*\",\"threads\":1,\"rounds\":2,\"cases\":\[{\"case\":\"small f32 H12 L11 D64\",\"kernel\":\"attend_small\",\"arithmetic\":\"f32\",\"seconds\":$number,\"spread\":$number,\"gflops\":$number,\"gb_per_second\":$number,\"peak_of\":[A-Za-z0-9 \"]*,\"peak\":$maybe,\"share\":$maybe,\"busy\":\(true\|false\),\"workspace_bytes\":$number,\"memory_bytes\":$maybe}\]}\$"
+object="^{\"qkv\":\"[0-9.]*\(-dev\)\{0,1\}\",\"isa\":\"[a-z0-9]*\",\"threads\":1,\"rounds\":2,\"cases\":\[{\"case\":\"small f32 H12 L11 D64\",\"kernel\":\"attend_small\",\"arithmetic\":\"f32\",\"seconds\":$number,\"spread\":$number,\"gflops\":$number,\"gb_per_second\":$number,\"peak_of\":[A-Za-z0-9 \"]*,\"peak\":$maybe,\"share\":$maybe,\"busy\":\(true\|false\),\"workspace_bytes\":$number,\"memory_bytes\":$maybe}\]}\$"
 run bench "$one" --rounds 2 --json -
 code 0
 no_err
