@@ -190,8 +190,8 @@ function addressFor(place, tokens) {
  * more is said.
  */
 function askAsBefore(from, to) {
-    const asked = from.contentWindow.askedNow(), places = placesIn(from.tokens, to.tokens);
-    if (asked) tellGone(to.contentWindow.askMoved(asked, from.tokens, places));
+    const asked = from.contentWindow.askedNow(), {tokens} = from;
+    if (asked) tellGone(to.contentWindow.askMoved(asked, tokens, placesIn(tokens, to.tokens)));
 }
 function tellGone(names) {
     if (names.length)
