@@ -13,7 +13,7 @@
 #include "kernels/tmpl/attend.h"
 
 enum {
-    DECODE_AHEAD = 8192, /* bytes of the stream being read that are on their way */
+    DECODE_AHEAD = 16384, /* bytes of the stream being read that are on their way */
     DECODE_ALL = 0xFFFF
 };
 
@@ -193,6 +193,18 @@ V_INLINE decode_soon decode_next(const decode_ahead *x, int g, int n_groups, int
     }
     if (soon.n) soon.at = at[first];
     return soon;
+}
+
+/*
+ * A line of the stream. While it waits for memory, a prefetch into L1 holds one of the few buffers
+ * that misses of L1 have. Into L2 more are on their way at once, and from there L1 has a line in
+ * time. int8 is bound by arithmetic rather than by memory, and loses by it.
+ */
+V_INLINE void decode_announce(const char *at, const qkvi_storage type) {
+    if (type == QKVI_STORE_I8)
+        v_prefetch_near(at);
+    else
+        v_prefetch(at);
 }
 
 V_INLINE int decode_distance(int64_t row_bytes) {

@@ -32,10 +32,10 @@ V_INLINE void decode_announce_keys(const char *at, int64_t row_bytes, const int 
     if (row_bytes == 0) {
         if (step < QKVI_LINE && done * K % QKVI_LINE != 0) return;
         V_UNROLL(16)
-        for (int64_t b = 0; b < step; b += QKVI_LINE) v_prefetch_near(at + done * K + b);
+        for (int64_t b = 0; b < step; b += QKVI_LINE) decode_announce(at + done * K + b, type);
     } else if (done % QKVI_LINE == 0) {
         V_UNROLL(16)
-        for (int e = 0; e < K; e++) v_prefetch_near(at + e * row_bytes + done);
+        for (int e = 0; e < K; e++) decode_announce(at + e * row_bytes + done, type);
     }
 }
 

@@ -14,9 +14,9 @@
 enum { DECODE_STRIP = 8192, DECODE_STRIP_GROUPS = 4 };
 
 /* The lines of so many bytes; of fewer than a line those that begin in them. */
-V_INLINE void decode_announce_bytes(const char *at, const int64_t bytes) {
+V_INLINE void decode_announce_bytes(const char *at, const int64_t bytes, const qkvi_storage type) {
     if (bytes < QKVI_LINE && (uintptr_t)at % QKVI_LINE >= (uintptr_t)bytes) return;
-    V_UNROLL(4) for (int64_t b = 0; b < bytes; b += QKVI_LINE) v_prefetch_near(at + b);
+    V_UNROLL(4) for (int64_t b = 0; b < bytes; b += QKVI_LINE) decode_announce(at + b, type);
 }
 
 /* sum += P V of one key. */
@@ -51,7 +51,7 @@ V_INLINE void decode_value_tile(const int R, const int W, const float *p, const 
     }
     int e = 0;
     for (; e < soon.n; e++, v += v_row, soon.at += soon.row_bytes) {
-        decode_announce_bytes(soon.at, bytes);
+        decode_announce_bytes(soon.at, bytes, type);
         decode_value_step(R, W, p + e, v, c, type);
     }
     for (; e < n; e++, v += v_row) decode_value_step(R, W, p + e, v, c, type);
