@@ -34,7 +34,8 @@ static inline qkvi_arithmetic qkvi_backward_arithmetic_of(const qkvi_problem *p,
 
 /*
  * How the queries of a block are copied before they are used: converted to the type of the class,
- * or padded with zeros to whole steps of its products. Not copied: they are read from q.
+ * padded with zeros to whole steps of its products, or because of where they lie. Not copied: they
+ * are read from q.
  */
 typedef struct qkvi_copied_q {
     bool copied;
@@ -43,11 +44,22 @@ typedef struct qkvi_copied_q {
     int64_t rows; /* the number of rows is rounded up to a multiple of it */
 } qkvi_copied_q;
 
+/*
+ * Tokens that lie a multiple of 4 KiB apart (32 heads of 64 in bf16) share sets of the first-level
+ * cache. On Zen 4, L 512, read where they lie 161 GFLOP/s and not 181, in f32 92 and not 97.
+ */
+static inline bool qkvi_queries_meet(const qkvi_problem *p) {
+    const int64_t bytes = p->q_stride[2] * (p->dtype == QKV_F32 ? 4 : 2);
+    return bytes > 0 && bytes % 4096 == 0 && p->len_q > 1;
+}
+
 static inline qkvi_copied_q qkvi_copied_q_of(const qkvi_problem *p, qkvi_arithmetic class) {
     const qkvi_class_row *const c = &qkvi_classes[class];
     if (c->q_rows)
         return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, c->step), 2, c->q_rows };
-    if (c->type == p->dtype) return (qkvi_copied_q){ false, 0, 0, 1 };
+    if (c->type == p->dtype && !qkvi_queries_meet(p)) return (qkvi_copied_q){ false, 0, 0, 1 };
+    if (c->type == QKV_BF16)
+        return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, c->step) + 32, 2, 1 };
     return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, 16) + 16, 4, 1 };
 }
 

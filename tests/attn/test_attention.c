@@ -17,7 +17,10 @@
 
 #include <cmocka.h>
 
+#include <qkv/columns.h>
+
 #include "check/check.h"
+#include "core/half.h"
 #include "counting_allocator.h"
 
 enum { B = 2, H = 4, G = 2, LQ = 33, LK = 300, D = 16, DV = 24 };
@@ -546,6 +549,58 @@ static void AT22_a_host_without_threads(void **state) {
     free(w);
 }
 
+/* ---- Where queries lie ----------------------------------------------------------------------- */
+
+enum { FAR = 2048 }; /* elements: 8 or 4 KiB from a token to the next */
+
+/* The bits of rows side by side, for each class, also of weights by column. */
+static void far_queries_have_the_same_bits(void **state) {
+    (void)state;
+    static uint16_t half_q[B * H * LQ * D], half_k[B * G * LK * D], half_v[B * G * LK * DV];
+    static float far_q[B * LQ * FAR], o[2][B * H * LQ * DV], lse[2][B * H * LQ];
+    static float received[2][B * H * LK];
+    static uint16_t far_half[B * LQ * FAR];
+    static const qkv_class classes[] = { QKV_CLASS_F32, QKV_CLASS_F32, QKV_CLASS_DP,
+                                         QKV_CLASS_AMX };
+    world *const w = world_new();
+    qkv_ctx *const ctx = context(2);
+    for (int i = 0; i < B * H * LQ * D; i++) half_q[i] = qkvi_bf16_of_f32(w->q[i]);
+    for (int i = 0; i < B * G * LK * D; i++) half_k[i] = qkvi_bf16_of_f32(w->k[i]);
+    for (int i = 0; i < B * G * LK * DV; i++) half_v[i] = qkvi_bf16_of_f32(w->v[i]);
+    for (int b = 0; b < B; b++)
+        for (int h = 0; h < H; h++)
+            for (int i = 0; i < LQ; i++) {
+                const int near = ((b * H + h) * LQ + i) * D, far = (b * LQ + i) * FAR + h * D;
+                memcpy(far_q + far, w->q + near, D * sizeof *far_q);
+                memcpy(far_half + far, half_q + near, D * sizeof *far_half);
+            }
+    for (int c = 0; c < 4; c++) {
+        const bool half = c > 0;
+        const void *const q[] = { half ? (void *)half_q : w->q, half ? (void *)far_half : far_q };
+        const void *const k = half ? (void *)half_k : w->k, *const v = half ? (void *)half_v : w->v;
+        for (int far = 0; far < 2; far++) {
+            qkv_attention_desc d = w->d;
+            d.dtype = half ? QKV_BF16 : QKV_F32;
+            d.o_dtype = QKV_F32;
+            d.flags |= QKV_SET_O_DTYPE;
+            d.arithmetic = classes[c];
+            if (far) d.q_stride[0] = LQ * FAR, d.q_stride[1] = D, d.q_stride[2] = FAR;
+            assert_int_equal(qkv_attention_forward(ctx, &d, q[far], k, v, o[far], lse[far], NULL),
+                             QKV_OK);
+            qkv_attention_columns want;
+            qkv_attention_columns_contiguous(&want, &d);
+            want.received = received[far];
+            assert_int_equal(qkv_attention_columns_pass(ctx, &d, q[far], k, lse[far], &want, NULL),
+                             QKV_OK);
+        }
+        assert_memory_equal(o[0], o[1], sizeof o[0]);
+        assert_memory_equal(lse[0], lse[1], sizeof lse[0]);
+        assert_memory_equal(received[0], received[1], sizeof received[0]);
+    }
+    qkv_ctx_free(ctx);
+    free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(AT02_no_keys),
@@ -566,6 +621,7 @@ int main(void) {
         cmocka_unit_test(AT22_after_a_fork),
         cmocka_unit_test(AT22_many_callers_with_small_stacks),
         cmocka_unit_test(AT22_a_host_without_threads),
+        cmocka_unit_test(far_queries_have_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

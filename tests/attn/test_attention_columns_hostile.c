@@ -246,15 +246,16 @@ static void workspace_is_the_formula(void **state) {
     options.n_threads = 1;
     assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
     for (int n = 1; n < 40; n++) {
-        size_t bytes[4];
+        size_t bytes[5];
         world *w = fresh_columns();
         w->d.n_batch = w->d.n_heads = w->d.n_kv_heads = 1;
         w->d.len_q = 64 * n, w->d.len_k = 100 * n;
-        for (int e = 0; e < 4; e++) {
+        for (int e = 0; e < 5; e++) {
             if (e == 1) want.diagonal = out.diagonal, want.n_diagonals = 16 * n;
             if (e == 2) want.diagonal = NULL, want.tile_mass = out.mass;
             want.n_tiles_q = 8, want.n_tiles_k = 16 * n;
             if (e == 3) want.tile_mass = NULL, w->d.flags = QKV_SET_SINKS, w->d.sinks = w->sinks;
+            if (e == 4) w->d.q_stride[2] = 1024;
             assert_int_equal(qkv_attention_columns_workspace(ctx, &w->d, &want, &bytes[e]), QKV_OK);
         }
         const size_t pairs = (size_t)((100 * n + 255) / 256 + 16 * n);
@@ -262,6 +263,7 @@ static void workspace_is_the_formula(void **state) {
         assert_int_equal(bytes[1] - bytes[0], 128 * 16 * n);
         assert_int_equal(bytes[2] - bytes[0], 64 * pairs + (32 * pairs + 63) / 64 * 64 + 64 + 4288);
         assert_int_equal(bytes[3] - bytes[0], 64 * n);
+        assert_int_equal(bytes[4] - bytes[3], 384 * (16 + 16)); /* 4 KiB apart */
     }
     qkv_ctx_free(ctx);
 }

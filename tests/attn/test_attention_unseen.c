@@ -195,9 +195,13 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
     const bool amx = d->arithmetic == QKV_CLASS_AMX, dp = amx || d->arithmetic == QKV_CLASS_DP;
     const int64_t words = dp ? up(d->head_dim, amx ? 32 : 2) / 2 + v / 2 : d->head_dim + v;
     const int64_t floats = up(4 * r * (up(d->head_dim, 16) + 16), 64);
-    const int64_t q = amx                         ? 2 * up(r, 16) * up(d->head_dim, 32)
-                      : d->dtype == QKV_F32 || dp ? 0
-                                                  : floats;
+    const int64_t pairs = up(2 * r * (up(d->head_dim, 2) + 32), 64);
+    const int64_t apart = d->q_stride[2] * (d->dtype == QKV_F32 ? 4 : 2);
+    const bool far = apart && apart % 4096 == 0 && d->len_q > 1;
+    const int64_t q = amx                   ? 2 * up(r, 16) * up(d->head_dim, 32)
+                      : dp                  ? far ? pairs : 0
+                      : d->dtype == QKV_F32 ? far ? floats : 0
+                                            : floats;
     return up(32 * p, 64) + up(24 * t, 64) + t * (121600 + up(4 * r * (v + 16), 64) + q) +
            p * (4 * l * words + up(l / 256, 64));
 }
@@ -218,6 +222,7 @@ static void workspace_is_the_formula(void **state) {
                                           rng_between(&r, 0, 400), rng_between(&r, 0, 2000),
                                           rng_between(&r, 0, 300),
                                           rng_between(&r, 0, n % 10 ? 200 : 65536));
+            if (n % 4 == 0) d.q_stride[2] = 1024 * rng_between(&r, 0, 4);
             d.dtype = (qkv_dtype)(n % 3);
             if (d.dtype == QKV_BF16)
                 d.arithmetic = (qkv_class)(QKV_CLASS_F32 + n / 3 % 3);
