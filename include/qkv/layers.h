@@ -99,8 +99,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_linear_pack(qkv_ctx *ctx, const qkv_linear_
  * Accuracy, n = n_in: within (min(n, 256) + n / 256 + 2) u (sum |x||W| + |b|) of the exact value.
  *     In bf16: within (n + 2) u of the exact sum of the rounded factors, relative to sum |x||W|.
  * Memory: without packed_forward its bytes, less 64. In bf16 the context also keeps the rounded
- *     rows of the largest call, 2 n_rows n_in bytes and some; without memory for them the call is
- *     slower and has the same bits.
+ *     rows of the largest call, 2 n_rows n_in bytes and some; in f32, on some processors and where
+ *     n_in is a multiple of 1024, 102 KiB for each thread, or of up to 24 rows at most
+ *     4 n_rows (n_in + 32) bytes. Without memory for them the call is slower and has the same bits.
  *
  * @param weight  NULL is allowed with packed_forward.
  * @param bias    NULL: no bias.
@@ -120,7 +121,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_linear_forward(qkv_ctx *ctx, const qkv_line
  * Memory: for d_x without packed_backward its bytes, less 64; in bf16 with add_d_x 4 n_rows n_in
  *     more. For d_weight 4 n_rows N, N being n_in rounded up to 32, in bf16 half of that, with
  *     n_rows rounded up to 32. For d_bias 4 n_out n_rows / 64, rounded up. In f32 the context
- *     keeps 96 KiB for each thread that d_weight is computed by; without them it takes longer.
+ *     keeps 102 KiB for each thread that d_weight is computed by, and for d_x what forward keeps of
+ *     rows of n_out; without them it takes longer.
  *
  * @param x         what forward read; NULL is allowed without d_weight.
  * @param weight    NULL is allowed without d_x or with packed_backward.

@@ -111,6 +111,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     memset(ctx, 0, sizeof *ctx);
     ctx->allocator = allocator;
     ctx->kernels = kernels;
+    ctx->l1_ways = qkvi_cpu_l1_ways();
     qkvi_classes_here(kernels, ctx->class_of);
     atomic_init(&ctx->busy, false);
     atomic_init(&ctx->inputs_taken, false);

@@ -27,6 +27,7 @@ struct qkv_ctx {
     qkv_allocator allocator; /* complete: see core/alloc.h */
     const struct qkvi_kernels *kernels;
     qkvi_arithmetic class_of[QKVI_N_GIVEN]; /* how what callers ask for is computed here */
+    int l1_ways;                            /* qkvi_cpu_l1_ways */
     qkvi_pool *pool;
     qkvi_arena arena;
     qkvi_arena inputs;        /* of a layer's product, for the call that makes inputs_taken true */

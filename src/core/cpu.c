@@ -1,5 +1,5 @@
 /*
- * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), on
+ * CPUID leaves 1, 4 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), on
  * AArch64 what the kernel says in AT_HWCAP, in WebAssembly a product that tells how it was rounded;
  * the affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to
  * the root.
@@ -54,6 +54,19 @@ uint32_t qkvi_cpu_features(void) {
     return features;
 }
 
+/* Intel SDM vol. 2, CPUID leaf 4; AMD has the same fields in a leaf of its own. */
+int qkvi_cpu_l1_ways(void) {
+    enum { INTEL = 4, AMD = (int)0x8000001D, CACHES = 8, DATA = 1, UNIFIED = 3 };
+    const uint32_t leaf = is_amd() ? (uint32_t)AMD : INTEL;
+    uint32_t a, b, c, d;
+    for (uint32_t n = 0; n < CACHES && __get_cpuid_count(leaf, n, &a, &b, &c, &d); n++) {
+        const uint32_t type = a & 0x1F, level = a >> 5 & 7;
+        if (type == 0) return 0;
+        if (level == 1 && (type == DATA || type == UNIFIED)) return (int)(b >> 22) + 1;
+    }
+    return 0;
+}
+
 /* Of leaf 7, edx. */
 enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 
@@ -94,6 +107,7 @@ uint32_t qkvi_cpu_features(void) { return 0; }
 
 #if !defined(__x86_64__)
 bool qkvi_cpu_amx(void) { return false; }
+int qkvi_cpu_l1_ways(void) { return 0; }
 #endif
 
 /* quota microseconds of processor time in every period, as processors; 0 for "no limit". */

@@ -31,6 +31,12 @@ enum {
  */
 uint32_t qkvi_cpu_features(void);
 
+/*
+ * Ways of the first-level data cache: how many lines whose addresses differ by multiples of 4 KiB
+ * it holds. 0: not known (asked of x86 alone). As slow as features: keep the answer.
+ */
+int qkvi_cpu_l1_ways(void);
+
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
 /*

@@ -14,9 +14,13 @@
  * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the
  * number of threads.
  *
- * A of dense rows is read where it lies. Copying a block of it into tiles first, as BLIS does, was
- * measured on Zen 5, strides of powers of two included, and was slower for every shape (m = 4096,
- * n = k = 768: 68 % of the peak, not 86 %). A of dense columns is copied (gemm.h).
+ * A of dense columns is copied block by block. A of dense rows is read where it lies, but where a
+ * tile's rows lie multiples of 4 KiB apart: then the lines that a step reads share one set of the
+ * first-level cache, and 12 of them push each other out of 8 ways. On Zen 4 copying raised
+ * m = 1024, n = 768, k = 3072 from 87 to 93 % of the peak, n = 1024, k = 4096 with 12, 64 and 512
+ * rows from 74, 85 and 85 to 93, 91 and 90 %; with tiles of six rows (AVX2) all of these by 1 to 3
+ * %. Other strides lost 1 to 2 %. With 12 ways (Zen 5) every shape lost: m = 4096, n = k = 768, by
+ * tiles, 86 to 68 %.
  */
 #include "kernels/gemm.h"
 
@@ -38,7 +42,9 @@ enum {
     STREAM_ROWS = 64,     /* of B, 8 KiB, that are on their way */
     TASKS_PER_THREAD = 8, /* so that uneven threads end together */
     PANELS_TRIED = 3,
-    COPIED_AHEAD = 8 /* rows of A that are on their way while others are copied */
+    COPIED_AHEAD = 8,  /* rows of A that are on their way while others are copied */
+    SET_FLOATS = 1024, /* 4 KiB: 64 sets of lines, as first-level caches have */
+    FEW_WAYS = 8
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
 #define WAIT_ROWS    8         /* fewer rows wait for B as long as so many compute */
@@ -136,16 +142,12 @@ void qkvi_gemm_pack_b(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t k, i
 
 /* ---- The product ----------------------------------------------------------------------------- */
 
-struct gemm_job {
-    const qkvi_kernels *kernels;
-    int64_t m, n, k;
-    const float *a, *packed_b, *bias;
-    float *c;
-    int64_t a_row, a_col, c_row;
+/* A job, and the blocks into which C is cut. */
+struct product {
+    qkvi_gemm_job job;
     int64_t block_rows, block_cols, n_col_blocks;
-    bool accumulate;
-    qkvi_gemm_map *map;
-    float *mapped;
+    int n_blocks;
+    atomic_int next; /* of those that threads draw */
 };
 
 struct block {
@@ -164,12 +166,12 @@ struct rows {
     int64_t n;
 };
 
-static const float *packed_at(const struct gemm_job *job, int64_t c, int64_t j0) {
+static const float *packed_at(const qkvi_gemm_job *job, int64_t c, int64_t j0) {
     return job->packed_b + j0 * job->k + c * QKVI_PANEL;
 }
 
 /* At most n rows of B from row c of the panel of column j0 on. */
-static struct rows rows_of_panel(const struct gemm_job *job, int64_t c, int64_t j0, int64_t n) {
+static struct rows rows_of_panel(const qkvi_gemm_job *job, int64_t c, int64_t j0, int64_t n) {
     return (struct rows){ packed_at(job, c, j0), qkvi_min_i64(n, job->k - c) };
 }
 
@@ -178,7 +180,7 @@ static struct rows rows_of_panel(const struct gemm_job *job, int64_t c, int64_t 
  * end. One tile meets the rows that it announces; of two tiles the first would meet those that the
  * second one has yet to announce, so theirs belong to the next chain.
  */
-static struct rows rows_of_stream(const struct gemm_job *job, const struct block *block, int64_t c,
+static struct rows rows_of_stream(const qkvi_gemm_job *job, const struct block *block, int64_t c,
                                   int64_t j0, int64_t n) {
     const bool one_tile = block->i1 - block->i0 <= job->kernels->mr;
     const int64_t row = c + (one_tile ? STREAM_ROWS : QKVI_GEMM_K_BLOCK);
@@ -188,7 +190,7 @@ static struct rows rows_of_stream(const struct gemm_job *job, const struct block
 }
 
 /* What is read after the last chain below k1 of the panel of column j0: n rows at most. */
-static struct rows rows_after(const struct gemm_job *job, const struct block *block, int64_t j0,
+static struct rows rows_after(const qkvi_gemm_job *job, const struct block *block, int64_t j0,
                               int64_t k0, int64_t k1, int64_t n) {
     if (j0 + QKVI_PANEL < block->j1) return rows_of_panel(job, k0, j0 + QKVI_PANEL, n);
     if (k1 < job->k) return rows_of_panel(job, k1, block->j0, n);
@@ -197,7 +199,7 @@ static struct rows rows_after(const struct gemm_job *job, const struct block *bl
 }
 
 /* A panel's rows k0 … k0 + k_len - 1. Each tile announces its share of what is next. */
-static void multiply_panel(const struct gemm_job *job, const struct block *block, struct left a,
+static void multiply_panel(const qkvi_gemm_job *job, const struct block *block, struct left a,
                            int64_t j0, int64_t k0, int64_t k_len, struct rows next) {
     const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, job->n - j0), mr = job->kernels->mr;
     const float *panel = packed_at(job, k0, j0);
@@ -214,10 +216,16 @@ static void multiply_panel(const struct gemm_job *job, const struct block *block
     }
 }
 
-/* As it lies, or as it was copied. */
-static struct left left_of(const struct gemm_job *job, const struct block *block, int64_t k0,
+enum {
+    COPIED_ROW = QKVI_GEMM_K_BLOCK + 16, /* floats, so that rows of a tile lie in different sets */
+    COPY_ELEMS = ROWS_MOST * COPIED_ROW  /* ROWS_MOST is a multiple of each mr */
+};
+
+/* As it lies, or as it was copied: columns by tiles [k][mr], rows beside each other. */
+static struct left left_of(const qkvi_gemm_job *job, const struct block *block, int64_t k0,
                            const float *copy) {
     const int mr = job->kernels->mr;
+    if (copy && job->a_col == 1) return (struct left){ copy, mr * COPIED_ROW, COPIED_ROW, 1 };
     if (copy) return (struct left){ copy, mr * QKVI_GEMM_K_BLOCK, 1, mr };
     return (struct left){ job->a + block->i0 * job->a_row + k0 * job->a_col, mr * job->a_row,
                           job->a_row, job->a_col };
@@ -227,7 +235,7 @@ static struct left left_of(const struct gemm_job *job, const struct block *block
  * Columns j0 … of a block, for the chains of k from k0 on and below k1; once even if there are
  * none.
  */
-static void multiply_chains(const struct gemm_job *job, const struct block *block, int64_t j0,
+static void multiply_chains(const qkvi_gemm_job *job, const struct block *block, int64_t j0,
                             int64_t k0, int64_t k1, bool stream, const float *copy) {
     const int64_t begin = k0;
     do {
@@ -241,7 +249,7 @@ static void multiply_chains(const struct gemm_job *job, const struct block *bloc
 }
 
 /* What follows the product, while the block is in the second-level cache. */
-static void map_block(const struct gemm_job *job, const struct block *block) {
+static void map_block(const qkvi_gemm_job *job, const struct block *block) {
     for (int64_t i = block->i0; i < block->i1; i++) {
         const int64_t at = i * job->c_row + block->j0;
         job->map(block->j1 - block->j0, job->c + at, job->mapped + at);
@@ -255,10 +263,17 @@ static void copy_row(int64_t n, int mr, const float *a, float *tile) {
     memcpy(tile, a, (size_t)n * sizeof *a);
 }
 
-/* A of a block for one chain: a row of all tiles at once, which is all that is read of a page. */
-static void copy_columns(const struct gemm_job *job, const struct block *block, int64_t k0,
-                         float *copy) {
-    const int64_t k_len = qkvi_min_i64(QKVI_GEMM_K_BLOCK, job->k - k0), n = block->i1 - block->i0;
+static void copy_rows(const qkvi_gemm_job *job, const struct block *block, int64_t k0,
+                      int64_t k_len, float *copy) {
+    const float *a = job->a + block->i0 * job->a_row + k0;
+    for (int64_t i = block->i0; i < block->i1; i++, a += job->a_row, copy += COPIED_ROW)
+        memcpy(copy, a, (size_t)k_len * sizeof *a);
+}
+
+/* A row of all tiles at once, which is all that is read of a page. */
+static void copy_columns(const qkvi_gemm_job *job, const struct block *block, int64_t k0,
+                         int64_t k_len, float *copy) {
+    const int64_t n = block->i1 - block->i0;
     const float *a = job->a + block->i0 + k0 * job->a_col;
     const int mr = job->kernels->mr;
     for (int64_t c = 0; c < k_len; c++, a += job->a_col) {
@@ -273,18 +288,33 @@ static void copy_columns(const struct gemm_job *job, const struct block *block, 
     }
 }
 
+/* A of a block for one chain. */
+static void copy_left(const qkvi_gemm_job *job, const struct block *block, int64_t k0,
+                      float *copy) {
+    const int64_t k_len = qkvi_min_i64(QKVI_GEMM_K_BLOCK, job->k - k0);
+    if (job->a_col == 1)
+        copy_rows(job, block, k0, k_len, copy);
+    else
+        copy_columns(job, block, k0, k_len, copy);
+}
+
+static bool is_stream(int64_t n_rows, const qkvi_kernels *kernels) {
+    return n_rows <= TILES_STREAMED * kernels->mr;
+}
+
 /* copy: room for A of a block and a chain; NULL: A is read where it lies. */
-static void multiply_block(const struct gemm_job *job, int index, float *copy) {
-    const int64_t i0 = index / job->n_col_blocks * job->block_rows;
-    const int64_t j0 = index % job->n_col_blocks * job->block_cols;
-    const struct block block = { i0, qkvi_min_i64(i0 + job->block_rows, job->m), j0,
-                                 qkvi_min_i64(j0 + job->block_cols, job->n) };
-    const bool stream = !copy && block.i1 - block.i0 <= TILES_STREAMED * job->kernels->mr;
+static void multiply_block(const struct product *product, int index, float *copy) {
+    const qkvi_gemm_job *const job = &product->job;
+    const int64_t i0 = index / product->n_col_blocks * product->block_rows;
+    const int64_t j0 = index % product->n_col_blocks * product->block_cols;
+    const struct block block = { i0, qkvi_min_i64(i0 + product->block_rows, job->m), j0,
+                                 qkvi_min_i64(j0 + product->block_cols, job->n) };
+    const bool stream = !copy && is_stream(block.i1 - block.i0, job->kernels);
     const int64_t k_step = copy ? QKVI_GEMM_K_BLOCK : stream ? job->k : K_STEP;
     int64_t k0 = 0;
     do { /* once even if k = 0: C becomes zeros */
         const int64_t k1 = qkvi_min_i64(k0 + k_step, job->k);
-        if (copy) copy_columns(job, &block, k0, copy);
+        if (copy) copy_left(job, &block, k0, copy);
         for (int64_t j = block.j0; j < block.j1; j += QKVI_PANEL)
             multiply_chains(job, &block, j, k0, k1, stream, copy);
         k0 = k1;
@@ -292,7 +322,16 @@ static void multiply_block(const struct gemm_job *job, int index, float *copy) {
     if (job->map) map_block(job, &block);
 }
 
-static void gemm_task(void *argument, int index) { multiply_block(argument, index, NULL); }
+static void block_task(void *argument, int index) { multiply_block(argument, index, NULL); }
+
+/* One for each thread, with space of its own. */
+static void copying_task(void *argument, int slot) {
+    struct product *const product = argument;
+    float *const copy = product->job.space + (int64_t)slot * COPY_ELEMS;
+    int index;
+    while ((index = atomic_fetch_add(&product->next, 1)) < product->n_blocks)
+        multiply_block(product, index, copy);
+}
 
 int64_t qkvi_gemm_panels(int64_t n_panels, int64_t n_row_blocks, int64_t n_blocks, int n_threads) {
     const int64_t wanted = qkvi_ceil_div(n_panels, n_blocks);
@@ -306,7 +345,8 @@ int64_t qkvi_gemm_panels(int64_t n_panels, int64_t n_row_blocks, int64_t n_block
 }
 
 /* Blocks that suit the cache; fewer columns in each if those are too few for the threads. */
-static int choose_blocks(struct gemm_job *job, int n_threads) {
+static void choose_blocks(struct product *product, int n_threads) {
+    const qkvi_gemm_job *const job = &product->job;
     const int64_t n_panels = qkvi_ceil_div(job->n, QKVI_PANEL), mr = job->kernels->mr;
     const int64_t rows = qkvi_max_i64(job->m, WAIT_ROWS);
     const int64_t work = rows * job->n * job->k / WORTH_A_TASK;
@@ -315,89 +355,44 @@ static int choose_blocks(struct gemm_job *job, int n_threads) {
     int64_t n_col_blocks = qkvi_ceil_div(n_panels, PANELS_MOST);
     if (n_row_blocks * n_col_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
-    job->block_rows = qkvi_ceil_div(qkvi_ceil_div(job->m, n_row_blocks), mr) * mr;
-    job->block_cols =
+    product->block_rows = qkvi_ceil_div(qkvi_ceil_div(job->m, n_row_blocks), mr) * mr;
+    product->block_cols =
         qkvi_gemm_panels(n_panels, n_row_blocks, n_col_blocks, n_threads) * QKVI_PANEL;
-    job->n_col_blocks = qkvi_ceil_div(job->n, job->block_cols);
-    return (int)(qkvi_ceil_div(job->m, job->block_rows) * job->n_col_blocks);
+    product->n_col_blocks = qkvi_ceil_div(job->n, product->block_cols);
+    product->n_blocks = (int)(qkvi_ceil_div(job->m, product->block_rows) * product->n_col_blocks);
 }
 
-void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
-                      const float *a, int64_t a_row_stride, int64_t a_col_stride,
-                      const float *packed_b, float *c, int64_t c_row_stride, const float *bias,
-                      bool accumulate, qkvi_gemm_map *map, float *mapped) {
-    if (m == 0 || n == 0) return;
-    struct gemm_job job = { .kernels = kernels,
-                            .m = m,
-                            .n = n,
-                            .k = k,
-                            .a = a,
-                            .packed_b = packed_b,
-                            .bias = bias,
-                            .c = c,
-                            .a_row = a_row_stride,
-                            .a_col = a_col_stride,
-                            .c_row = c_row_stride,
-                            .accumulate = accumulate,
-                            .map = map,
-                            .mapped = mapped };
-    const int n_tasks = choose_blocks(&job, qkvi_pool_threads(pool));
-    if (m <= TILES_STREAMED * kernels->mr)
-        qkvi_pool_run_ranges(pool, n_tasks, gemm_task, &job);
-    else
-        qkvi_pool_run(pool, n_tasks, gemm_task, &job);
+/* Floats from a row of A to the next where all of them are copied: not again a row to a set. */
+static int64_t whole_row(int64_t k) { return k % SET_FLOATS < SET_FLOATS - 16 ? k + 16 : k + 32; }
+
+/* A few rows that are read from end to end for each panel, all at once. */
+static void copy_whole(qkvi_gemm_job *job) {
+    const int64_t to_row = whole_row(job->k);
+    for (int64_t i = 0; i < job->m; i++)
+        memcpy(job->space + i * to_row, job->a + i * job->a_row, (size_t)job->k * sizeof *job->a);
+    job->a = job->space, job->a_row = to_row;
 }
 
-void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
-               const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,
-               float *c, int64_t c_row_stride, const float *bias, bool accumulate) {
-    qkvi_gemm_mapped(pool, kernels, m, n, k, a, a_row_stride, a_col_stride, packed_b, c,
-                     c_row_stride, bias, accumulate, NULL, NULL);
+size_t qkvi_gemm_copy_elems(const qkvi_pool *pool, const qkvi_gemm_job *job, int l1_ways) {
+    const bool rows_meet = job->a_row % SET_FLOATS == 0 && l1_ways > 0 && l1_ways <= FEW_WAYS;
+    const bool stream = is_stream(job->m, job->kernels);
+    if (job->a_col == 1 ? !rows_meet || job->m <= 1 : stream) return 0;
+    return stream ? (size_t)(job->m * whole_row(job->k))
+                  : (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
 }
 
-/* ---- A of dense columns ---------------------------------------------------------------------- */
-
-struct columns_job {
-    struct gemm_job job;
-    int n_blocks;
-    float *space;
-    atomic_int next;
-};
-
-enum { COPY_ELEMS = ROWS_MOST * QKVI_GEMM_K_BLOCK }; /* ROWS_MOST is a multiple of each mr */
-
-size_t qkvi_gemm_columns_elems(const qkvi_pool *pool) {
-    return (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
-}
-
-static void columns_task(void *argument, int slot) {
-    struct columns_job *columns = argument;
-    int index;
-    while ((index = atomic_fetch_add(&columns->next, 1)) < columns->n_blocks)
-        multiply_block(&columns->job, index, columns->space + (int64_t)slot * COPY_ELEMS);
-}
-
-void qkvi_gemm_columns(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n,
-                       int64_t k, const float *a, int64_t a_col_stride, const float *packed_b,
-                       float *c, int64_t c_row_stride, float *space) {
+void qkvi_gemm(qkvi_pool *pool, const qkvi_gemm_job *job) {
     const int n_threads = qkvi_pool_threads(pool);
-    if (!space || m <= TILES_STREAMED * kernels->mr) {
-        qkvi_gemm(pool, kernels, m, n, k, a, 1, a_col_stride, packed_b, c, c_row_stride, NULL,
-                  false);
-        return;
+    if (job->m == 0 || job->n == 0) return;
+    struct product product = { .job = *job };
+    choose_blocks(&product, n_threads);
+    if (is_stream(job->m, job->kernels)) {
+        if (job->space && job->a_col == 1) copy_whole(&product.job);
+        qkvi_pool_run_ranges(pool, product.n_blocks, block_task, &product);
+    } else if (job->space) {
+        const int64_t n_slots = qkvi_min_i64(n_threads, product.n_blocks);
+        qkvi_pool_run(pool, (int)n_slots, copying_task, &product);
+    } else {
+        qkvi_pool_run(pool, product.n_blocks, block_task, &product);
     }
-    if (n == 0) return;
-    struct columns_job columns = { .job = { .kernels = kernels,
-                                            .m = m,
-                                            .n = n,
-                                            .k = k,
-                                            .a = a,
-                                            .packed_b = packed_b,
-                                            .c = c,
-                                            .a_row = 1,
-                                            .a_col = a_col_stride,
-                                            .c_row = c_row_stride },
-                                   .space = space };
-    columns.n_blocks = choose_blocks(&columns.job, n_threads);
-    qkvi_pool_run(pool, (int)qkvi_min_i64(n_threads, columns.n_blocks), columns_task, &columns);
 }

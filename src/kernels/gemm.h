@@ -66,36 +66,38 @@ typedef struct qkvi_gemm_piece {
 /* Its place of a packed k x n matrix; all pieces together are what qkvi_gemm_pack_b makes. */
 void qkvi_gemm_pack_piece(int64_t k, int64_t n, const qkvi_gemm_piece *piece, float *packed);
 
-/*
- * A[i][c] lies at a[i * a_row_stride + c * a_col_stride], C[i][j] at c[i * c_row_stride + j]; C
- * overlaps nothing. bias is nullable. k = 0 is a product of zeros.
- */
-void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
-               const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,
-               float *c, int64_t c_row_stride, const float *bias, bool accumulate);
+/* What follows a product: n elements of a row, by the thread that made them; y may be x. */
+typedef void qkvi_gemm_map(int64_t n, const float *x, float *y);
 
 /*
- * The same, and then mapped = map(C), element by element: mapped[i * c_row_stride + j]; it may be
- * c. map does n elements and is called for pieces of rows, by the thread that made them.
+ * A[i][c] lies at a[i * a_row + c * a_col], C[i][j] at c[i * c_row + j]; C overlaps nothing. k = 0
+ * is a product of zeros.
  */
-typedef void qkvi_gemm_map(int64_t n, const float *x, float *y);
-void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
-                      const float *a, int64_t a_row_stride, int64_t a_col_stride,
-                      const float *packed_b, float *c, int64_t c_row_stride, const float *bias,
-                      bool accumulate, qkvi_gemm_map *map, float *mapped);
+typedef struct qkvi_gemm_job {
+    const qkvi_kernels *kernels;
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_row, a_col;
+    const float *packed_b;
+    float *c;
+    int64_t c_row;
+    const float *bias;  /* [n], nullable */
+    bool accumulate;    /* what C was is added to */
+    qkvi_gemm_map *map; /* nullable: then mapped[i * c_row + j] = map(C[i][j]) */
+    float *mapped;      /* may be c */
+    float *space;       /* nullable: floats, of qkvi_gemm_copy_elems, to which A is copied */
+} qkvi_gemm_job;
+
+void qkvi_gemm(qkvi_pool *pool, const qkvi_gemm_job *job);
 
 #pragma GCC visibility pop
 
 /*
- * C = A B where A's columns are dense: A[i][c] lies at a[i + c * a_col_stride]. Each block copies
- * its part of A to space, of qkvi_gemm_columns_elems floats, once for all its columns: where the
- * stride is a multiple of some KiB, lines that belong to a block share a few sets of the caches and
- * would push each other out. NULL: A is read where it lies. The same bits.
+ * Floats that a job does well to have as space: 0 where A is best read where it lies. Otherwise
+ * lines that belong to a tile or a block share few sets of the caches, and push each other out.
+ * The bits are the same. l1_ways: qkvi_cpu_l1_ways.
  */
-size_t qkvi_gemm_columns_elems(const qkvi_pool *pool);
-void qkvi_gemm_columns(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n,
-                       int64_t k, const float *a, int64_t a_col_stride, const float *packed_b,
-                       float *c, int64_t c_row_stride, float *space);
+size_t qkvi_gemm_copy_elems(const qkvi_pool *pool, const qkvi_gemm_job *job, int l1_ways);
 
 /*
  * Panels in each block of n_panels, where about n_blocks are wanted beside each other. Of few rows

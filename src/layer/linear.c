@@ -2,8 +2,8 @@
  * Linear layer, forward and backward: see linear.h.
  *
  * All three products use the same kernel, in f32 or bf16; forward also that in int8. Right factors
- * (weights, and x for d_W) are packed. Left factors (x and d_y) are read where they lie, d_yᵀ in
- * blocks that are copied; in bf16 they are rounded.
+ * (weights, and x for d_W) are packed. Left factors (x and d_y) are read where they lie, d_yᵀ, and
+ * rows that lie badly for the caches, in blocks that are copied; in bf16 they are rounded.
  */
 #include "layer/linear.h"
 
@@ -73,6 +73,20 @@ static inputs take_inputs(qkv_ctx *ctx, size_t bytes) {
 
 static void give_back(qkv_ctx *ctx, const inputs *space) {
     if (space->mine) atomic_store(&ctx->inputs_taken, false);
+}
+
+/* A product of floats, whose left factor may be copied. */
+static void run_floats(qkv_ctx *ctx, qkvi_gemm_job *job) {
+    job->kernels = ctx->kernels;
+    const size_t elems = qkvi_gemm_copy_elems(ctx->pool, job, ctx->l1_ways);
+    if (!elems) {
+        qkvi_gemm(ctx->pool, job);
+        return;
+    }
+    const inputs space = take_inputs(ctx, elems * sizeof *job->space);
+    job->space = space.at;
+    qkvi_gemm(ctx->pool, job);
+    give_back(ctx, &space);
 }
 
 /* What products in bf16 work in. */
@@ -183,8 +197,19 @@ static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
         return;
     }
     if (!layer->half) {
-        qkvi_gemm_mapped(ctx->pool, ctx->kernels, n_rows, n_out, n_in, x, n_in, 1, layer->forward,
-                         y, n_out, layer->bias, false, map, mapped);
+        qkvi_gemm_job job = { .m = n_rows,
+                              .n = n_out,
+                              .k = n_in,
+                              .a = x,
+                              .a_row = n_in,
+                              .a_col = 1,
+                              .packed_b = layer->forward,
+                              .c = y,
+                              .c_row = n_out,
+                              .bias = layer->bias,
+                              .map = map,
+                              .mapped = mapped };
+        run_floats(ctx, &job);
         return;
     }
     qkvi_gemm_bf16_job job = forward_job(layer, n_rows, x, y);
@@ -261,8 +286,17 @@ static void input_half(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, c
 
 static void input_floats(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
                          float *d_x, bool add) {
-    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
-              layer->backward, d_x, layer->n_in, NULL, add);
+    qkvi_gemm_job job = { .m = n_rows,
+                          .n = layer->n_in,
+                          .k = layer->n_out,
+                          .a = d_y,
+                          .a_row = layer->n_out,
+                          .a_col = 1,
+                          .packed_b = layer->backward,
+                          .c = d_x,
+                          .c_row = layer->n_in,
+                          .accumulate = add };
+    run_floats(ctx, &job);
 }
 
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
@@ -299,10 +333,16 @@ static void weight_half(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linea
 
 static void weight_floats(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows, const float *d_y,
                           const float *x_packed) {
-    const inputs space = take_inputs(ctx, qkvi_gemm_columns_elems(ctx->pool) * sizeof *d_y);
-    qkvi_gemm_columns(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, d->n_out, x_packed,
-                      d->weight, d->n_in, space.at);
-    give_back(ctx, &space);
+    qkvi_gemm_job job = { .m = d->n_out,
+                          .n = d->n_in,
+                          .k = n_rows,
+                          .a = d_y,
+                          .a_row = 1,
+                          .a_col = d->n_out,
+                          .packed_b = x_packed,
+                          .c = d->weight,
+                          .c_row = d->n_in };
+    run_floats(ctx, &job);
 }
 
 void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,

@@ -251,8 +251,16 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_kind which, in
     const float *k = c.k + head / (c.n_heads / c.n_kv_heads) * c.n_keys * c.head_dim;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_gemm_pack_b(NULL, run->kernels, c.head_dim, c.n_keys, k, 1, c.head_dim, packed);
-    qkvi_gemm(NULL, run->kernels, n_rows, c.n_keys, c.head_dim, q, c.head_dim, 1, packed, weights,
-              c.n_keys, NULL, false);
+    qkvi_gemm(NULL, &(qkvi_gemm_job){ .kernels = run->kernels,
+                                      .m = n_rows,
+                                      .n = c.n_keys,
+                                      .k = c.head_dim,
+                                      .a = q,
+                                      .a_row = c.head_dim,
+                                      .a_col = 1,
+                                      .packed_b = packed,
+                                      .c = weights,
+                                      .c_row = c.n_keys });
     for (int64_t i = 0; i < n_rows; i++) {
         float *const row = weights + i * c.n_keys;
         weigh(run->kernels, &c, head, first + i, row);

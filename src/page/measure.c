@@ -94,8 +94,16 @@ static void multiply(const struct rows *rows, const qkv_page *page, const float 
         memcpy(rows->queries + r * d, q + places[r] * d, (size_t)d * sizeof *q);
     for (int half = 0; half < rows->variants; half++) {
         if (half) round_all(rows->kernels, rows->queries, m * d);
-        qkvi_gemm(rows->pool, rows->kernels, m, n, d, rows->queries, d, 1, rows->keys[half],
-                  rows->scores[half], n, NULL, false);
+        qkvi_gemm(rows->pool, &(qkvi_gemm_job){ .kernels = rows->kernels,
+                                                .m = m,
+                                                .n = n,
+                                                .k = d,
+                                                .a = rows->queries,
+                                                .a_row = d,
+                                                .a_col = 1,
+                                                .packed_b = rows->keys[half],
+                                                .c = rows->scores[half],
+                                                .c_row = n });
     }
 }
 

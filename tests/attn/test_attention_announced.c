@@ -433,7 +433,16 @@ static void floats_by(const qkvi_kernels *kernels, rng *r) {
     assert_non_null(packed);
     qkvi_gemm_pack_b(NULL, NULL, x.k, x.n, x.b, x.n, 1, packed);
     region_add("packed b", packed, elems * sizeof *packed);
-    qkvi_gemm(NULL, kernels, x.m, x.n, x.k, x.a, x.k, 1, packed, x.c, x.n, NULL, false);
+    qkvi_gemm(NULL, &(qkvi_gemm_job){ .kernels = kernels,
+                                      .m = x.m,
+                                      .n = x.n,
+                                      .k = x.k,
+                                      .a = x.a,
+                                      .a_row = x.k,
+                                      .a_col = 1,
+                                      .packed_b = packed,
+                                      .c = x.c,
+                                      .c_row = x.n });
     expect_lines(times_of(&x), x.text);
     begin();
     free(packed);

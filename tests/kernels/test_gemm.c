@@ -109,20 +109,26 @@ static void free_data(struct data *d) {
 
 static qkvi_pool *pools[5]; /* of 1, 2, 3, 5 and 16 threads */
 
-/* A of dense columns, copied block by block, or where there is no space for that. */
-static void check_columns(const struct problem *p, const struct data *d, qkvi_pool *pool,
-                          const qkvi_kernels *kernels, const float *packed, float *c) {
-    float *space = array(qkvi_gemm_columns_elems(pool));
-    for (int copied = 0; copied < 2; copied++) {
-        memcpy(c, d->c_before, (size_t)d->c_elems * sizeof *c);
-        qkvi_gemm_columns(pool, kernels, p->m, p->n, p->k, d->a, d->a_col, packed, c, d->c_row,
-                          copied ? space : NULL);
-        if (d->c_elems && memcmp(c, d->expected, (size_t)d->c_elems * sizeof *c) != 0)
-            fail_msg("%s, %d threads, columns%s: m=%lld n=%lld k=%lld differs", kernels->name,
-                     qkvi_pool_threads(pool), copied ? " copied" : "", (long long)p->m,
-                     (long long)p->n, (long long)p->k);
-    }
-    free(space);
+/* A where it lies (space: NULL), or copied. */
+static void check_job(const struct problem *p, const struct data *d, qkvi_pool *pool,
+                      const qkvi_gemm_job *given, float *space) {
+    qkvi_gemm_job job = *given;
+    job.space = space;
+    memcpy(job.c, d->c_before, (size_t)d->c_elems * sizeof *job.c);
+    if (!p->accumulate) /* what is stored must not be read first */
+        for (int64_t i = 0; i < p->m; i++)
+            memset(job.c + i * d->c_row, 0xFF, (size_t)p->n * sizeof *job.c);
+    qkvi_gemm(pool, &job);
+    if (d->c_elems && memcmp(job.c, d->expected, (size_t)d->c_elems * sizeof *job.c) != 0)
+        fail_msg("%s, %d threads%s: m=%lld n=%lld k=%lld differs", job.kernels->name,
+                 qkvi_pool_threads(pool), space ? ", copied" : "", (long long)p->m, (long long)p->n,
+                 (long long)p->k);
+}
+
+/* Floats to which A is copied if it lies as badly as it can. */
+static size_t space_of(const qkvi_pool *pool, qkvi_gemm_job job) {
+    if (job.a_col == 1) job.a_row = 1024;
+    return qkvi_gemm_copy_elems(pool, &job, 8);
 }
 
 static void check(const struct problem *p, qkvi_rng *rng) {
@@ -132,23 +138,29 @@ static void check(const struct problem *p, qkvi_rng *rng) {
     float *c = array((size_t)d.c_elems);
     qkvi_gemm_pack_b(NULL, NULL, p->k, p->n, d.b, d.b_row, d.b_col, packed);
     const qkvi_kernels *kernels;
+    qkvi_gemm_job job = { .m = p->m,
+                          .n = p->n,
+                          .k = p->k,
+                          .a = d.a,
+                          .a_row = d.a_row,
+                          .a_col = d.a_col,
+                          .packed_b = packed,
+                          .c = c,
+                          .c_row = d.c_row,
+                          .bias = p->with_bias ? d.bias : NULL,
+                          .accumulate = p->accumulate };
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
         for (size_t t = 0; t < sizeof pools / sizeof *pools; t++) {
             if (isa == 0 && t != 0 && t != 4) continue; /* scalar is slow: 1 and 16 threads */
             qkvi_gemm_pack_b(pools[t], kernels, p->k, p->n, d.b, d.b_row, d.b_col, repacked);
             assert_memory_equal(packed, repacked, packed_elems * sizeof *packed);
-            memcpy(c, d.c_before, (size_t)d.c_elems * sizeof *c);
-            if (!p->accumulate) /* what is stored must not be read first */
-                for (int64_t i = 0; i < p->m; i++)
-                    memset(c + i * d.c_row, 0xFF, (size_t)p->n * sizeof *c);
-            qkvi_gemm(pools[t], kernels, p->m, p->n, p->k, d.a, d.a_row, d.a_col, packed, c,
-                      d.c_row, p->with_bias ? d.bias : NULL, p->accumulate);
-            if (d.c_elems && memcmp(c, d.expected, (size_t)d.c_elems * sizeof *c) != 0)
-                fail_msg("%s, %d threads: m=%lld n=%lld k=%lld differs", kernels->name,
-                         qkvi_pool_threads(pools[t]), (long long)p->m, (long long)p->n,
-                         (long long)p->k);
-            if (p->a_by_columns && !p->accumulate && !p->with_bias)
-                check_columns(p, &d, pools[t], kernels, packed, c);
+            job.kernels = kernels;
+            check_job(p, &d, pools[t], &job, NULL);
+            const size_t space_elems = space_of(pools[t], job);
+            if (space_elems == 0) continue;
+            float *const space = array(space_elems);
+            check_job(p, &d, pools[t], &job, space);
+            free(space);
         }
     free(packed);
     free(repacked);
@@ -261,7 +273,16 @@ static void non_finite_values_stay_where_they_are(void **state) {
     qkvi_gemm_pack_b(NULL, NULL, K, N, b, N, 1, packed);
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++) {
-        qkvi_gemm(NULL, kernels, M, N, K, a, K, 1, packed, c, N, NULL, false);
+        qkvi_gemm(NULL, &(qkvi_gemm_job){ .kernels = kernels,
+                                          .m = M,
+                                          .n = N,
+                                          .k = K,
+                                          .a = a,
+                                          .a_row = K,
+                                          .a_col = 1,
+                                          .packed_b = packed,
+                                          .c = c,
+                                          .c_row = N });
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++) {
                 const float got = c[i * N + j];

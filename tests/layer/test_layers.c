@@ -459,7 +459,7 @@ static int64_t promised(int call) {
     case LINEAR_FORWARD: return piece(4 * n_in * up_to(n_out, 32));
     case LINEAR_BACKWARD:
         return piece(4 * n_out * wide_in) + piece(4 * n_rows * wide_in) +
-               piece(4 * n_out * blocks) + (96 << 10); /* of one thread */
+               piece(4 * n_out * blocks) + (102 << 10); /* of one thread */
     case NORM_BACKWARD: return piece(8 * n_in * blocks);
     case EMBEDDING: return piece(4 * (in.n.n_entries + n_rows));
     case LOSS: return piece(8 * n_rows);
