@@ -46,6 +46,19 @@ static void features_are_those_of_the_compiler(void **state) {
 #endif
 }
 
+/* What the C library says, where it knows; a hypervisor may hide it from both. */
+static void ways_are_those_of_the_c_library(void **state) {
+    (void)state;
+    const int ways = qkvi_cpu_l1_ways();
+    assert_in_range(ways, 0, 64);
+#if !defined(__x86_64__)
+    assert_int_equal(ways, 0);
+#elif defined(_SC_LEVEL1_DCACHE_ASSOC)
+    const long said = sysconf(_SC_LEVEL1_DCACHE_ASSOC);
+    if (said > 0 && ways > 0) assert_int_equal(ways, said);
+#endif
+}
+
 static void AT25_count_follows_the_affinity_mask(void **state) {
     (void)state;
     cpu_set_t before, one;
@@ -150,6 +163,7 @@ static void memory_is_the_least_of_system_and_groups(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_those_of_the_compiler),
+        cmocka_unit_test(ways_are_those_of_the_c_library),
         cmocka_unit_test(AT25_count_follows_the_affinity_mask),
         cmocka_unit_test_setup_teardown(AT25_quota_without_files, make_root, remove_root),
         cmocka_unit_test_setup_teardown(AT25_quota_version_2, make_root, remove_root),
