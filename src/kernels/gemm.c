@@ -374,11 +374,12 @@ static void copy_whole(qkvi_gemm_job *job) {
 }
 
 size_t qkvi_gemm_copy_elems(const qkvi_pool *pool, const qkvi_gemm_job *job, int l1_ways) {
-    const bool rows_meet = job->a_row % SET_FLOATS == 0 && l1_ways > 0 && l1_ways <= FEW_WAYS;
     const bool stream = is_stream(job->m, job->kernels);
-    if (job->a_col == 1 ? !rows_meet || job->m <= 1 : stream) return 0;
-    return stream ? (size_t)(job->m * whole_row(job->k))
-                  : (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
+    const size_t of_blocks = (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
+    if (job->a_col != 1) return stream ? 0 : of_blocks;
+    const bool rows_meet = job->a_row % SET_FLOATS == 0 && l1_ways > 0 && l1_ways <= FEW_WAYS;
+    if (!rows_meet || job->m <= 1) return 0;
+    return stream ? (size_t)(job->m * whole_row(job->k)) : of_blocks;
 }
 
 void qkvi_gemm(qkvi_pool *pool, const qkvi_gemm_job *job) {
