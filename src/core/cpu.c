@@ -1,8 +1,8 @@
 /*
- * CPUID leaves 1, 4 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), on
- * AArch64 what the kernel says in AT_HWCAP, in WebAssembly a product that tells how it was rounded;
- * the affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to
- * the root.
+ * CPUID leaves 1, 4 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD),
+ * on AArch64 what the kernel says in AT_HWCAP, in WebAssembly a product that tells how it was
+ * rounded; the affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from
+ * here up to the root.
  */
 #include "core/cpu.h"
 
