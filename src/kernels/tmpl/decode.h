@@ -49,7 +49,7 @@ static bool decode_some_sees(const decode *a, int64_t j) {
  * not known that all is read; returns how many are held.
  */
 static int decode_look_ahead(const decode *a, int64_t end) {
-    const int n = decode_distance(a->k.row_bytes);
+    const int n = decode_distance(a, a->k.row_bytes);
     int64_t scale;
     for (int g = 0; g < n; g++) {
         const int64_t j = end + QKVI_DECODE_GROUP * g;
@@ -72,7 +72,7 @@ static bool decode_block(const decode *a, int64_t key0, int from, int to, bool f
                                 .next_any = w->any,
                                 .next_from = from,
                                 .next_to = alike ? to : from,
-                                .distance = decode_distance(a->k.row_bytes),
+                                .distance = decode_distance(a, a->k.row_bytes),
                                 .row_bytes = a->k.row_bytes,
                                 .next_row_bytes = a->v.row_bytes };
     const decode_ahead values = { .at = w->v_at,
@@ -80,7 +80,7 @@ static bool decode_block(const decode *a, int64_t key0, int from, int to, bool f
                                   .to = to,
                                   .next = w->next_at,
                                   .next_to = n_next,
-                                  .distance = decode_distance(a->v.row_bytes),
+                                  .distance = decode_distance(a, a->v.row_bytes),
                                   .row_bytes = a->v.row_bytes,
                                   .next_row_bytes = a->k.row_bytes };
     decode_scores_in[a->storage](a, from, to, &keys);

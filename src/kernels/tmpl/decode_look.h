@@ -13,7 +13,8 @@
 #include "kernels/tmpl/attend.h"
 
 enum {
-    DECODE_AHEAD = 16384, /* bytes of the stream being read that are on their way */
+    DECODE_AHEAD = 16384, /* bytes of the stream being read that are on their way; of int8, */
+    DECODE_AHEAD_INT8 = 8192,
     DECODE_ALL = 0xFFFF
 };
 
@@ -207,8 +208,9 @@ V_INLINE void decode_announce(const char *at, const qkvi_storage type) {
         v_prefetch(at);
 }
 
-V_INLINE int decode_distance(int64_t row_bytes) {
-    const int64_t groups = DECODE_AHEAD / (QKVI_DECODE_GROUP * (row_bytes ? row_bytes : 1));
+V_INLINE int decode_distance(const decode *a, int64_t row_bytes) {
+    const int64_t ahead = a->storage == QKVI_STORE_I8 ? DECODE_AHEAD_INT8 : DECODE_AHEAD;
+    const int64_t groups = ahead / (QKVI_DECODE_GROUP * (row_bytes ? row_bytes : 1));
     return groups < 1 ? 1 : groups > QKVI_DECODE_GROUPS ? QKVI_DECODE_GROUPS : (int)groups;
 }
 
