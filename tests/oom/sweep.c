@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "oom/begun.h"
 #include "oom/fail_alloc.h"
 #include "oom/fail_io.h"
 
@@ -61,7 +62,10 @@ typedef struct owned {
     int64_t blocks, descriptors;
 } owned;
 
-static owned count_owned(void) { return (owned){ fail_alloc_live(), open_descriptors() }; }
+static owned count_owned(void) {
+    oom_await_threads();
+    return (owned){ fail_alloc_live(), open_descriptors() };
+}
 
 /* ---- One attempt ----------------------------------------------------------------------------- */
 
@@ -128,7 +132,7 @@ static bool disturb_with_caches(const attempt *a) {
     int64_t lost = 0;
     bool failed = false;
     for (int i = 0; i < 16; i++) {
-        const int64_t before = fail_alloc_live();
+        const int64_t before = count_owned().blocks;
         failed = disturb(a);
         usleep(i > 0 ? 1000U << (i < 9 ? i : 9) : 0);
         lost = fail_alloc_live() - before;
