@@ -13,6 +13,7 @@
 #include "attn/ctx.h"
 #include "attn/sequence.h"
 #include "core/arena.h"
+#include "core/cpu.h"
 #include "kernels/attend_stats.h"
 
 /*
@@ -49,8 +50,7 @@ typedef struct qkvi_copied_q {
  * cache. On Zen 4, L 512, read where they lie 161 GFLOP/s and not 181, in f32 92 and not 97.
  */
 static inline bool qkvi_queries_meet(const qkvi_problem *p) {
-    const int64_t bytes = p->q_stride[2] * (p->dtype == QKV_F32 ? 4 : 2);
-    return bytes > 0 && bytes % 4096 == 0 && p->len_q > 1;
+    return p->len_q > 1 && qkvi_rows_meet(p->q_stride[2] * qkvi_dtype_bytes(p->dtype));
 }
 
 static inline qkvi_copied_q qkvi_copied_q_of(const qkvi_problem *p, qkvi_arithmetic class) {

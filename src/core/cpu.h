@@ -37,6 +37,9 @@ uint32_t qkvi_cpu_features(void);
  */
 int qkvi_cpu_l1_ways(void);
 
+/* Do rows so many bytes apart share a set of such a cache: 64 sets of lines of 64 bytes? */
+static inline bool qkvi_rows_meet(int64_t bytes) { return bytes > 0 && bytes % 4096 == 0; }
+
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
 /*

@@ -18,8 +18,8 @@
  * tile's rows lie multiples of 4 KiB apart: then the lines that a step reads share one set of the
  * first-level cache, and 12 of them push each other out of 8 ways. On Zen 4 copying raised
  * m = 1024, n = 768, k = 3072 from 87 to 93 % of the peak, n = 1024, k = 4096 with 12, 64 and 512
- * rows from 74, 85 and 85 to 93, 91 and 90 %; with tiles of six rows (AVX2) all of these by 1 to 3
- * %. Other strides lost 1 to 2 %. With 12 ways (Zen 5) every shape lost: m = 4096, n = k = 768, by
+ * rows from 74, 85 and 85 to 93, 91 and 90 %. With tiles of six rows (AVX2) each gained 1 to 3 %.
+ * Other strides lost 1 to 2 %. With 12 ways (Zen 5) every shape lost: m = 4096, n = k = 768, by
  * tiles, 86 to 68 %.
  */
 #include "kernels/gemm.h"
@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/ints.h"
 
 enum {
@@ -42,9 +43,8 @@ enum {
     STREAM_ROWS = 64,     /* of B, 8 KiB, that are on their way */
     TASKS_PER_THREAD = 8, /* so that uneven threads end together */
     PANELS_TRIED = 3,
-    COPIED_AHEAD = 8,  /* rows of A that are on their way while others are copied */
-    SET_FLOATS = 1024, /* 4 KiB: 64 sets of lines, as first-level caches have */
-    FEW_WAYS = 8
+    COPIED_AHEAD = 8, /* rows of A that are on their way while others are copied */
+    FEW_WAYS = 8      /* of the first-level cache */
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
 #define WAIT_ROWS    8         /* fewer rows wait for B as long as so many compute */
@@ -363,7 +363,9 @@ static void choose_blocks(struct product *product, int n_threads) {
 }
 
 /* Floats from a row of A to the next where all of them are copied: not again a row to a set. */
-static int64_t whole_row(int64_t k) { return k % SET_FLOATS < SET_FLOATS - 16 ? k + 16 : k + 32; }
+static int64_t whole_row(int64_t k) {
+    return k + (qkvi_rows_meet((k + 16) * (int64_t)sizeof(float)) ? 32 : 16);
+}
 
 /* A few rows that are read from end to end for each panel, all at once. */
 static void copy_whole(qkvi_gemm_job *job) {
@@ -377,8 +379,9 @@ size_t qkvi_gemm_copy_elems(const qkvi_pool *pool, const qkvi_gemm_job *job, int
     const bool stream = is_stream(job->m, job->kernels);
     const size_t of_blocks = (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
     if (job->a_col != 1) return stream ? 0 : of_blocks;
-    const bool rows_meet = job->a_row % SET_FLOATS == 0 && l1_ways > 0 && l1_ways <= FEW_WAYS;
-    if (!rows_meet || job->m <= 1) return 0;
+    const bool few_ways = l1_ways > 0 && l1_ways <= FEW_WAYS;
+    const bool meet = qkvi_rows_meet(job->a_row * (int64_t)sizeof *job->a);
+    if (!few_ways || !meet || job->m <= 1) return 0;
     return stream ? (size_t)(job->m * whole_row(job->k)) : of_blocks;
 }
 

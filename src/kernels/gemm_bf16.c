@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/half.h"
 #include "core/ints.h"
 #include "kernels/amx.h"
@@ -34,8 +35,7 @@ enum {
     WORTH_A_TASK = 1 << 21,   /* multiplications */
     TASKS_PER_THREAD = 8,
     OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
-    LANES = 16,
-    SET_ELEMS = 2048 /* 4 KiB: 64 sets of lines, as first-level caches have */
+    LANES = 16
 };
 
 /* ---- The product ----------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static int64_t depth_of(int64_t k) { return qkvi_round_up(k, QKVI_BF16_STEP); }
  */
 static int64_t half_row_of(int64_t k) {
     const int64_t depth = depth_of(k);
-    return depth % SET_ELEMS == 0 ? depth + QKVI_BF16_STEP : depth;
+    return qkvi_rows_meet(depth * (int64_t)sizeof(uint16_t)) ? depth + QKVI_BF16_STEP : depth;
 }
 
 /* n rows of floats in bf16, and zeros up to the depth. */
