@@ -100,9 +100,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_linear_pack(qkv_ctx *ctx, const qkv_linear_
  *     In bf16: within (n + 2) u of the exact sum of the rounded factors, relative to sum |x||W|.
  * Memory: without packed_forward its bytes, less 64. In bf16 the context also keeps the rounded
  *     rows of the largest call, 2 n_rows n_in bytes and some. In f32 it keeps 102 KiB for each
- *     thread, or for up to 24 rows at most 4 n_rows (n_in + 32) bytes, if n_in is a multiple of 1024
- *     and the first-level cache of an x86 has at most 8 ways. Without memory for them the call is
- *     slower and has the same bits.
+ *     thread, or for up to 24 rows at most 4 n_rows (n_in + 32) bytes, if n_in is a multiple of
+ *     1024 and the first-level cache of an x86 has at most 8 ways. Without memory for them the call
+ *     is slower and has the same bits.
  *
  * @param weight  NULL is allowed with packed_forward.
  * @param bias    NULL: no bias.
