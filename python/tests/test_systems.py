@@ -41,7 +41,8 @@ assert pathlib.Path(sys.argv[2], "page.html").read_bytes() == page.html.encode()
 x = np.random.default_rng(1).standard_normal((3, 2, 50, 16)).astype(np.float32)
 print(hashlib.sha256(qkv.attention(*x, causal=True).tobytes()).hexdigest(), len(page.html))
 """
-NAMES = {"win32": "lib{}.dll", "darwin": "lib{}.0.1.dylib"}
+SERIES = qkv.__version__.rpartition(".")[0]  # "0.2" of "0.2.0-dev": the libraries' names have it
+NAMES = {"win32": "lib{}.dll", "darwin": f"lib{{}}.{SERIES}.dylib"}
 
 
 def package_for(system, folder):
@@ -66,7 +67,7 @@ class Elsewhere(unittest.TestCase):
         x = np.random.default_rng(1).standard_normal((3, 2, 50, 16)).astype(np.float32)
         page = qkv.load().look("I saw the [MASK].").page()
         wanted = f"{hashlib.sha256(qkv.attention(*x, causal=True).tobytes()).hexdigest()} {len(page.html)}\n"
-        for system, library in (("win32", "libqkvmpi.dll"), ("darwin", "libqkvmpi.0.1.dylib")):
+        for system in NAMES:
             with self.subTest(system), tempfile.TemporaryDirectory() as folder:
                 package_for(system, folder)
                 run = subprocess.run([sys.executable, "-c", PRETENDS, system, folder], cwd=folder, capture_output=True,
@@ -74,7 +75,7 @@ class Elsewhere(unittest.TestCase):
                                      env={"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"})
                 self.assertEqual((run.returncode, run.stdout), (0, wanted), run.stderr)
                 self.assertRegex(run.stderr, "pictures need libqkvview, and this package was built without it.*page")
-                self.assertIn(f"set QKV_MPI_LIBRARY to the path of {library}", run.stderr)
+                self.assertIn(f"set QKV_MPI_LIBRARY to the path of {NAMES[system].format('qkvmpi')}\n", run.stderr)
 
     def test_without_libraries(self):
         names = ("win32", r"libqkv\.dll"), ("darwin", r"libqkv\.\*\.dylib"), ("linux", r"libqkv\.so\.\*")
