@@ -122,7 +122,7 @@ static const struct cli_option explain_table[] = {
     OPTION_FILE("--v", "F", v, ".npy .npz .safetensors .csv .tsv"),
     OPTION_FILE("--tokens", "F", tokens, "*"),
     OPTION_FILE("--q-tokens", "F", q_tokens, "*"),
-    OPTION_TEXT("--scores", "S,S,…", scores),
+    OPTION_TEXT("--scores", "S,S,...", scores),
     OPTION_FLAG("--causal", causal),
     OPTION_FLAG("--shapes", shapes),
     OPTION_FLAG("--no-scale", no_scale),

@@ -11,7 +11,7 @@ struct help_options {
 };
 
 enum { FORMAT_TEXT, FORMAT_SCDOC, FORMAT_BASH, FORMAT_ZSH, FORMAT_FISH };
-enum { LINE = 80, OPTION_COLUMN = 26 };
+enum { LINE = 80, OPTION_COLUMN = 26, ITEM_BYTES = 256 };
 
 /* Prints words so that no line passes LINE and lines after the first begin at the indent. */
 static void print_wrapped(const char *text, int column, int indent) {
@@ -40,13 +40,29 @@ static void print_wrapped(const char *text, int column, int indent) {
     }
 }
 
+/* Words with | between them; a full line ends behind a |. Returns the column. */
+static int print_choices(const char *text, int column, int indent) {
+    while (*text) {
+        int length = (int)strcspn(text, "|");
+        if (text[length]) length++;
+        if (column + length > LINE && column > indent) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        column += printf("%.*s", length, text);
+        text += length;
+    }
+    return column;
+}
+
 /* A space and an item, at the indent of the next line if it does not fit; returns the column. */
 static int print_item(const char *item, int column, int indent) {
     if (column + 1 + (int)strlen(item) > LINE) {
         printf("\n%*s", indent, "");
         column = indent;
     }
-    return column + printf(" %s", item);
+    putchar(' ');
+    return print_choices(item, column + 1, indent + 1);
 }
 
 static void print_usage(const struct cli_command *command) {
@@ -56,7 +72,7 @@ static void print_usage(const struct cli_command *command) {
     if (*command->words) column += printf(" %s", command->words);
     for (int i = 0; i < n_own; i++) {
         const struct cli_option *const option = args_option(command, i);
-        char item[96];
+        char item[ITEM_BYTES];
         snprintf(item, sizeof item, option->required ? "%s%s%s" : "[%s%s%s]", option->name,
                  option->argument ? " " : "", option->argument ? option->argument : "");
         column = print_item(item, column, indent);
@@ -67,7 +83,10 @@ static void print_usage(const struct cli_command *command) {
 
 static void print_option(const struct cli_command *command, const struct cli_option *option) {
     int column = printf("  %s", option->name);
-    if (option->argument) column += printf(" %s", option->argument);
+    if (option->argument) {
+        putchar(' ');
+        column = print_choices(option->argument, column + 1, 6);
+    }
     if (column + 2 > OPTION_COLUMN) {
         printf("\n%*s", OPTION_COLUMN, "");
     } else {

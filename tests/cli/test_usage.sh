@@ -13,11 +13,18 @@ for command in look fill next heads map explain lookup attend train eval info be
     code 0
     no_err
     out_is help_$command
-    check "a line of help passes 80 columns" sh -c "! grep -q '.\{81\}' '$folder/out'"
     check "a command of help is broken" awk '/^[^ ]/ && before ~ /^    qkv/ { exit 1 } { before = $0 }' "$folder/out"
     run $command --help
     code 0
     out_is help_$command
+done
+
+# Of every command no line is too wide, and no option of the usage is cut off.
+for command in $("$qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+    run help "$command"
+    code 0
+    check "a line of help passes 80 columns" sh -c "! grep -q '.\{81\}' '$folder/out'"
+    check "the usage is cut off" awk '/^$/ { exit open } { open += gsub(/\[/, "") - gsub(/\]/, "") }' "$folder/out"
 done
 
 # Every option has its text, and every text its option: cli/help/COMMAND.txt, and common.txt of those that several commands take.
