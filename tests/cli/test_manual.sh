@@ -34,7 +34,7 @@ for name in $(cat "$man"/*.scd | grep -oE '\*?qkv(-[a-z]+)?\*?\([13]\)' | tr -d 
 done
 # Every variable that is read is in qkv(1).
 said="variables"
-for name in $(grep -rhoE '(getenv|env)\("[A-Z_]+"\)' "$here"/../../cli "$here"/../../src | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+for name in $(grep -rhoE '(getenv|env)\("[A-Z_]+"\)|variable\[\] = "[A-Z_]+"' "$here"/../../cli "$here"/../../src | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
     check "qkv(1) does not tell about $name" grep -q "^\*.*$name\*" "$man/qkv.1.scd"
 done
 
