@@ -32,7 +32,7 @@ code 0
 check "went on: other bytes" is_same
 check "went on: a journal is left" test ! -e "$journal"
 
-# The last record is cut short, or more of it, as a crash leaves it.
+# JR01: the last record is cut short, or more of it, as a crash leaves it.
 for cut in 1 7 20 300; do
     stop
     truncate -s $(($(size) - cut)) "$journal"
@@ -48,6 +48,7 @@ for left in 0 9 40; do
     check "$left bytes left: other bytes" is_same
 done
 
+# JR02: a changed byte, a length that is none
 stop
 cp "$journal" "$folder/kept"
 printf 'X' | dd of="$journal" bs=1 seek=$(($(size) - 3)) conv=notrunc 2>"$folder/dd"
@@ -59,6 +60,7 @@ run generate --file "$lines" $work --journal "$journal"
 code 1
 err_like "journal: damaged at byte 8$"
 cp "$folder/kept" "$journal"
+# JR03: of another command, other lines, other files of the model
 run generate --file "$lines" $work --temperature 2 --journal "$journal"
 code 1
 err_like "journal: of another command: qkv [^ ]* generate --file "
@@ -81,7 +83,7 @@ code 1
 err "qkv: $journal: the model's files have changed since"
 rm -r "$folder/model/1_Pooling"
 
-# Fewer lines than there are answers: nothing is removed.
+# JR06: fewer lines than there are answers: nothing is removed.
 cp "$lines" "$folder/all"
 sed -i '$d' "$lines"
 sed -i '$d' "$lines"
@@ -99,6 +101,7 @@ run generate --file "$lines" $work --journal "$journal"
 code 0
 check "all lines again: other bytes" is_same
 check "all lines again: a journal is left" test ! -e "$journal"
+# JR04: no journal, a folder; test_pipes.sh has one that is in use
 echo "a text of mine" >"$journal"
 run generate --file "$lines" $work --journal "$journal"
 code 1
@@ -122,7 +125,7 @@ cp "$folder/out" "$folder/whole"
 run eval --text "$lines" --model "$folder/model" --journal "$journal"
 code 0
 check "another measure" is_same
-# A forged answer: of 8 bytes where there were 24, with the mark of its piece and a right checksum, which is gzip's.
+# JR05, a forged answer: of 8 bytes where there were 24, with the mark of its piece and a right checksum, which is gzip's.
 pair="--model $decoder/marian_1"
 i=0
 while [ $i -lt 3 ]; do echo "the man	a dog $i" && i=$((i + 1)); done >"$folder/pairs"
@@ -191,7 +194,7 @@ run heads --file "$folder/many" --grammar "$folder/grammar.txt" --journal "$jour
 code 1
 err "qkv: $journal: the model's files or $folder/grammar.txt have changed since"
 
-# Forged answers: the first one of the journal, with other bytes and a right checksum.
+# JR05, forged answers: the first one of the journal, with other bytes and a right checksum.
 int() { # int N...: each as 8 bytes, at most 65,535
     for n in "$@"; do
         printf "\\$(printf %o $((n & 255)))\\$(printf %o $((n / 256)))\\0\\0\\0\\0\\0\\0"

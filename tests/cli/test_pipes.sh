@@ -84,4 +84,13 @@ for command in "look --q $folder/pipe.npy --k $folder/q.npy" "attend --q $folder
     no_out
     err_like "^qkv: .*$folder/.*: is not a regular file"
 done
+
+# JR04: a journal that another command is using. (test_journal.sh runs on Windows, too, where flock locks nothing.)
+: >"$folder/journal"
+exec 9<"$folder/journal"
+flock 9
+run embed --file "$folder/text" -o "$folder/v.npy" --journal "$folder/journal"
+code 1
+err "qkv: $folder/journal: another command is using it"
+exec 9<&-
 finish

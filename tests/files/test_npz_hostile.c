@@ -404,7 +404,7 @@ static void test_bombs(void **state) {
     hostile_expect("NZ01e 8 MB for 2 floats", read_path, path, QKV_ERR_FORMAT,
                    "the npy header claims 8 bytes of data, 8000000 are there");
     put_bomb(path, 2, "(2000000000000,)");
-    hostile_expect("NZ07 8 TB claimed", read_path, path, QKV_ERR_FORMAT, "8 are there");
+    hostile_expect("NZ01e 8 TB claimed", read_path, path, QKV_ERR_FORMAT, "8 are there");
     unlink(path);
 }
 

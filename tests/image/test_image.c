@@ -93,6 +93,7 @@ static void test_refused(void **state) {
         qkv_status status;
         const char *text, *says;
     } rows[] = {
+        /* PP01, PP02 */
         { QKV_ERR_FORMAT, "[]", "p.json" },
         { QKV_ERR_FORMAT, "{", "p.json: line 1" },
         { QKV_ERR_UNSUPPORTED, "{}", "image_processor_type is missing" },
@@ -104,6 +105,7 @@ static void test_refused(void **state) {
         { QKV_ERR_FORMAT, "{\"image_processor\": 3}", "image_processor" },
         { QKV_ERR_UNSUPPORTED, VIT("\"do_pad\": true"), "do_pad = true" },
         { QKV_ERR_FORMAT, VIT("\"do_resize\": 1"), "do_resize" },
+        /* PP03, and more of PP01 and PP02 */
         { QKV_ERR_SHAPE, VIT("\"size\": 0"), "size = 0 is less than 1" },
         { QKV_ERR_SHAPE, VIT("\"size\": -4"), "size = -4 is less than 1" },
         { QKV_ERR_LIMIT, VIT("\"size\": 4097"), "size = 4097, the limit is 4096" },
@@ -219,6 +221,7 @@ static void test_view(void **state) {
     qkv_image_free(image);
 }
 
+/* PP04 */
 static void test_limits(void **state) {
     const char *const clip = "{\"image_processor_type\": \"CLIPImageProcessor\"}";
     qkvi_image_rules rules = rules_of(clip);
