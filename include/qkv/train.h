@@ -167,8 +167,9 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *   QKV_MODEL_ENCODER  a BERT, for masked words (15 %, of which 80 % [MASK], 10 % random, 10 %
  *                      kept) and next sentences, with WordPiece. A line of the text is a sentence,
  *                      or sentence TAB following sentence.
- *   QKV_MODEL_DECODER  a GPT-2, with byte-level BPE. A line is a document; of a grammar as many
- *                      sentences as fit: <|endoftext|> and its tokens, cut to max_len.
+ *   QKV_MODEL_DECODER  a GPT-2, or by `architecture` a Llama, with byte-level BPE. A line is a
+ *                      document; of a grammar as many sentences as fit: <|endoftext|> and its
+ *                      tokens, cut to max_len.
  *   QKV_MODEL_PAIR     a BART, with byte-level BPE. A line is source TAB target; QKV_ERR_FORMAT,
  *                      naming it, for one that is not.
  *   shapes, images   a ViT that predicts the label of an image; kind is that of an encoder. Images

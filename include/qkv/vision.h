@@ -34,8 +34,8 @@ enum {
 };
 
 /**
- * Returns the model that reads images: the model itself, or the tower of CLIP that does; NULL: it
- * reads texts only. It lives as long as the model.
+ * Returns the model that reads images: the model itself, or the tower of CLIP or SigLIP that does;
+ * NULL: it reads texts only. It lives as long as the model.
  */
 QKV_API const qkv_model *qkv_model_images(const qkv_model *model);
 
@@ -92,7 +92,8 @@ QKV_API void qkv_image_token(const qkv_encoding *encoding, int64_t index, char n
 /* ---- Heads on top ---------------------------------------------------------------------------- */
 
 /**
- * Computes the vector [hidden] of an image, or of a text of CLIP, from its last hidden states x:
+ * Computes the vector [hidden] of an image, or of a text of CLIP or SigLIP, from its last hidden
+ * states x:
  *
  *     ViT, DeiT     tanh(W x_0 + b) where the model has a pooler, else x_0
  *     DINO          x_0
