@@ -9,10 +9,12 @@ Rules
   fence      a code block that is opened with ``` is closed
   link       a relative link names a file of the tree and, after a #, a heading of that file
   file       a path in backticks that begins with a folder of the tree, such as `src/attn/plan.c`,
-             is there; * and … stand for any text
+             is there; * and … stand for any text. So is a file of tests that is named alone,
+             `test_pipes.sh`
 
 How sentences are written is not checked by a program. Read them aloud.
 """
+import functools
 import pathlib
 import re
 import sys
@@ -21,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_WIDTH = 100
 FOLDERS = ("src", "cli", "include", "tests", "tools", "docs", "cmake", "examples", "fuzz", "bench", "python",
            "models")
+TEST = re.compile(r"`(?:\w+/)*(test_[a-z0-9_]+\.(?:c|h|py|sh))`")
 PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./*…-]*)`")
 
 
@@ -73,6 +76,14 @@ def check_files(text, complain):
         for name in PATH.findall(line):
             if not any(ROOT.glob(name.replace("…", "*").rstrip("/"))):
                 complain(number, "file", f"{name} does not exist")
+        for name in TEST.findall(line):
+            if name not in names_of_tests():
+                complain(number, "file", f"{name} is in no folder of tests")
+
+
+@functools.cache
+def names_of_tests():
+    return {path.name for folder in ("tests", "python/tests") for path in (ROOT / folder).rglob("test_*")}
 
 
 def shown(path):

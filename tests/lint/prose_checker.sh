@@ -34,4 +34,6 @@ expect accepted '# This page\n[here](#this-page)'
 expect refused '# This page\n[here](#that-page)'
 expect accepted '`tools/check_prose.py`, `tools/check_*.py`, `tests/`, `build/release/qkv`'
 expect refused '`tools/check_nothing.py`'
+expect accepted '`test_pipes.sh`, `files/test_audit_hostile.c`, `test_SUBJECT.c`'
+expect refused '`test_nothing.sh`'
 [ "$n_wrong" -eq 0 ]
