@@ -14,4 +14,7 @@ void hints_make(struct session *session, const qkv_encoding *input, const struct
 /* Prints session->hint on standard error. */
 void hints_say(const struct session *session);
 
+/* A text of the command line that is the name of a file, which is not read. */
+void hints_say_file(const struct session *session, const char *text);
+
 #endif

@@ -72,7 +72,10 @@ qkv_status text_job_answer(struct text_job *job, const struct text *text, const 
 static qkv_status take_text(const struct text_job *job, const char *given, bool named,
                             struct text *owned, struct text *text, qkv_error *error) {
     *text = (struct text){ (char *)(uintptr_t)given, strlen(given) };
-    if (!named && strcmp(given, "-") != 0) return QKV_OK;
+    if (!named && strcmp(given, "-") != 0) {
+        hints_say_file(&job->session, given);
+        return QKV_OK;
+    }
     const qkv_status status = read_all(job, given, owned, error);
     *text = *owned;
     return status;

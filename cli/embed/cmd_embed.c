@@ -2,6 +2,7 @@
 #include "embed/embed.h"
 
 #include "common/conflicts.h"
+#include "common/hints.h"
 #include "common/ranks.h"
 
 #include "qkv/files.h"
@@ -29,6 +30,7 @@ static int answer(struct embed *e, int n_words, char **words) {
         return cli_fail("%s: a %s reads images, not texts: --image F", e->session->info->source,
                         e->session->info->architecture);
     if (o->image && n_words > 0) return embed_match(e, n_words, words);
+    if (first && n_words == 1) hints_say_file(e->session, words[0]);
     qkv_status status = o->out && first ? qkv_file_writable(o->out, &error) : QKV_OK;
     if (status == QKV_OK && o->image) {
         status = embed_see(e, &error);

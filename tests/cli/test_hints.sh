@@ -54,4 +54,32 @@ check "a page without a hint" test "$(grep -c '"hint":' "$folder/hint.html")" -e
 usage look "unexpected argument 'It ran.' (a second text is --pair TEXT)" look "I saw the dog." "It ran."
 usage look "unexpected argument 'saw' (put a text in quotes)" look I saw the dog
 usage tokenize "unexpected argument 'c' (put a text in quotes)" tokenize "a b" c d
+# A text that is the name of a file is a text, and whoever wrote it may have meant the file.
+cd "$folder"
+echo "The dog ran." >notes.txt
+mkdir -p notes
+: >empty.txt
+not_read="qkv: the text is 'notes.txt', not what the file of that name holds"
+embedded="qkv: the embedded model was never shown 'notes', 'txt': it reads them in pieces. $lacks"
+run look notes.txt --head 1.0
+code 0
+err "$not_read (--file F reads a file)
+$embedded"
+run explain notes.txt
+code 0
+err "$not_read (- reads standard input)
+$embedded"
+run embed notes.txt
+code 0
+err "$not_read (--file F reads a file)"
+run embed notes.txt "The dog."
+code 0
+no_err
+for text in notes empty.txt; do
+    run tokenize "$text"
+    code 0
+    no_err
+done
+run look notes.txt --head 1.0 --quiet
+no_err
 finish
