@@ -103,6 +103,7 @@ static void add_sources(const struct against *a, struct caption *caption) {
 }
 
 static void add_models(const struct against *a, struct caption *caption) {
+    text_modified(&a->of[0], caption);
     add_sources(a, caption);
     caption_add(caption, ", %s%" PRId64 " tokens. ",
                 attention_words(a->of[0].text.session, look_which(a->of[0].options)),
@@ -136,6 +137,8 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
     json_set(object, "attention:s a:t b:t tokens:o",
              attention_key(first->session, first->view.which), source_of(a, 0), source_of(a, 1),
              tokens_json(first->session->tokenizer, first->input));
+    if (first->what_if.any)
+        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, first->what_if.words);
     if (first->pair.next) pair_json(first->session, &first->pair, object);
     json_set(object, "heads:o note:s", distances_json(&a->d, key_json, a), distances_what);
 }

@@ -40,10 +40,14 @@ static const char *part_of(const struct image_seen *t, int64_t patch) {
 
 /* ---- Captions -------------------------------------------------------------------------------- */
 
-static void describe_image(struct image_seen *t, struct caption *caption) {
-    const qkv_image_tokens *const tokens = t->tokens;
+void image_modified(const struct image_seen *t, struct caption *caption) {
     if (t->text.what_if.any)
         caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
+}
+
+static void describe_image(struct image_seen *t, struct caption *caption) {
+    const qkv_image_tokens *const tokens = t->tokens;
+    image_modified(t, caption);
     caption_add(caption, "Image ");
     caption_add_path(caption, t->path);
     caption_add(caption,

@@ -292,7 +292,12 @@ run look "$sentence" $m --against "$model" --json
 out_like '"heads":\[{"layer":0,"head":0,"js":0.0,"n_rows":8,'
 run look "$sentence" $m --against "$model" --what-if causal --top 1 --json
 check "--top" test "$(grep -o '"js"' "$folder/out" | wc -l)" -eq 1
+out_like '"modified":"modified: not what the model computed","what_if":"causal","heads":'
+run look "$sentence" $m --against "$model" --what-if causal
+out_says "MODIFIED: not what the model computed (causal). A is "
 for head in "" "--head 1.0"; do
+    run look "$sentence" $m --against "$model" --what-if causal $head -o "$d/against.svg" --quiet
+    check "the caption" grep -q 'MODIFIED: not what the model computed (causal)\. A is ' "$d/against.svg"
     run look "$sentence" $m --against "$model" $head -o "$d/against.svg" --quiet
     code 0
     check "a picture" grep -q '<title>.*\(two models\|what changed\)' "$d/against.svg"

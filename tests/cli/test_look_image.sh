@@ -105,6 +105,14 @@ check "the page has both images" test "$(grep -o '"image":{"width":16' "$folder/
 run look --image "$image" --against "$boats" --model "$vit" --head 1.0 -o "$folder/both.svg"
 code 0
 check "both are named" grep -aq 'B: ' "$folder/both.svg"
+for head in "" "--head 1.0"; do
+    run look --image "$image" --against "$boats" --model "$vit" --what-if no-scale $head
+    out_says "MODIFIED: not what the model computed (without the scale). A is "
+    run look --image "$image" --against "$boats" --model "$vit" --what-if no-scale $head -o "$folder/both.svg"
+    check "the caption" grep -aq 'MODIFIED: not what the model computed (without the scale)\. A' "$folder/both.svg"
+done
+run look --image "$image" --against "$boats" --model "$vit" --what-if no-scale --json
+out_like '"modified":"modified: not what the model computed","what_if":"without the scale","heads":'
 run look --image "$image" --against "$clip" --model "$vit"
 code 1
 err_like 'weights are compared token by token'
