@@ -170,6 +170,7 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
                         job->session.info->architecture);
     if (!code)
         code = session_pair(&job->session, job->which == QKV_SELF    ? NULL
+                                           : job->asks               ? job->asks
                                            : job->which == QKV_CROSS ? "--cross"
                                                                      : "--decoder");
     if (!code) code = session_head(&job->session, job->which, &job->given, &job->layer, &job->head);

@@ -23,6 +23,7 @@ struct text_job {
     const char *chat;         /* the name of that template; NULL: the model's own */
     bool needs_pair;          /* the command has two words, the text and its pair */
     qkv_attention_kind which; /* the attention whose head --head names; 0 is QKV_SELF */
+    const char *asks;         /* the option that asks for it; NULL: --cross or --decoder */
     bool any_length;          /* texts may be longer than the model takes */
     const char *longer; /* for the error of a longer text: what to do, "--slide 60 …"; nullable */
     /*

@@ -157,6 +157,7 @@ static int open_job(struct look_job *job, const struct cli_command *command,
                    .longer = look_which(options) == QKV_SELF ? "--slide N looks at windows of it, "
                                                              : NULL,
                    .which = look_which(options),
+                   .asks = options->align && !options->which.cross ? "--align" : NULL,
                    /* of a page the lens is a part (lens.c) */
                    .answer = options->lens && !options->out ? lens_answer : answer_encoding }
     };

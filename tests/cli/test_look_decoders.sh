@@ -143,7 +143,10 @@ usage look '--plot offsets: --cross has queries and keys of two texts, between w
     look "$sentence" $pair --cross --target "$target" --plot offsets -o "$d/x.svg"
 run look "$sentence" $gpt2 --cross --target "$target"
 code 2
-err_like 'has no decoder over an encoder'
+err_like 'look: --cross: .* has no decoder over an encoder'
+run look "$sentence" $gpt2 --align --target "$target"
+code 2
+err_like 'look: --align: .* has no decoder over an encoder'
 crosses --cross --head 9.9
 code 2
 err_like 'the decoder has layers 0 to '
