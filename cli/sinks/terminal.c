@@ -6,10 +6,11 @@
 #include "common/draw.h"
 #include "sinks/sinks.h"
 
-/* In bold, and what follows on the same line if the terminal is wide enough. */
-static void heading(struct term *term, const char *text) {
+/* In bold, and the next so many columns on the same line if the terminal is wide enough. */
+static void heading(struct term *term, const char *text, int next) {
+    const bool fits = term_columns(text) + 2 + next <= term->width;
     term_styled(term, STYLE_BOLD, text);
-    fputs(term->width < 70 ? "\n" : "  ", term->out);
+    fputs(term->width >= 70 && fits ? "  " : "\n", term->out);
 }
 
 /* ---- All heads ------------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static qkv_status print_grid(const struct seen *seen, struct term *term, qkv_err
     if (status == QKV_OK) largest = scale_cells(seen, cells, seen->n_heads * rows * cols);
     caption_add(&scale, "%s is more, 0 to %.3g", term_more(term), largest);
     if (status == QKV_OK) {
-        heading(term, title.text);
+        heading(term, title.text, term_columns(scale.text));
         term_wrap(term, scale.text);
         draw_grid(term, &view);
         fputc('\n', term->out);
@@ -98,11 +99,16 @@ static void print_numbers(const struct seen *seen, struct term *term) {
 
 static void print_title(const struct seen *seen, struct term *term) {
     const qkv_heads_choice *choice = &seen->choice;
-    heading(term, seen->name);
-    if (choice->key >= 0) {
-        term_print(term->out, seen->queries.names[choice->query]);
-        fprintf(term->out, " %s ", seen_verb(seen));
-        term_styled(term, STYLE_BOLD, seen->keys.names[choice->key]);
+    const bool any = choice->key >= 0;
+    const char *const query = any ? seen->queries.names[choice->query] : "",
+                      *const key = any ? seen->keys.names[choice->key] : "",
+                      *const verb = seen_verb(seen);
+    heading(term, seen->name,
+            any ? term_columns(query) + term_columns(verb) + term_columns(key) + 12 : 0);
+    if (any) {
+        term_print(term->out, query);
+        fprintf(term->out, " %s ", verb);
+        term_styled(term, STYLE_BOLD, key);
         fprintf(term->out, " with %.2f", (double)choice->weight);
     }
     fputs("\n", term->out);

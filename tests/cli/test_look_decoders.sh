@@ -71,6 +71,9 @@ out_like '^All heads of cross-attention'
 out_like 'Cross-attention, layer '
 out_like ' the → dog '
 out_says 'A row is a token that the decoder read, and the one that it predicts.'
+crosses --cross --color always
+out_like '^.\[1mAll heads of cross-attention.\[0m$'
+out_like '^down: layers, across: heads; brighter is more, 0 to 1$'
 crosses --cross --head 0.0 --json
 code 0
 out_like '"attention":"cross","decoder_inputs":\["[^"]*","\[CLS\]","the","dog","opened","the","door","."\],"decoder_predicts":\["\[CLS\]","the","dog","opened","the","door",".","\[SEP\]"\]'
