@@ -69,8 +69,13 @@ static void print_rows(const struct rows *rows, int64_t head) {
     if (!rows->data) return;
     printf("%s [%" PRId64 ",%" PRId64 "]\n", rows->title, rows->n_rows, rows->n_columns);
     for (int64_t i = 0; i < rows->n_rows; i++) {
-        for (int64_t c = 0; c < rows->n_columns; c++)
-            printf(" %11.6g", value_of(rows, (head * rows->n_rows + i) * rows->n_columns + c));
+        for (int64_t c = 0; c < rows->n_columns; c++) {
+            const double value = value_of(rows, (head * rows->n_rows + i) * rows->n_columns + c);
+            if (isnan(value)) /* whose sign is the processor's, and means nothing */
+                printf(" %11s", "nan");
+            else
+                printf(" %11.6g", value);
+        }
         putchar('\n');
     }
 }

@@ -321,6 +321,13 @@ run attend --q "$folder/one_q.npy" --k "$folder/k.tsv" --v "$folder/v.csv" -o "$
 code 0
 check "shape $(shape "$o")" test "$(shape "$o")" = "'shape':(1,)"
 
+# A NaN has no sign to print.
+printf '1,nan\ninf,-inf\n' >"$folder/nan.csv"
+printf '1,2\n3,4\n' >"$folder/x.csv"
+run attend --q "$folder/nan.csv" --k "$folder/x.csv" --v "$folder/x.csv"
+code 0
+check "a sign" test "$(tr -d ' \n' <"$folder/out")" = 'weights[2,2]nannannannanoutput[2,2]nannannannan'
+
 # --stats: JSON of every head; what it says of weights agrees with itself and with o's files.
 stats=$folder/stats.json
 # lists NAME: the list of that name of the first head, one number a line
