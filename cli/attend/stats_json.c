@@ -132,6 +132,12 @@ static void put_option(FILE *out, const char *name, const char *given, bool *any
     json_decref(value);
 }
 
+static void put_real_option(FILE *out, const char *name, double value, bool *any) {
+    fprintf(out, "%s\"%s\":", *any ? "," : "", name);
+    put_number(out, value);
+    *any = true;
+}
+
 /* The options that decide what row i sees and what a score is, as they were given. */
 static void put_options(FILE *out, const struct attend_options *o, const qkv_attention_desc *d) {
     const struct {
@@ -139,7 +145,9 @@ static void put_options(FILE *out, const struct attend_options *o, const qkv_att
     } given[] = { { "mask", o->mask },
                   { "mask_bits", o->mask_bits },
                   { "segments", o->segments },
+                  { "segments_q", o->segments_q },
                   { "cu_seqlens", o->cu_seqlens },
+                  { "cu_seqlens_k", o->cu_seqlens_k },
                   { "alibi", o->alibi },
                   { "sink", o->sink },
                   { "block_mask", o->block_mask } };
@@ -151,6 +159,8 @@ static void put_options(FILE *out, const struct attend_options *o, const qkv_att
     for (int r = 0; qkv_attention_rule(r); r++)
         put_option(out, qkv_attention_rule(r)->name, o->common.rules[r].text, &any);
     for (int i = 0; i < CLI_COUNT(given); i++) put_option(out, given[i].name, given[i].value, &any);
+    if (o->block_len.set) put_real_option(out, "block_len", (double)o->block_len.value, &any);
+    if (o->softcap.set) put_real_option(out, "softcap", o->softcap.value, &any);
     fputs("},\n", out);
 }
 

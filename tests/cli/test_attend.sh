@@ -346,6 +346,23 @@ check "n_queries" test "$(lists n_queries | tr '\n' ,)" = 5,4,3,2,1,0,0,
 numbers "$folder/lse.npy" | head -5 >"$folder/a"
 lists lse >"$folder/b"
 check "lse is another one" test "$(paste "$folder/a" "$folder/b" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d } END { print (m < 1e-6) }')" = 1
+# Every option that decides what is seen and what a score is, those with numbers too.
+printf '0,0,1\n' >"$folder/k.csv"
+printf '1,0,1\n' >"$folder/q.csv"
+printf '1,1,1\n' >"$folder/ones.csv"
+printf '1,2\n3,4\n5,6\n' >"$folder/x.csv"
+arrays="--q $folder/x.csv --k $folder/x.csv --v $folder/x.csv"
+run attend $arrays -o "$o" --stats "$stats" --softcap 1.5 --segments "$folder/k.csv" --segments-q "$folder/q.csv"
+code 0
+check "options of segments" grep -qF "\"options\":{\"segments\":\"$folder/k.csv\",\"segments_q\":\"$folder/q.csv\",\"softcap\":1.5}" "$stats"
+printf '1\n' >"$folder/block.csv"
+printf '0\n1\n3\n' >"$folder/cu.csv"
+run attend $arrays -o "$o" --stats "$stats" --block-mask "$folder/block.csv" --block-len 32
+code 0
+check "options of blocks" grep -qF "\"options\":{\"block_mask\":\"$folder/block.csv\",\"block_len\":32}" "$stats"
+run attend $arrays -o "$o" --stats "$stats" --cu-seqlens "$folder/cu.csv" --cu-seqlens-k "$folder/cu.csv"
+code 0
+check "options of sequences" grep -qF "\"options\":{\"cu_seqlens\":\"$folder/cu.csv\",\"cu_seqlens_k\":\"$folder/cu.csv\"}" "$stats"
 run attend $qkv_arrays -o "$o" --stats "$stats" --q-len 0
 code 0
 check "means of no rows are null" grep -q '"means":{"entropy":null' "$stats"
