@@ -25,6 +25,7 @@ static const struct option_conflict rules[] = {
       .message = "%s together with --probes, which are of the model as it is" },
     PAIR_RULES("--cross|--decoder|--effect", "--cross, --decoder or --effect"),
     { .these = "--cross|--decoder", .with = "--pair|--probes|--grammar|--jsonl" },
+    { .these = "--seed", .without = "--probes|--grammar", .message = "%s goes with --probes" },
 };
 
 /* Effects are of a text, and what a head fires on is of a file. */

@@ -279,6 +279,7 @@ columns="entropy (H), entropy_normalized (H/ln n), confidence (p max), mean_dist
 usage heads "--sort: there is no column 'x': there are head, label, $columns, distance (unlike)" heads text --sort x
 run help heads
 for column in $(echo "$columns" | grep -o '[a-z_]* (' | tr -d ' ('); do check "$column in the help" grep -q " $column\( \|$\)" "$folder/out"; done
+usage heads "--seed goes with --probes" heads text --seed 2
 usage heads "--columns: there is no column 'mass_nxt'; did you mean 'mass_next'?" heads text --columns entropy,mass_nxt
 usage heads "--columns: there is no column '': there are $columns, distance (unlike)" heads text --columns entropy,,mass_next
 usage heads "--sort: there is no column 'Ginny'; did you mean 'Gini'?" heads text --sort Ginny
