@@ -192,6 +192,10 @@ out_like 'one red ball | one red box | one red boat'
 run $seer --out "$folder/json" --json
 out_like '"step":2,.*"label_loss":'
 usage train "--shapes and --text together: the one is of images" train --shapes --text x --out y
+usage train "--shapes and --vocab together: the one is of images" train --shapes --vocab 500 --steps 1 --out "$folder/y"
+usage train "--images and --len together: the one is of images" train --images x --len 64 --steps 1 --out "$folder/y"
+usage train "--image-size goes with --shapes or --images" train --text x --image-size 16 --steps 1 --out "$folder/y"
+usage train "--patch-size goes with --shapes or --images" train --grammar x --patch-size 4 --steps 1 --out "$folder/y"
 usage train "--shapes and --images together: give one of them" train --shapes --images x --out y
 usage train "--images and --arch together: the one is of images" train --images x --arch gpt2 --out y
 
