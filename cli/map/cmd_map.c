@@ -28,20 +28,35 @@ static const struct option_conflict rules[] = {
     { .these = "--tokens|--q-tokens", .without = "--q", .message = "%s without --q and --k" },
     PAIR_RULES("--cross|--decoder", "--cross or --decoder"),
     { .these = "--cross|--decoder", .with = "--pair|--jsonl" },
+    { .these = "--pca",
+      .with = "--perplexity|--method|--theta|--iters|--restarts|--init|--seed|--no-early-stop",
+      .message = "%s together with %s, which is of t-SNE" },
 };
 
 /* A number, or "auto". */
 static int check_balance(const struct cli_command *command, const struct map_options *o) {
     double value;
-    if (!o->balance || strcmp(o->balance, "auto") == 0 || number_real(o->balance, &value))
-        return EXIT_OK;
-    return cli_usage(command, "--balance: '%s' is neither a finite number nor 'auto'", o->balance);
+    if (!o->balance || strcmp(o->balance, "auto") == 0) return EXIT_OK;
+    if (!number_real(o->balance, &value))
+        return cli_usage(command, "--balance: '%s' is neither a finite number nor 'auto'",
+                         o->balance);
+    return value == 0 ? cli_usage(command, "--balance: 0 is not in 1e-6 ... 1e6") : EXIT_OK;
+}
+
+/* To the library a 0 means the default. */
+static int check_numbers(const struct cli_command *command, const struct map_options *o) {
+    if (o->perplexity.set && o->perplexity.value == 0)
+        return cli_usage(command, "--perplexity: 0 is not at least 1");
+    if (o->theta.set && o->theta.value == 0) return cli_usage(command, "--theta: 0 is not above 0");
+    if (o->theta.set && o->method.set && o->method.value == 0)
+        return cli_usage(command, "--theta together with --method exact");
+    return check_balance(command, o);
 }
 
 static int map(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct map_options *options = data;
     int code = conflicts_check(command, options, n_words, rules, CLI_COUNT(rules));
-    if (code == EXIT_OK) code = check_balance(command, options);
+    if (code == EXIT_OK) code = check_numbers(command, options);
     if (code == EXIT_OK)
         code = path_check_out(command, &options->common, options->out, MAP_ENDINGS);
     if (code == EXIT_OK)

@@ -192,6 +192,17 @@ for wrong in "--metric dot" "--method x" "--balance x" "--balance nan" "--theta 
     code 2
     no_out
 done
+for wrong in "--perplexity 0|--perplexity: 0 is not at least 1" "--theta 0|--theta: 0 is not above 0" \
+    "--balance 0|--balance: 0 is not in 1e-6 ... 1e6" "--method exact --theta 0.3|--theta together with --method exact"; do
+    map ${wrong%|*}
+    code 2
+    err_like "^qkv map: ${wrong#*|}\$"
+done
+for wrong in "--perplexity 3" "--method exact" "--theta 0.3" "--iters 5" "--restarts 2" "--init random" "--seed 1" --no-early-stop; do
+    map --pca $wrong
+    code 2
+    err_like "^qkv map: --pca together with ${wrong%% *}, which is of t-SNE\$"
+done
 run map
 code 2
 err_like '^qkv map: TEXT is missing$'
