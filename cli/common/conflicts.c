@@ -78,3 +78,8 @@ int path_check_out(const struct cli_command *command, const struct cli_common *c
         return cli_usage(command, "-o together with %s", common->json ? "--json" : "--jsonl");
     return qkv_file_writable(path, &error) == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
 }
+
+int scale_check(const struct cli_command *command, const struct arg_real *scale) {
+    if (!scale->set || (float)scale->value != 0) return EXIT_OK;
+    return cli_usage(command, "--scale: %g is no factor: as a float it is 0", scale->value);
+}

@@ -1,4 +1,4 @@
-/* Tables of options that do not go together, and checks of the file name of -o. */
+/* Tables of options that do not go together, and checks of the file name of -o and of --scale. */
 #ifndef QKV_CLI_COMMON_CONFLICTS_H
 #define QKV_CLI_COMMON_CONFLICTS_H
 
@@ -32,5 +32,8 @@ int path_check_out(const struct cli_command *command, const struct cli_common *c
                    const char *path, const char *endings);
 /* The index of a path's ending in a list such as ".png .svg"; -1: it has none of them. */
 int path_ending(const char *path, const char *endings);
+
+/* Refuses a --scale that is 0 as a float, which qkv_heads_arrays takes for 1 / sqrt(head_dim). */
+int scale_check(const struct cli_command *command, const struct arg_real *scale);
 
 #endif

@@ -137,6 +137,7 @@ static int check(const struct cli_command *command, const struct look_options *o
     if (code == EXIT_OK && (o->rollout || o->norms) && o->out) code = check_flow_out(command, o);
     if (code == EXIT_OK && o->softcap.set && !(o->softcap.value > 0))
         code = cli_usage(command, "--softcap: %g is not above 0", o->softcap.value);
+    if (code == EXIT_OK) code = scale_check(command, &o->scale);
     if (code == EXIT_OK && o->opacity.set && !(o->opacity.value > 0 && o->opacity.value <= 1))
         code = cli_usage(command, "--opacity %g: must be above 0 and at most 1", o->opacity.value);
     if (code == EXIT_OK) code = conflicts_check(command, o, n_words, charts, CLI_COUNT(charts));

@@ -50,7 +50,8 @@ static int check_numbers(const struct cli_command *command, const struct map_opt
     if (o->theta.set && o->theta.value == 0) return cli_usage(command, "--theta: 0 is not above 0");
     if (o->theta.set && o->method.set && o->method.value == 0)
         return cli_usage(command, "--theta together with --method exact");
-    return check_balance(command, o);
+    const int code = scale_check(command, &o->scale);
+    return code ? code : check_balance(command, o);
 }
 
 static int map(const struct cli_command *command, const void *data, int n_words, char **words) {

@@ -312,6 +312,8 @@ usage look "TEXT is missing" look
 usage look "--q and --k together with a text" look "the dog" --q x --k y
 usage look "--q and --k together with --model" look --q x --k y --model z
 usage look "--scale goes with --q and --k, not with a text" look "the dog" --scale 2
+usage look "--scale: 0 is no factor: as a float it is 0" look --q "$d/q.npy" --k "$d/k.npy" --scale 0
+usage look "--scale: 1e-50 is no factor: as a float it is 0" look --q "$d/q.npy" --k "$d/k.npy" --scale 1e-50
 usage look "--map is of a page: -o FILE.html" look "the dog" --map cosine -o "$d/a.png"
 usage look "--map together with --slide" look --file "$d/names" --slide 4 --map inner -o "$d/a.html"
 usage look "--q-tokens goes with --q and --k, not with a text" look "the dog" --q-tokens f

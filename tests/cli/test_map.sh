@@ -203,6 +203,11 @@ for wrong in "--perplexity 3" "--method exact" "--theta 0.3" "--iters 5" "--rest
     code 2
     err_like "^qkv map: --pca together with ${wrong%% *}, which is of t-SNE\$"
 done
+for scale in 0 -0.0 1e-50; do
+    run map --q "$d/q.npy" --k "$d/q.npy" --query 0 --scale $scale
+    code 2
+    err_like '^qkv map: --scale: .* is no factor: as a float it is 0$'
+done
 run map
 code 2
 err_like '^qkv map: TEXT is missing$'
