@@ -67,6 +67,8 @@ qkv_status effect_edges(struct effect *effect, qkv_error *error);
 
 /* Appends what was done, and what the numbers mean; table: also numbers that only a table has. */
 void effect_caption(const struct effect *effect, bool table, struct caption *caption);
+/* Appends what groups and edges are worth: "Ablated together: 1.0+1.1 -1.35 nats (sum -0.82). ". */
+void effect_together(const struct effect *effect, struct caption *caption);
 /* Appends the predictions: "[MASK] (token 5): door, p 0.43". */
 void effect_looked_at(const struct effect *effect, struct caption *caption);
 

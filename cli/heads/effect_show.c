@@ -109,6 +109,29 @@ void effect_caption(const struct effect *effect, bool table, struct caption *cap
                 effect->is_label ? "image and label" : "text and word");
 }
 
+void effect_together(const struct effect *effect, struct caption *caption) {
+    enum { MOST = 6 };
+    const int64_t n_groups = effect->request.n_sets - effect->n_all;
+    for (int64_t g = 0; g < n_groups && g < MOST; g++) {
+        const struct effect_set *const set = &effect->sets[effect->n_all + g];
+        char name[SET_NAME];
+        name_set(effect, set, name);
+        caption_add(caption, "%s%s %+.4f nats (sum %+.4f)", g ? ", " : "Ablated together: ", name,
+                    set->nats, set->sum);
+    }
+    if (n_groups > MOST) caption_add(caption, ", and %" PRId64 " more", n_groups - MOST);
+    if (n_groups > 0) caption_add(caption, ". ");
+    for (int64_t e = 0; e < effect->n_edges && e < MOST; e++) {
+        char *const name = term_escape(effect->edges[e].name, strlen(effect->edges[e].name));
+        caption_add(caption, "%s%.80s %+.4f nats", e ? ", " : "Without an edge: ", name ? name : "",
+                    effect->edges[e].nats);
+        free(name);
+    }
+    if (effect->n_edges > MOST)
+        caption_add(caption, ", and %" PRId64 " more", effect->n_edges - MOST);
+    if (effect->n_edges > 0) caption_add(caption, ". ");
+}
+
 /* ---- The table ------------------------------------------------------------------------------- */
 
 static void print_number(struct term *term, double value, double largest, int decimals) {

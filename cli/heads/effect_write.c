@@ -120,6 +120,7 @@ static qkv_status draw_effects(const struct effect *effect, const char *path, qk
     caption_add(&caption, "Model %.300s. ", effect->session->info->source);
     effect_looked_at(effect, &caption);
     caption_add(&caption, " A cell is the effect of one head in nats. ");
+    effect_together(effect, &caption);
     effect_caption(effect, false, &caption);
     caption_add_texts(&caption, effect->said);
     for (int64_t i = 0; cells && i < effect->n_all; i++) cells[i] = (float)effect->sets[i].nats;

@@ -54,6 +54,10 @@ for theme in light dark; do
     done
     check "its title" grep -q '<title>What each head is worth' "$d/a.svg"
 done
+both=$(effect --group 1.0,1.1 && awk '$1 == "1.0+1.1" { print $2 " nats (sum " $4 ")" }' "$folder/out")
+edge=$(effect --edge "2>5" && awk '$1 == "2>5" { print $2 " nats" }' "$folder/out")
+effect --group 1.0,1.1 --group "1.*" --edge "2>5" -o "$d/a.svg"
+check "what groups and edges are worth" grep -qF "Ablated together: 1.0+1.1 $both, 1.0+1.1 $both. Without an edge: 2&gt;5 $edge. " "$d/a.svg"
 
 # A patch with the text itself changes nothing; another word, means, and a file of texts change numbers.
 effect --patch "$sentence" -o "$d/same.csv"
