@@ -90,6 +90,10 @@ static int run(const struct cli_command *command, struct writing *w, int n_words
 static int generate(const struct cli_command *command, const void *data, int n_words,
                     char **words) {
     struct writing w = { .job = { .options = data, .answer = answer }, .options = data };
+    const struct cli_common *const common = &w.options->common;
+    if (w.options->show_prompt && (common->json || common->jsonl))
+        return cli_usage(command, "--show-prompt together with %s",
+                         common->jsonl ? "--jsonl" : "--json");
     int code = writing_begin_file(command, data, n_words);
     if (!code) code = run(command, &w, n_words, words);
     code = ranks_agree(code);

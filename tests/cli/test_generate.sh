@@ -22,6 +22,8 @@ check "one beam is none" cmp -s "$d/text" "$folder/out"
 run generate $gpt2 --max-new 3
 code 0
 out_like .
+usage generate "--show-prompt together with --json" generate "the man" $gpt2 --show-prompt --json
+usage generate "--show-prompt together with --jsonl" generate $gpt2 --show-prompt --jsonl
 run generate "the man" $gpt2 --max-new 3 --show-prompt
 code 0
 out_like "^the man"
