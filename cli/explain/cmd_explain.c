@@ -49,6 +49,7 @@ static int explain_without(const struct cli_command *command,
 #define KINDS   "--no-scale|--positions|--shuffle|--scores"
 #define MISSING " is missing: arrays are --q, --k and --v"
 #define A_TEXT  "a text|--jsonl|--image"
+#define OF_TEXT "--pair|--model|--head|--ids|--truncate|--weights|--check-finite"
 #define WITHOUT "%s without a TEXT"
 
 /* What is about another kind of report than the one that is asked for. */
@@ -69,11 +70,11 @@ static const struct option_conflict rules[] = {
     { .these = "--query|--q|--causal", .with = KINDS },
     { .these = "--causal", .with = A_TEXT, .message = "%s together with a text" },
     { .these = "--shapes", .with = KINDS },
-    { .these = "--pair|--model|--head", .with = "--no-scale|--positions|--scores" },
+    { .these = OF_TEXT, .with = "--no-scale|--positions|--scores" },
     { .these = "--no-scale|--positions|--scores",
       .with = "--layer",
       .message = "--head together with %s" },
-    { .these = "--pair|--model|--head", .without = A_TEXT "|--shuffle", .message = WITHOUT },
+    { .these = OF_TEXT, .without = A_TEXT "|--shuffle", .message = WITHOUT },
     { .these = "--layer", .without = A_TEXT "|--shuffle", .message = "--head without a TEXT" },
     { .these = "--shuffle", .with = "--json|--jsonl", .message = "--json together with %s" },
     { .these = "--json", .with = "--positions" },

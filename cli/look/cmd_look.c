@@ -36,7 +36,8 @@ static const struct option_conflict inputs[] = {
     { .these = "--mpi", .without = "--q", .message = "%s goes with --q and --k" },
     { .these = "--file", .with = "a text|--jsonl|--q" },
     { .these =
-          "a text|--pair|" DECODER "|--target|--top|--what-if|--slide|--jsonl|--model|--truncate",
+          "a text|--pair|" DECODER "|--target|--top|--what-if|--slide|--jsonl|--model|--truncate|"
+          "--weights|--check-finite",
       .with = "--q",
       .message = "--q and --k together with %s" },
     PAIR_RULES(DECODER, "--cross, --decoder or --align"),

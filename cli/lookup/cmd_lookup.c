@@ -61,9 +61,12 @@ static int check(const struct cli_command *command, const struct lookup_options 
     if (o->hard && (o->temperature.set || o->top.set))
         return cli_usage(command, "--hard together with %s",
                          o->temperature.set ? "--temperature" : "--top");
-    if (o->vectors && (o->sentence || o->common.model))
-        return cli_usage(command, "--vectors together with %s",
-                         o->sentence ? "--sentence" : "--model");
+    const char *const of_model = o->sentence              ? "--sentence"
+                                 : o->common.model        ? "--model"
+                                 : o->common.weights.set  ? "--weights"
+                                 : o->common.check_finite ? "--check-finite"
+                                                          : NULL;
+    if (o->vectors && of_model) return cli_usage(command, "--vectors together with %s", of_model);
     if (o->out && o->hard) return cli_usage(command, "-o together with --hard");
     const int code = path_check_out(command, &o->common, o->out, ".png .svg .pdf");
     return code ? code : picture_check(command, o, &o->picture, o->out, NULL);

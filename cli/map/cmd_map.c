@@ -16,7 +16,8 @@ static const struct option_conflict rules[] = {
     { .without = "--q|a text|--jsonl|--image", .message = "TEXT is missing" },
     { .these = "--image",
       .with = "a text|--pair|--jsonl|--truncate|--target|--cross|--decoder|--q" },
-    { .these = "a text|--pair|--jsonl|--head|--model|--target|--cross|--decoder",
+    { .these = "a text|--pair|--jsonl|--head|--layer|--model|--target|--cross|--decoder|--truncate|"
+               "--weights|--check-finite",
       .with = "--q",
       .message = "--q and --k together with %s" },
     { .these = "--scale|--causal",

@@ -128,9 +128,13 @@ usage explain "--scores: all are -inf, so no key is seen: there are no weights" 
 usage explain "--scores: more than 100" explain --scores "$(seq -s , 101)"
 run explain --scores "$(seq -s , 100)" -o "$d/page.html"
 code 0
-for with in hello --no-scale --positions --shuffle "--query 1" --causal --shapes "--head 0.0" "--model $model" "--seed 1"; do
+for with in hello --no-scale --positions --shuffle "--query 1" --causal --shapes "--head 0.0" "--model $model" "--seed 1" "--weights int8" --ids; do
     run explain --scores 1,2 $with
     code 2
+done
+for with in "--weights int8" --check-finite --truncate --ids; do
+    usage explain "${with% *} without a TEXT" explain $with
+    usage explain "${with% *} together with --positions" explain --positions $with
 done
 
 # ---- How it is shown ---------------------------------------------------------------------------

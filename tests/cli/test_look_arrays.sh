@@ -311,6 +311,12 @@ usage look "--k without --q" look --k x.npy
 usage look "TEXT is missing" look
 usage look "--q and --k together with a text" look "the dog" --q x --k y
 usage look "--q and --k together with --model" look --q x --k y --model z
+for command in look map; do
+    usage $command "--q and --k together with --weights" $command --q x --k y --weights int8
+    usage $command "--q and --k together with --check-finite" $command --q x --k y --check-finite
+    usage $command "--q and --k together with --truncate" $command --q x --k y --truncate
+done
+usage map "--q and --k together with --layer" map --q x --k y --layer 0
 usage look "--scale goes with --q and --k, not with a text" look "the dog" --scale 2
 usage look "--scale: 0 is no factor: as a float it is 0" look --q "$d/q.npy" --k "$d/k.npy" --scale 0
 usage look "--scale: 1e-50 is no factor: as a float it is 0" look --q "$d/q.npy" --k "$d/k.npy" --scale 1e-50

@@ -217,6 +217,8 @@ code 1
 err "qkv: the query '' is none of the 8 words of $tables/vectors.csv"
 usage lookup "--vectors together with --sentence" lookup a b --vectors c --sentence
 usage lookup "--vectors together with --model" lookup a b --vectors c --model d
+usage lookup "--vectors together with --weights" lookup a b --vectors c --weights int8
+usage lookup "--vectors together with --check-finite" lookup a b --vectors c --check-finite
 usage lookup "-o: '$d/a.csv' ends in none of .png .svg .pdf" lookup a b -o "$d/a.csv"
 usage lookup "-o together with --hard" lookup a b --hard -o "$d/a.png"
 usage lookup "--size is of a picture: -o FILE.png, .svg or .pdf" lookup a b --size 640
