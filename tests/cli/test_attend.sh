@@ -346,6 +346,14 @@ check "n_queries" test "$(lists n_queries | tr '\n' ,)" = 5,4,3,2,1,0,0,
 numbers "$folder/lse.npy" | head -5 >"$folder/a"
 lists lse >"$folder/b"
 check "lse is another one" test "$(paste "$folder/a" "$folder/b" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d } END { print (m < 1e-6) }')" = 1
+# Beside a sink a row of one key has weights that sum to less than 1, and no entropy: the file says what entropy is of.
+printf '0.5\n' >"$folder/sink.csv"
+printf '1,2\n' >"$folder/one.csv"
+run attend --q "$folder/one.csv" --k "$folder/one.csv" --v "$folder/one.csv" -o "$o" --stats "$stats" --sink "$folder/sink.csv"
+code 0
+check "the weight of the key" grep -q '"largest":\[0\.954[0-9]*\]' "$stats"
+check "no entropy" grep -q '"entropy":\[0\],' "$stats"
+check "what it is of" grep -qF 'these three of p_ij / sum_j p_ij, which a sink alone makes another p_ij' "$stats"
 # Every option that decides what is seen and what a score is, those with numbers too.
 printf '0,0,1\n' >"$folder/k.csv"
 printf '1,0,1\n' >"$folder/q.csv"
