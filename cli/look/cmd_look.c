@@ -97,6 +97,15 @@ static int check_page(const struct cli_command *command, const struct look_optio
                 : EXIT_OK;
 }
 
+/* What --against has of one head: a picture, and of two images maps on the terminal. */
+static int check_against(const struct cli_command *command, const struct look_options *o) {
+    const bool picture = path_ending(o->out, PICTURES) >= 0,
+               maps = o->image && !o->out && !o->common.json;
+    if (!o->against || !o->common.head || picture || maps) return EXIT_OK;
+    return cli_usage(command, "--against together with --head: what changed in one head is a "
+                              "picture, -o FILE.png, .svg or .pdf");
+}
+
 static int check_out(const struct cli_command *command, const struct look_options *o) {
     const bool page = o->serve || path_ending(o->out, ".html") == 0;
     const int code = path_check_ending(command, o->out, o->align ? ALIGNED : ENDINGS);
@@ -147,6 +156,7 @@ static int check(const struct cli_command *command, const struct look_options *o
                              o->against && (o->common.head || o->common.layer.set) ? "--against"
                                                                                    : NULL);
     if (code == EXIT_OK) code = check_page(command, o, n_words);
+    if (code == EXIT_OK) code = check_against(command, o);
     if (code == EXIT_OK) code = check_plot(command, o);
     return code ? code : check_out(command, o);
 }

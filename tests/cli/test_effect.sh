@@ -306,6 +306,12 @@ for head in "" "--head 1.0"; do
     code 0
     check "a picture" grep -q '<title>.*\(two models\|what changed\)' "$d/against.svg"
 done
+one="--against together with --head: what changed in one head is a picture, -o FILE.png, .svg or .pdf"
+usage look "$one" look "$sentence" --against x --head 1.0
+usage look "$one" look "$sentence" --against x --head 1.0 --json
+usage look "$one" look "$sentence" --against x --layer 1 --head 0 -o "$d/a.html"
+usage look "$one" look --image x --against y --head 1.0 --json
+usage look "$one" look --image x --against y --head 1.0 -o "$d/a.html"
 run look "$sentence" $m --against "$here/../golden/bert_new"
 code 1
 err_like 'has 1 layers of 3 heads, and .* 2 of 2: heads are compared in their places'
