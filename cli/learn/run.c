@@ -113,5 +113,7 @@ int learn_run(const struct cli_common *common, const char *line, const char *fol
     if (os_run_self(words.list, &code, &signal) != 0)
         return cli_fail("%s: %s", line, strerror(errno));
     if (signal) return cli_fail("%s: ended by signal %d", line, signal);
-    return code ? cli_fail("%s: exit code %d", line, code) : EXIT_OK;
+    if (!code) return EXIT_OK;
+    putchar('\n'); /* fails if the reader has gone, which is why the command failed, and no error */
+    return cli_flush() ? cli_fail("%s: exit code %d", line, code) : EXIT_FAILED;
 }
