@@ -165,6 +165,9 @@ static int check_options(const struct cli_command *command, const struct bench_o
         return cli_usage(command, "--mpi together with %s",
                          options->compare ? "--compare" : "--list");
     if (options->len.set && !options->mpi) return cli_usage(command, "--len goes with --mpi");
+    if (options->list && (options->json || options->compare))
+        return cli_usage(command, "--list measures nothing: no %s",
+                         options->json ? "--json" : "--compare");
     if (options->fail_above.set && !options->compare)
         return cli_usage(command, "--fail-above needs --compare");
     if (options->fail_above.set && !(options->fail_above.value >= 0))
@@ -202,8 +205,8 @@ static int run_bench(const struct cli_command *command, const void *data, int n_
         run.common.threads = (struct arg_int){ true, 1 };
     int code = options->mpi ? check_options(command, options, n_words) : check_words(&run);
     if (options->mpi) return code ? code : bench_ranks(&run);
-    if (!code && options->list) return list_cases(&run);
     if (!code) code = check_options(command, options, n_words);
+    if (!code && options->list) return list_cases(&run);
     if (!code) cli_catch_interrupts();
     if (!code && options->compare) code = bench_file_read(options->compare, &before);
     if (!code && options->from) {

@@ -81,6 +81,8 @@ static int check(const struct cli_command *command, const void *data, int n_word
     const struct check_command_options *options = data;
     const int code = options->isa ? session_isa(command, "--isa", options->isa) : EXIT_OK;
     if (code) return code;
+    if (options->table && options->common.json)
+        return cli_usage(command, "--table together with --json");
     struct progress progress;
     static check_summary summary; /* a table: large */
     const check_options run = {

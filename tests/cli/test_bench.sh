@@ -139,5 +139,7 @@ usage bench "--from measures nothing: no cases, no --json" bench --from x --comp
 usage bench "--mpi together with --list" bench --mpi --list
 usage bench "--mpi together with --compare" bench --mpi --compare x
 usage bench "--len goes with --mpi" bench --len 100
+usage bench "--list measures nothing: no --json" bench --list --json x
+usage bench "--list measures nothing: no --compare" bench --list --compare x
 usage bench "--compare and --json - both print: name a file for --json" bench --compare x --json -
 finish

@@ -43,4 +43,5 @@ usage check "--cases: '0' is not a whole number from 1 to 1000000" check --cases
 usage check "--pairs: '13' is not a whole number from 0 to 12" check --pairs 13
 usage check "--seed: '-1' is not a whole number from 0 to 4611686018427387903" check --seed -1
 usage check "unexpected argument 'x'" check x
+usage check "--table together with --json" check --cases 1 --pairs 0 --table --json
 finish
