@@ -27,6 +27,8 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     if (code) return code;
     if (session.info->kind != QKV_MODEL_ENCODER)
         code = eval_next(&session, options);
+    else if (options->stride.set)
+        code = cli_usage(command, "--stride is of models that predict the next token");
     else if (options->text)
         code = eval_pieces(&session, text_path(options->text), options->journal);
     else if (ranks_rank() == 0)
@@ -35,6 +37,16 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
                            options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
     session_close(&session);
     return code;
+}
+
+/* What --check, which has no model and nothing random, would ignore; NULL: nothing was given. */
+static const char *of_model(const struct eval_options *options) {
+    return options->common.model          ? "--model"
+           : options->common.weights.set  ? "--weights"
+           : options->common.check_finite ? "--check-finite"
+           : options->seed.set            ? "--seed"
+           : options->stride.set          ? "--stride"
+                                          : NULL;
 }
 
 static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
@@ -47,8 +59,10 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     if (options->journal && !options->text) return cli_usage(command, "--journal without --text");
     if (options->check && !options->grammar)
         return cli_usage(command, "--check needs --grammar: which language is it?");
-    if (options->check && options->common.model)
-        return cli_usage(command, "--check reads a text: no --model takes part");
+    if (options->check && of_model(options))
+        return cli_usage(command, "--check reads a text: no %s takes part", of_model(options));
+    if (options->seed.set && !options->grammar)
+        return cli_usage(command, "--seed goes with --grammar");
     if (options->check)
         return grammar_check_print(options->grammar, options->check, &options->common);
     int code = ranks_begin(false);

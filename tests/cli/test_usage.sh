@@ -125,6 +125,10 @@ usage train "--text and --grammar together: give one of them" train --out d --te
 usage eval "--text or --grammar is missing" eval --model "$model"
 usage eval "--check needs --grammar: which language is it?" eval --text t --check j
 usage eval "--check reads a text: no --model takes part" eval --grammar g --check j --model "$model"
+usage eval "--check reads a text: no --weights takes part" eval --grammar g --check j --weights int8
+usage eval "--check reads a text: no --seed takes part" eval --grammar g --check j --seed 2
+usage eval "--seed goes with --grammar" eval --text t --seed 2
+usage eval "--stride is of models that predict the next token" eval --text t --stride 2
 
 # Instruction sets and threads by option and by variable.
 run info --isa vax
