@@ -24,8 +24,12 @@ static void lay_out(void *user, qkvi_cutter *cutter) {
     x->workspace = qkvi_cut(cutter, (int64_t)x->workspace_bytes, 1);
 }
 
+/* A part has queries of a chunk, which lie elsewhere than those of this rank. */
 static qkv_status reserve(pass *x) {
-    QKV_TRY(qkvi_columns_part_workspace(x->ctx, &x->x.p, &x->workspace_bytes));
+    qkvi_problem part = x->x.p;
+    part.len_q = x->queries.stream.n_rows;
+    qkvi_query_rows_place(&x->queries.rows, &part);
+    QKV_TRY(qkvi_columns_part_workspace(x->ctx, &part, &x->workspace_bytes));
     return qkvi_call_reserve(x->ctx, lay_out, x);
 }
 

@@ -115,6 +115,10 @@ static void set_strides(const qkvi_query_rows *c, int64_t bytes, int64_t stride[
     stride[2] = c->row_bytes / bytes;
 }
 
+void qkvi_query_rows_place(const qkvi_query_rows *c, qkvi_problem *p) {
+    set_strides(c, qkvi_dtype_bytes(p->dtype), p->q_stride);
+}
+
 static void take_mask(const qkvi_query_rows *c, const char *rows, qkvi_problem *p) {
     const int64_t bytes = qkvi_mask_bytes(p);
     p->mask = rows + c->mask_at;
@@ -163,7 +167,7 @@ void qkvi_query_rows_take(const qkvi_query_rows *c, int64_t turn, int64_t begin,
                        .delta = (const float *)(const void *)(from + c->lse_at) + 1 };
     p->q = from;
     p->lse = (float *)(uintptr_t)(from + c->lse_at);
-    set_strides(c, qkvi_dtype_bytes(p->dtype), p->q_stride);
+    qkvi_query_rows_place(c, p);
     set_strides(c, qkvi_dtype_bytes(p->o_dtype), g->d_o_stride);
     set_strides(c, sizeof(float), p->lse_stride);
     set_strides(c, sizeof(float), g->delta_stride);

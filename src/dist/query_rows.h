@@ -43,6 +43,12 @@ void qkvi_query_rows_pack(const qkvi_query_rows *rows, int64_t turn, int64_t beg
                           char *to);
 
 /*
+ * Sets where tokens of q lie to where packed ones do, before any are there: the workspace of a pass
+ * depends on it (attn/plan.h).
+ */
+void qkvi_query_rows_place(const qkvi_query_rows *rows, qkvi_problem *p);
+
+/*
  * Sets *p and *g to the queries [begin, end), packed in `from`, of one head of each group; all else
  * is that of rows->p. In a pass over columns delta of *g is the weights of rows.
  */

@@ -220,6 +220,7 @@ static void plan(pass *x) {
     separate(&x->queries);
     x->sent = (qkvi_query_rows){ .p = &x->queries, .without_lse = true };
     qkvi_query_rows_init(&x->sent, qkvi_call_mask_dims(x->group));
+    qkvi_query_rows_place(&x->sent, p);
     p->first_q = p->first_k = 0;
     p->len_q = x->group->first_q[x->group->transport->size];
     const qkvi_ulysses_rows row = qkvi_ulysses_rows_of(x->group, &x->whole);

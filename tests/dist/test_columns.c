@@ -78,10 +78,34 @@ static void every_number_of_ranks(void) {
         }
 }
 
+/*
+ * As they are streamed, tokens of the queries lie a multiple of 4 KiB apart, and as the caller has
+ * them they do not: the memory of a rank is that of the former, also where it has no query.
+ */
+static void tokens_far_apart(void) {
+    enum { SIZE = 2, BATCH = 2, HEADS = 4, LEN_Q = 40, LEN_K = 50, DIM_V = 8, CASES = 8 };
+    rng r = { 0xC03 };
+    for (int n = 0; n < CASES; n++) {
+        const int64_t head_dim = n % 2 ? 126 : 127; /* with a weight of the row, without one */
+        check_case c;
+        qkv_attention_desc d;
+        qkv_attention_desc_contiguous(&d, BATCH, HEADS, HEADS, LEN_Q, LEN_K, head_dim, DIM_V);
+        case_dense(&c, &d, rng_next(&r), true);
+        case_seal(&c);
+        cuts at = cuts_even(SIZE, &c.d);
+        if (n >= CASES / 2) at.q[1] = 0;
+        outputs whole = forward_in_one_process(&c, NULL);
+        in_pieces(&c, &whole, world_of_threads, at, rng_next(&r), &r);
+        outputs_free(&whole);
+        case_free(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROPERTY(every_pair),
         PROPERTY(every_number_of_ranks),
+        PROPERTY(tokens_far_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,10 +75,36 @@ static void every_number_of_ranks(void) {
         }
 }
 
+/*
+ * As they are exchanged, tokens of the queries lie a multiple of 4 KiB apart, and as the caller has
+ * them they do not: the memory of a rank is that of the former.
+ */
+static void tokens_far_apart(void) {
+    enum { SIZE = 2, HEADS = 16, LEN_Q = 40, LEN_K = 50, DIM = 64, DIM_V = 8 };
+    static const qkv_dtype types[] = { QKV_F32, QKV_BF16 };
+    rng r = { 0x0D1553 };
+    for (size_t n = 0; n < sizeof types / sizeof *types; n++) {
+        const int64_t n_heads = SIZE * HEADS * (types[n] == QKV_F32 ? 1 : 2);
+        int64_t pairs[MOST_RANKS];
+        check_case c;
+        qkv_attention_desc d;
+        qkv_attention_desc_contiguous(&d, 1, n_heads, n_heads, LEN_Q, LEN_K, DIM, DIM_V);
+        d.dtype = types[n];
+        if (d.dtype == QKV_BF16) d.arithmetic = QKV_CLASS_DP;
+        case_dense(&c, &d, rng_next(&r), true);
+        case_seal(&c);
+        outputs whole = forward_in_one_process(&c, NULL);
+        in_pieces(&c, &whole, world_of_threads, cuts_even(SIZE, &c.d), &r, pairs);
+        outputs_free(&whole);
+        case_free(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROPERTY(every_pair),
         PROPERTY(every_number_of_ranks),
+        PROPERTY(tokens_far_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
