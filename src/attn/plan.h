@@ -50,7 +50,7 @@ typedef struct qkvi_copied_q {
  * cache. On Zen 4, L 512, read where they lie 161 GFLOP/s and not 181, in f32 92 and not 97.
  */
 static inline bool qkvi_queries_meet(const qkvi_problem *p) {
-    return p->len_q > 1 && qkvi_rows_meet(p->q_stride[2] * qkvi_dtype_bytes(p->dtype));
+    return p->len_q > 1 && qkvi_rows_meet(p->q_stride[2], qkvi_dtype_bytes(p->dtype));
 }
 
 static inline qkvi_copied_q qkvi_copied_q_of(const qkvi_problem *p, qkvi_arithmetic class) {

@@ -37,8 +37,13 @@ uint32_t qkvi_cpu_features(void);
  */
 int qkvi_cpu_l1_ways(void);
 
-/* Do rows so many bytes apart share a set of such a cache: 64 sets of lines of 64 bytes? */
-static inline bool qkvi_rows_meet(int64_t bytes) { return bytes > 0 && bytes % 4096 == 0; }
+/*
+ * Do rows so many elements apart share a set of such a cache: 64 sets of lines of 64 bytes? An
+ * element has a power of two of bytes. Strides that lead nowhere may be any number: no product.
+ */
+static inline bool qkvi_rows_meet(int64_t stride, int64_t element_bytes) {
+    return stride > 0 && stride % (4096 / element_bytes) == 0;
+}
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 

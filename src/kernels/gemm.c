@@ -364,7 +364,7 @@ static void choose_blocks(struct product *product, int n_threads) {
 
 /* Floats from a row of A to the next where all of them are copied: not again a row to a set. */
 static int64_t whole_row(int64_t k) {
-    return k + (qkvi_rows_meet((k + 16) * (int64_t)sizeof(float)) ? 32 : 16);
+    return k + (qkvi_rows_meet(k + 16, sizeof(float)) ? 32 : 16);
 }
 
 /* A few rows that are read from end to end for each panel, all at once. */
@@ -380,7 +380,7 @@ size_t qkvi_gemm_copy_elems(const qkvi_pool *pool, const qkvi_gemm_job *job, int
     const size_t of_blocks = (size_t)qkvi_pool_threads(pool) * COPY_ELEMS;
     if (job->a_col != 1) return stream ? 0 : of_blocks;
     const bool few_ways = l1_ways > 0 && l1_ways <= FEW_WAYS;
-    const bool meet = qkvi_rows_meet(job->a_row * (int64_t)sizeof *job->a);
+    const bool meet = qkvi_rows_meet(job->a_row, sizeof *job->a);
     if (!few_ways || !meet || job->m <= 1) return 0;
     return stream ? (size_t)(job->m * whole_row(job->k)) : of_blocks;
 }

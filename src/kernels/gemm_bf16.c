@@ -57,7 +57,7 @@ static int64_t depth_of(int64_t k) { return qkvi_round_up(k, QKVI_BF16_STEP); }
  */
 static int64_t half_row_of(int64_t k) {
     const int64_t depth = depth_of(k);
-    return qkvi_rows_meet(depth * (int64_t)sizeof(uint16_t)) ? depth + QKVI_BF16_STEP : depth;
+    return qkvi_rows_meet(depth, sizeof(uint16_t)) ? depth + QKVI_BF16_STEP : depth;
 }
 
 /* n rows of floats in bf16, and zeros up to the depth. */
