@@ -95,8 +95,9 @@ static qkv_status check_lists(const qkvi_problem *p, int64_t all_q, int64_t b, i
 }
 
 qkv_status qkvi_blocks_check(const qkvi_problem *p, int64_t all_q, qkvi_arrays *all, qkv_error *e) {
-    /* Batches and heads that repeat are looked at once. */
-    const int64_t n_batch = p->block_offsets_stride[0] ? p->n_batch : qkvi_min_i64(1, p->n_batch);
+    /* Batches and heads that repeat are looked at once; batches without a head may be 2^48. */
+    const int64_t all_batches = p->n_heads ? p->n_batch : 0;
+    const int64_t n_batch = p->block_offsets_stride[0] ? all_batches : qkvi_min_i64(1, all_batches);
     const int64_t n_heads = p->block_offsets_stride[1] ? p->n_heads : qkvi_min_i64(1, p->n_heads);
     int64_t most = 0;
     if (!p->block_len) return QKV_OK;

@@ -134,10 +134,19 @@ static qkv_status check_pages(const qkvi_kv *kv, int64_t b, qkvi_range keys, qkv
     return QKV_OK;
 }
 
+/* Batches that may differ. Without a list for each they are alike, and may be 2^48. */
+static int64_t batches_to_check(const qkvi_kv *kv, const qkvi_problem *p) {
+    const bool differ = p->kv_len || p->q_len || p->q_offsets || p->prefix_len || kv->first ||
+                        (kv->place.page_len && kv->pages_stride != 0);
+    if (p->n_heads == 0 || p->len_q == 0) return 0;
+    return differ ? p->n_batch : qkvi_min_i64(p->n_batch, 1);
+}
+
 qkv_status qkvi_kv_check(const qkvi_kv *kv, const qkvi_problem *p, qkv_error *e) {
-    for (int64_t b = 0; b < p->n_batch; b++) {
+    const int64_t n_batch = batches_to_check(kv, p);
+    for (int64_t b = 0; b < n_batch; b++) {
         const qkvi_rules rules = qkvi_rules_of(p, b);
-        if (rules.n_queries <= 0 || p->n_heads == 0) continue;
+        if (rules.n_queries <= 0) continue;
         const qkvi_range all = qkvi_keys_of_block(&rules, 0, rules.n_queries);
         const qkvi_range keys = { qkvi_max_i64(all.begin, kv->place.first),
                                   qkvi_min_i64(all.end, kv->end) };

@@ -289,6 +289,11 @@ static void AT04_huge_sizes_beside_a_zero(void **state) {
         accept(w, MERGE | FORWARD | BACKWARD | QUERIES);
         w->d.q_stride[2] = INT64_MAX; /* leads nowhere */
         accept(w, MERGE | FORWARD | BACKWARD | QUERIES);
+        w->d.flags |= QKV_SET_BLOCK_MASK; /* without a list */
+        w->d.block_len = 32;
+        w->d.block_offsets = NULL;
+        w->d.block_offsets_stride[0] = w->d.block_offsets_stride[1] = 1;
+        accept(w, FORWARD | BACKWARD | QUERIES);
     }
 }
 

@@ -231,6 +231,18 @@ static void huge_sizes(void **state) {
     assert_int_equal(qkv_attention_decode_workspace(ctx, &d, &bytes), QKV_OK);
 }
 
+/* As many batches as there can be, without a head or without a channel: nothing to do, at once. */
+static void huge_batches_of_nothing(void **state) {
+    (void)state;
+    for (int n_heads = 0; n_heads < 2; n_heads++) {
+        qkv_attention_desc d;
+        qkv_kv_view view;
+        qkv_attention_desc_contiguous(&d, (int64_t)1 << 48, n_heads, n_heads, 1, 1, 0, 0);
+        qkv_kv_view_contiguous(&view, &d, QKV_F32);
+        assert_int_equal(qkv_attention_decode(ctx, &d, NULL, &view, NULL, NULL, NULL), QKV_OK);
+    }
+}
+
 /* A cancelled call says so; a workspace of the queried size is enough, a byte less is not. */
 static void calls(void **state) {
     (void)state;
@@ -264,6 +276,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(outputs_over_keys, fresh, stale),
         cmocka_unit_test_setup_teardown(what_decode_has_not, fresh, stale),
         cmocka_unit_test_setup_teardown(huge_sizes, fresh, stale),
+        cmocka_unit_test_setup_teardown(huge_batches_of_nothing, fresh, stale),
         cmocka_unit_test_setup_teardown(calls, fresh, stale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
