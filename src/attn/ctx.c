@@ -58,15 +58,15 @@ static int parse_count(const char *text) {
 static qkv_status choose_threads(const qkv_ctx_options *options, int *n_threads, qkv_error *error) {
     const char *variable = getenv("QKV_NUM_THREADS");
     const int n_hosted = options->executor.n_threads;
-    if (options->n_threads < 0 || options->n_threads > QKVI_POOL_MAX_THREADS)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_threads = %d is not in 0 ... %d",
-                              options->n_threads, QKVI_POOL_MAX_THREADS);
-    if (options->executor.parallel_for) {
+    if (options->executor.parallel_for) { /* n_threads is ignored */
         if (n_hosted < 1 || n_hosted > QKVI_POOL_MAX_THREADS)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "executor.n_threads = %d is not in 1 ... %d", n_hosted,
                                   QKVI_POOL_MAX_THREADS);
         *n_threads = n_hosted;
+    } else if (options->n_threads < 0 || options->n_threads > QKVI_POOL_MAX_THREADS) {
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_threads = %d is not in 0 ... %d",
+                              options->n_threads, QKVI_POOL_MAX_THREADS);
     } else if (options->n_threads > 0) {
         *n_threads = options->n_threads;
     } else if (variable && variable[0]) {

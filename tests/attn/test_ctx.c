@@ -245,6 +245,10 @@ static void the_hosts_threads(void **state) {
     assert_int_equal(n_tasks, 7);
     for (int i = 0; i < 7; i++) assert_int_equal(counts[i], 1);
     qkv_ctx_free(ctx);
+    options.n_threads = -1; /* ignored */
+    assert_int_equal(create(&options, &ctx), QKV_OK);
+    assert_int_equal(qkv_ctx_threads(ctx), 5);
+    qkv_ctx_free(ctx);
     options.executor.n_threads = 0;
     expect_refusal(&options, QKV_ERR_ARGUMENT, "executor.n_threads = 0");
 }
