@@ -168,8 +168,8 @@ QKV_DEFINE_INIT(qkv_kv_cache_options)
  * Makes a cache with the context's allocator, which must work until the cache is freed. The
  * context may be freed before it. Bytes: n_pages n_kv_heads page_len (head_dim + head_dim_v)
  * elements; for QKV_I8 8 n_pages n_kv_heads page_len more; 8 n_pages; (4 row + 16) n_sequences with
- * row = ceil(max_len or ring_len / page_len); 4 max(head_dim, head_dim_v); and the object itself.
- * Each piece is rounded up to 64. qkv_kv_cache_bytes returns the sum.
+ * row = ceil(max_len or ring_len / page_len); 4 max(head_dim, head_dim_v); and up to 256. Each
+ * piece is rounded up to 64. qkv_kv_cache_bytes returns the sum.
  *
  * @param cache  receives the cache; NULL after an error.
  * @return QKV_OK; QKV_ERR_SHAPE for a size out of range or no multiple; QKV_ERR_DTYPE;

@@ -306,11 +306,45 @@ static void other_workspaces_are_their_formulas(void **state) {
     }
 }
 
+/* With the header's "up to 256" for the struct itself. */
+static void cache_is_the_formula(void **state) {
+    (void)state;
+    static const int64_t bytes[] = { 4, 2, 2, 1 };
+    qkv_ctx *ctx = NULL;
+    rng r = { 0xCAC4E };
+    assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
+    for (int n = 0; n < 100; n++) {
+        qkv_kv_cache *cache;
+        qkv_kv_cache_options o = qkv_kv_cache_options_init();
+        o.dtype = (qkv_dtype)rng_between(&r, 0, 3);
+        o.n_sequences = rng_between(&r, 1, 9);
+        o.n_kv_heads = rng_between(&r, 1, 4);
+        o.head_dim = rng_between(&r, 0, 100);
+        o.head_dim_v = rng_between(&r, 0, 1000);
+        o.page_len = 16 * rng_between(&r, 1, 3);
+        o.n_pages = rng_between(&r, 1, 20);
+        if (n % 2) o.ring_len = o.page_len * rng_between(&r, 1, o.n_pages);
+        const int64_t rows = o.n_pages * o.n_kv_heads * o.page_len, element = bytes[o.dtype];
+        const int64_t row = n % 2 ? o.ring_len / o.page_len : o.n_pages;
+        const int64_t scales = o.dtype == QKV_I8 ? 2 * up(4 * rows, 64) : 0;
+        const int64_t formula = up(rows * o.head_dim * element, 64) +
+                                up(rows * o.head_dim_v * element, 64) + scales +
+                                2 * up(4 * o.n_pages, 64) + up(4 * row * o.n_sequences, 64) +
+                                2 * up(8 * o.n_sequences, 64) +
+                                up(4 * (o.head_dim > o.head_dim_v ? o.head_dim : o.head_dim_v), 64);
+        assert_int_equal(qkv_kv_cache_create(ctx, &o, &cache), QKV_OK);
+        assert_in_range(qkv_kv_cache_bytes(cache), (size_t)formula + 1, (size_t)formula + 256);
+        qkv_kv_cache_free(cache);
+    }
+    qkv_ctx_free(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(AT13b_hidden_keys_are_not_read),
         cmocka_unit_test(workspace_is_the_formula),
         cmocka_unit_test(other_workspaces_are_their_formulas),
+        cmocka_unit_test(cache_is_the_formula),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
