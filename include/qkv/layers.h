@@ -157,8 +157,9 @@ typedef enum qkv_activation {
 /**
  * y = f(x), element by element.
  *
- * Overlap: y may be x. Special values: NaN stays NaN, infinity itself. -infinity becomes NaN, but 0
- * for ReLU and -1 for tanh, as in PyTorch. Accuracy: within 4 u |x|; ReLU is exact. Memory: none.
+ * Overlap: y may be x. Special values: NaN stays NaN, infinity itself, but 1 for tanh. -infinity
+ * becomes NaN, but 0 for ReLU and -1 for tanh, as in PyTorch. Accuracy: within 4 u |x|; ReLU is
+ * exact. Memory: none.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_activation_forward(qkv_ctx *ctx, qkv_activation activation,
                                                         int64_t n_rows, int64_t n, const float *x,
