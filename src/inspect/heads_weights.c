@@ -287,21 +287,25 @@ qkv_status qkv_heads_cells(qkv_heads *heads, int64_t index, int64_t tile, qkv_ti
 
 /* ---- Position by position -------------------------------------------------------------------- */
 
-/* A query that sees no key has no entropy: NaN, not the 0 of one that looks at a single key. */
+/*
+ * A query that sees no key has no entropy: NaN, not the 0 of one that looks at a single key. Beside
+ * a sink its lse is a number, but it has no effective keys.
+ */
 static qkv_status by_query(qkv_heads *heads, int64_t index, const qkv_head_view *v,
                            const qkv_heads_profile *profile, const qkv_call_options *call,
                            qkv_error *error) {
     const int64_t n = heads->info.n_queries;
-    float *const rows = qkvi_malloc_array((size_t)n, 2 * sizeof *rows);
+    float *const rows = qkvi_malloc_array((size_t)n, 3 * sizeof *rows);
     const qkvi_share share = qkvi_heads_share(heads, index, v, call);
     qkv_attention_stats stats;
     qkv_status status = rows ? QKV_OK : qkvi_no_memory(error, "weights");
     qkv_attention_stats_contiguous(&stats, v->desc);
     stats.entropy = rows;
     stats.largest = rows ? rows + n : NULL;
+    stats.effective_keys = rows ? rows + 2 * n : NULL;
     status = qkvi_share_forward(&share, status, NULL, &stats, error);
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
-        const int empty = v->lse[i] == -INFINITY;
+        const int empty = rows[2 * n + i] == 0;
         if (profile->entropy) profile->entropy[i] = empty ? NAN : (double)rows[i];
         if (profile->largest) profile->largest[i] = empty ? NAN : (double)rows[n + i];
     }

@@ -120,6 +120,30 @@ static void test_weights(void **state) {
 }
 
 /* A list chooses heads together with their sinks and added scores. */
+/* A query that sees no key has no entropy and no largest weight, beside a sink, too. */
+static void test_unseeing(void **state) {
+    (void)state;
+    enum { UNSEEING = 5 };
+    for (int with_sinks = 0; with_sinks < 2; with_sinks++) {
+        qkv_heads_arrays a = plain();
+        qkv_heads_profile profile = qkv_heads_profile_init();
+        double entropy[LEN], largest[LEN];
+        qkv_error error;
+        a.causal = 1;
+        a.q_offset = -UNSEEING;
+        a.sinks = with_sinks ? sinks : NULL;
+        profile.entropy = entropy;
+        profile.largest = largest;
+        qkv_heads *const heads = open_heads(&a);
+        assert_int_equal(qkv_heads_position(heads, 1, &profile, NULL, &error), QKV_OK);
+        for (int i = 0; i < LEN; i++) {
+            assert_int_equal(isnan(entropy[i]) != 0, i < UNSEEING);
+            assert_int_equal(isnan(largest[i]) != 0, i < UNSEEING);
+        }
+        qkv_heads_free(heads);
+    }
+}
+
 static void test_list(void **state) {
     const int64_t list[] = { 3, 1 };
     float all[LEN * LEN], some[LEN * LEN];
@@ -327,9 +351,10 @@ static void test_kinds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_odd_rows),
-        cmocka_unit_test(test_errors),  cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_weights),  cmocka_unit_test(test_list),
+        cmocka_unit_test(test_unseeing), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_odd_rows), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_kinds),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
