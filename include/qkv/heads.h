@@ -260,7 +260,10 @@ typedef struct qkv_heads_arrays {
     int64_t own_queries, own_keys;
     /* NULL, or [n_heads]: slope (j - i - q_offset) is added to scores (ALiBi). */
     const float *alibi_slopes;
-    /* Keys that exist: those from kv_len on are padding, which no query sees. 0: all exist. */
+    /*
+     * Keys that exist: those from kv_len on are padding, which no query sees. 0: all exist. Not
+     * together with added, rows, or pieces of several ranks.
+     */
     int64_t kv_len;
 } qkv_heads_arrays;
 
@@ -277,8 +280,8 @@ static inline qkv_heads_arrays qkv_heads_arrays_init(void) {
  * Opens the heads of arrays. The context must outlive the result, whose calls compute with it.
  *
  * @param heads  receives the heads; NULL after an error.
- * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_UNSUPPORTED for rows
- *         together with a list; QKV_ERR_MEMORY.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_UNSUPPORTED for fields
+ *         that do not go together; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *arrays,
                                                        qkv_heads **heads, qkv_error *error);
