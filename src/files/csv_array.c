@@ -1,7 +1,8 @@
 /**
  * Arrays as text: F.csv and F.tsv, a line for each row (qkv/files.h has the format). Records are
  * read as those of tables (table_rows.c). Numbers are kept as doubles until the type of the whole
- * array is known: booleans, integers or floats. Integers up to 2^53 are exact.
+ * array is known: booleans, integers or floats. Integers up to 2^53 are exact. What is no double is
+ * rounded to odd, so that a float is rounded once.
  */
 #include <math.h>
 #include <strings.h>
@@ -46,7 +47,7 @@ static int parse_number(const qkvi_field *field, double *value) {
             return 1;
         }
     }
-    return qkvi_number_f64(field->text, field->n, value) && isfinite(*value);
+    return qkvi_number_f64(field->text, field->n, true, value) && isfinite(*value);
 }
 
 static qkv_status add_field(csv_builder *b, const qkvi_field *field, qkv_error *error) {

@@ -165,34 +165,41 @@ static void by_long_division(const decimal *d, binary *b) {
     b->more = over.n > 0;
 }
 
-/* Rounded to so many bits, the last of which is worth 2^least at least. */
-static double rounded(const binary *b, int n_kept, int least) {
+/*
+ * Rounded to so many bits, the last of which is worth 2^least at least. To odd: cut off, and the
+ * last bit is 1 if anything was.
+ */
+static double rounded(const binary *b, int n_kept, int least, bool to_odd) {
     int n = 0;
     for (wide rest = b->bits; rest; rest >>= 1) n++;
     int unit = b->exponent + n - n_kept;
     if (unit < least) unit = least;
     const int away = unit - b->exponent; /* bits that go */
     if (away <= 0) return ldexp((double)(uint64_t)b->bits, b->exponent);
-    if (away > n + 1) return 0;
+    if (away > n + 1) return to_odd ? ldexp(1, least) : 0;
     const wide half = (wide)1 << (away - 1);
     uint64_t kept = away < 128 ? (uint64_t)(b->bits >> away) : 0;
     const wide lost = b->bits - ((wide)kept << (away < 128 ? away : 0));
-    kept += lost > half || (lost == half && (b->more || kept % 2 == 1));
+    if (to_odd)
+        kept |= lost > 0 || b->more;
+    else
+        kept += lost > half || (lost == half && (b->more || kept % 2 == 1));
     return ldexp((double)kept, unit);
 }
 
-static double value_of(const decimal *d, int n_kept, int least) {
+static double value_of(const decimal *d, int n_kept, int least, bool to_odd) {
     binary b;
-    if (d->n_digits == 0 || d->n_digits + d->exponent < -400) return 0;
+    if (d->n_digits == 0) return 0;
+    if (d->n_digits + d->exponent < -400) return to_odd ? ldexp(1, least) : 0;
     if (d->n_digits + d->exponent > 400) return INFINITY;
     if (!in_128_bits(d, &b)) by_long_division(d, &b);
-    return rounded(&b, n_kept, least);
+    return rounded(&b, n_kept, least, to_odd);
 }
 
-bool qkvi_number_f64(const char *text, size_t n, double *value) {
+bool qkvi_number_f64(const char *text, size_t n, bool to_odd, double *value) {
     decimal d;
     if (!read_decimal(text, n, &d)) return false;
-    *value = copysign(value_of(&d, 53, -1074), d.negative ? -1 : 1);
+    *value = copysign(value_of(&d, 53, -1074, to_odd), d.negative ? -1 : 1);
     return true;
 }
 
@@ -200,6 +207,6 @@ bool qkvi_number_f32(const char *text, size_t n, float *value) {
     decimal d;
     if (!read_decimal(text, n, &d)) return false;
     /* It is a float already, but where it is too great for one. */
-    *value = (float)copysign(value_of(&d, 24, -149), d.negative ? -1 : 1);
+    *value = (float)copysign(value_of(&d, 24, -149, false), d.negative ? -1 : 1);
     return true;
 }

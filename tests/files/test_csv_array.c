@@ -61,6 +61,16 @@ static void test_types(void **state) {
     expect("9007199254740992,-9007199254740992", QKV_ARRAY_I64, 1, 2, edge);
     const double beyond[] = { 18014398509481984. };
     expect("18014398509481984", QKV_ARRAY_F32, 1, 1, beyond);
+    expect("9007199254740993", QKV_ARRAY_F32, 1, 1, edge); /* above 2^53, if by one */
+    const double tiny[] = { 0, 1 };
+    expect("1e-400,1", QKV_ARRAY_F32, 1, 2, tiny); /* not whole */
+}
+
+/* Just above the middle of two floats, nearer to it than any double. */
+static void test_rounded_once(void **state) {
+    (void)state;
+    const double up[] = { 1 + 0x1p-23 };
+    expect("1.000000059604644775390625000000001", QKV_ARRAY_F32, 1, 1, up);
 }
 
 static void test_forms(void **state) {
@@ -177,9 +187,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),  cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_locale), cmocka_unit_test(test_half),
-        cmocka_unit_test(test_memory), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_types),    cmocka_unit_test(test_rounded_once),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_half),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,11 @@ static uint64_t seed;
 static void check(const char *text) {
     double wide = NAN;
     float narrow = NAN;
-    if (!qkvi_number_f64(text, strlen(text), &wide) ||
+    if (!qkvi_number_f64(text, strlen(text), false, &wide) ||
         !qkvi_number_f32(text, strlen(text), &narrow))
         fail_msg("seed %llu: '%s' is no number", (unsigned long long)seed, text);
+    double odd = NAN;
+    assert_true(qkvi_number_f64(text, strlen(text), true, &odd));
     const double wide_right = strtod(text, NULL); /* no test of these programs sets a locale */
     const float narrow_right = strtof(text, NULL);
     if (memcmp(&wide, &wide_right, sizeof wide) != 0)
@@ -34,6 +36,10 @@ static void check(const char *text) {
     if (memcmp(&narrow, &narrow_right, sizeof narrow) != 0)
         fail_msg("seed %llu: '%s' is %a instead of %a as a float", (unsigned long long)seed, text,
                  (double)narrow, (double)narrow_right);
+    const float by_odd = (float)odd;
+    if (memcmp(&by_odd, &narrow_right, sizeof by_odd) != 0)
+        fail_msg("seed %llu: '%s' is %a by the odd double %a instead of %a",
+                 (unsigned long long)seed, text, (double)by_odd, odd, (double)narrow_right);
 }
 
 static void corner_cases(void **state) {
@@ -109,12 +115,12 @@ static void refused(void **state) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         double wide = 3;
         float narrow = 3;
-        assert_false(qkvi_number_f64(texts[i], strlen(texts[i]), &wide));
+        assert_false(qkvi_number_f64(texts[i], strlen(texts[i]), false, &wide));
         assert_false(qkvi_number_f32(texts[i], strlen(texts[i]), &narrow));
         assert_true(wide == 3 && narrow == 3);
     }
     double value;
-    assert_true(qkvi_number_f64("12345", 3, &value) && value == 123); /* no NUL is needed */
+    assert_true(qkvi_number_f64("12345", 3, false, &value) && value == 123); /* no NUL is needed */
 }
 
 static void random_texts(void **state) {
