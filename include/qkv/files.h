@@ -121,7 +121,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_arrays_write(int n, const char *const *path
  *            3]".
  *   Names    The first line has the names of the columns if none of its values begins like a
  *            number: a digit, a sign, a point, "[", nan or inf.
- *   Limits   64 MiB, 1,000,000 lines, 4,096 values a line, 64 KiB a field.
+ *   Limits   64 MiB, 1,000,000 lines, 4,096 values a line, 64 KiB a field, 63 bytes a number.
  *   Errors   QKV_ERR_FORMAT with line and column (both from 1, in bytes) and the rule;
  *            QKV_ERR_LIMIT; QKV_ERR_IO; QKV_ERR_MEMORY.
  */
