@@ -60,6 +60,9 @@ static int check_model(const struct session *session, bool wants_source) {
 int writing_open(struct writing *w, const struct cli_command *command,
                  const struct writing_options *options, bool wants_source) {
     w->options = options;
+    if (options->max_new.set && options->min_new.value > options->max_new.value)
+        return cli_usage(command, "--min-new %" PRId64 " is more than --max-new %" PRId64,
+                         options->min_new.value, options->max_new.value);
     int code = session_open(&w->job.session, command, &options->common);
     if (code) return code;
     cli_catch_interrupts();

@@ -41,8 +41,8 @@ static void print_table(const qkv_eval_report *report, const struct cli_common *
     snprintf(head, sizeof head, "head %" PRId64 ".%" PRId64 " looks at the antecedent",
              report->head_layer, report->head_index);
     print_ratio(head, report->n_head_probes_right, report->n_head_probes);
-    puts("\ntop-1 ok: the likeliest word is admissible; one ok: blanks with one admissible word;\n"
-         "top-1 is: it is that word; mass: mean probability of the admissible words.");
+    puts("\ntop-1 ok: the likeliest word is admissible; one ok: blanks with one admissible\n"
+         "word; top-1 is: it is that word; mass: mean probability of the admissible words.");
 }
 
 static json_t *row_json(const qkv_eval_row *row) {

@@ -123,6 +123,7 @@ run generate "$(printf 'the man %.0s' $(seq 40))" $gpt2
 code 1
 err_like 'a prompt of [0-9]* tokens leaves no room: the model.s length is 45$'
 usage generate "--beams: '0' is not a whole number from 1 to 256" generate "the man" $gpt2 --beams 0
+usage generate "--min-new 3 is more than --max-new 2" generate "the man" $gpt2 --min-new 3 --max-new 2
 usage generate "--early-stopping: 'x' is not one of likely|always|never" generate "the man" $gpt2 --early-stopping x
 
 # A prompt a line.
