@@ -115,8 +115,9 @@ static void print_all(void) {
     const struct cli_command *command;
     for (int i = 0; (command = cli_command_at(i)); i++)
         printf("  %-10s %s\n", command->name, command->summary);
-    puts("\n'qkv help COMMAND' tells more. '-' is standard input. Results go to standard\n"
-         "output, everything else to standard error. Exit codes: 0, 1 (failed), 2 (usage).");
+    puts("\n'qkv help COMMAND' tells more. A text or an array '-' is standard input. Results\n"
+         "go to standard output, everything else to standard error. Exit codes: 0, 1\n"
+         "(failed), 2 (usage).");
 }
 
 int help_print(const struct cli_command *command) {
