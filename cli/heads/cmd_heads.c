@@ -150,7 +150,7 @@ static const struct cli_option heads_table_of_options[] = {
 
 const struct cli_command cmd_heads = {
     .name = "heads",
-    .summary = "a table of all heads: entropy, distance, masses, what keys receive, labels",
+    .summary = "a table of all heads: entropy, distance, masses, labels",
     .words = "[TEXT]",
     .max_words = 1,
     .takes = TAKES_TEXTS | TAKES_IMAGES,

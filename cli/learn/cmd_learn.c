@@ -139,7 +139,7 @@ static const struct cli_option learn_table[] = {
 
 const struct cli_command cmd_learn = {
     .name = "learn",
-    .summary = "attention in twelve steps: commands that are run, a question, a picture",
+    .summary = "attention in twelve steps, whose commands run as you read",
     .words = "[STEP]",
     .max_words = 1,
     .suggest = "1|2|3|4|5|6|7|8|9|10|11|12|all",

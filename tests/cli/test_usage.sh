@@ -20,6 +20,9 @@ for command in look fill next heads map explain lookup attend train eval info be
 done
 
 # Of every command no line is too wide, and no option of the usage is cut off.
+run help
+code 0
+check "a line of help passes 80 columns" sh -c "! grep -q '.\{81\}' '$folder/out'"
 for command in $("$qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     run help "$command"
     code 0
