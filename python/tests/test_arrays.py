@@ -109,6 +109,21 @@ class Forms(unittest.TestCase):
                 other = values.astype(values.dtype.newbyteorder(">"))
                 np.testing.assert_array_equal(call(other), call(values))
 
+    def test_one_in_reverse(self):
+        """A dimension of 1 has a negative stride there, and no copy of NumPy takes it away."""
+        for shape in ((1, 4, 33, 16), (2, 1, 33, 16), (2, 4, 1, 16), (2, 4, 33, 1)):
+            x = normal(*shape)
+            for axis in range(4):
+                turned = np.flip(x, axis)
+                with self.subTest(shape=shape, axis=axis):
+                    want = qkv.attention(turned.copy(), turned.copy(), turned.copy(), lse=True)
+                    for form in (turned, ByDLPack(turned)) if shape[axis] == 1 else (turned,):
+                        out = np.flip(np.zeros(shape, np.float32), axis) if shape[axis] == 1 else None
+                        got = qkv.attention(form, form, form, out=out, lse=True)
+                        for each, other in zip(got, want):
+                            np.testing.assert_array_equal(each, other)
+                    np.testing.assert_array_equal(qkv.attention(turned, turned, turned), want[0])
+
     def test_masked_arrays_are_refused(self):
         for n, (name, values, call) in enumerate(self.calls):
             with self.subTest(n=n, name=name), self.assertRaisesRegex(qkv.DTypeError, f"^{name} is a masked array"):

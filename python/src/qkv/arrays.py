@@ -123,10 +123,15 @@ def _from_dlpack(array: Any, name: str) -> View:
     dtype = "bool" if kind == "bool" else f"{kind}{tensor.bits}" + (f" x {tensor.lanes}" if tensor.lanes != 1 else "")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _dense(shape)
-    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, (array, capsule))
+    return View((tensor.data or 0) + tensor.byte_offset, shape, _steps(shape, strides), dtype, (array, capsule))
 
 
 # ---- Any array ----------------------------------------------------------------------------------
+
+
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of which a dimension of 1 has no negative one: nothing steps there, and a copy would have it again."""
+    return tuple(abs(stride) if size == 1 else stride for size, stride in zip(shape, strides))
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -199,7 +204,8 @@ def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
         array = array.copy()
     # Those of an array without elements are 0 in NumPy 2.4.
     strides = tuple(stride // size for stride in array.strides) if array.size else _dense(array.shape)
-    return View(array.__array_interface__["data"][0], array.shape, strides, array.dtype.name, array)
+    address = array.__array_interface__["data"][0]
+    return View(address, array.shape, _steps(array.shape, strides), array.dtype.name, array)
 
 
 def _without_gradient(array: Any, name: str) -> Any:
