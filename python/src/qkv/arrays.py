@@ -171,8 +171,9 @@ def one(value: Any, name: str) -> Any:
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same numbers in the byte order of this machine, which the library reads."""
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    """The same numbers in the byte order of this machine and aligned to their size, as the library reads them."""
+    as_it_is = array.dtype.isnative and array.flags.aligned
+    return array if as_it_is else array.astype(array.dtype.newbyteorder("="))
 
 
 def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
@@ -199,7 +200,7 @@ def reals(values: Any, name: str) -> np.ndarray[Any, Any]:
 def _view_numpy(array: np.ndarray[Any, Any], name: str) -> View:
     _refuse_masked(array, name)
     array = _native(np.asarray(array))
-    size = array.itemsize
+    size = array.itemsize or 1
     if any(stride % size for stride in array.strides):
         array = array.copy()
     # Those of an array without elements are 0 in NumPy 2.4.

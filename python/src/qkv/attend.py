@@ -62,11 +62,15 @@ def _quick_data_of() -> Any:
 _data = _quick_data_of()
 
 
+def _are_aligned(*arrays: np.ndarray[Any, Any]) -> bool:
+    return all(array.flags.aligned for array in arrays)
+
+
 def _case_of(key: Any, q: Any, k: Any, v: Any, rules: Mapping[str, Any]) -> _Case | None:
     if len(_cases) >= _LARGEST:
         _cases.clear()
     simple = all(isinstance(value, (bool, int, float, str, tuple, type(None))) for value in rules.values())
-    if not simple or not q.size or not k.size or not v.size:
+    if not simple or not q.size or not k.size or not v.size or not _are_aligned(q, k, v):
         return None
     refuse_unknown("attention", rules, more=_OWN)
     problem = Problem(q, k, v, **rules)
@@ -96,6 +100,8 @@ def _again(q: Any, k: Any, v: Any, rules: Mapping[str, Any]) -> Any:
     o, ctx = _empty(case.shape, _F32), context()
     status = _forward(ctx.handle, case.address, _data(q), _data(k), _data(v), _data(o), None, None)
     if status:
+        if not _are_aligned(q, k, v):  # the library refuses them, and Problem copies them
+            return None
         ctx.check(status)
     return o
 
