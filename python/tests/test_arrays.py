@@ -109,6 +109,13 @@ class Forms(unittest.TestCase):
                 other = values.astype(values.dtype.newbyteorder(">"))
                 np.testing.assert_array_equal(call(other), call(values))
 
+    def test_nothing_but_dlpack(self):
+        """In any order of memory."""
+        for n, (name, values, call) in enumerate(self.calls):
+            for array in (values, np.asfortranarray(values), values[::-1].copy()[::-1]):
+                with self.subTest(n=n, name=name, strides=array.strides):
+                    np.testing.assert_array_equal(call(ByDLPack(array)), call(values))
+
     def test_what_is_not_aligned(self):
         """As arrays of a file are that begin at an odd byte."""
         for n, (name, values, call) in enumerate(self.calls):
@@ -181,6 +188,13 @@ class Forms(unittest.TestCase):
                     qkv.attention(x, x, x, **{name: np.array(3.5)}, **rules)
         with self.assertRaisesRegex(qkv.ShapeError, r"alibi has shape \(\), and must have \(1,\)"):
             qkv.attention(x[:, :1], x[:, :1], x[:, :1], alibi=np.array(1.0))
+
+    def test_one_number_for_a_list(self):
+        x, model = normal(1, 4, 5, 8), qkv.load()
+        for name, call in (("offsets", lambda n: qkv.attention(x, x, x, stats={"offsets": n})), ("ids", model.decode)):
+            for value in (5, np.array(5)):
+                with self.subTest(name=name), self.assertRaisesRegex(qkv.ShapeError, rf"^{name} has shape \(\)"):
+                    call(value)
 
     def test_what_is_no_real_number(self):
         q = normal(1, 4, 5, 8)

@@ -162,6 +162,18 @@ def _plain(values: Any, name: str) -> Any:
             each if isinstance(each, _SCALARS) else numbers(each, name) for each in values]
 
 
+def _as_numpy(values: Any, name: str) -> Any:
+    """What is no tensor as an array of NumPy, which asks for `__dlpack__` only where it is told to."""
+    if hasattr(values, "__dlpack__") and not any(hasattr(values, way) for way in ("__array__", "__array_interface__")):
+        return np.from_dlpack(values)
+    return np.asanyarray(_plain(values, name))
+
+
+def densely(array: Any, name: str) -> Any:
+    """The same numbers without gaps, as a tensor or an array of NumPy."""
+    return array.contiguous() if is_torch(array) else np.ascontiguousarray(_as_numpy(array, name))
+
+
 def one(value: Any, name: str) -> Any:
     """What stands for one number: not masked, and as a tensor with a memory of its own and without a gradient."""
     if isinstance(value, _SCALARS):
@@ -184,7 +196,7 @@ def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
 
         values = _without_gradient(values, name)
         values = array_of(values.float() if str(values.dtype) == "torch.bfloat16" else values)
-    made = np.asanyarray(_plain(values, name))
+    made = _as_numpy(values, name)
     _refuse_masked(made, name)  # of an object that becomes one
     return _native(np.asarray(made))
 
@@ -291,7 +303,7 @@ def floats(array: Any, name: str) -> View:
         raise ShapeError(f"{name} has no dimensions")
     inner = found.strides[-1] == 1 or found.shape[-1] <= 1
     if not inner or any(stride < 0 for stride in found.strides):
-        found = view(array.contiguous() if is_torch(array) else np.ascontiguousarray(array), name)
+        found = view(densely(array, name), name)
     return found
 
 

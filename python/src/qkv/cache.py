@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib
-from .arrays import DTYPES, View, empty_like, floats, is_torch
+from .arrays import DTYPES, View, densely, empty_like, floats
 from .checked import integer
 from .context import Context, context
 from .descriptor import _address, _pointer
@@ -236,4 +236,4 @@ def _dense(array: Any, found: View) -> View:
         strides.append(step)
         step *= size
     same = all(size == 1 or given == want for size, given, want in zip(found.shape, found.strides, reversed(strides)))
-    return found if same else floats(array.contiguous() if is_torch(array) else np.ascontiguousarray(array), "a part")
+    return found if same else floats(densely(array, "a part"), "a part")

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _c
 from ._library import lib
-from .arrays import DTYPES, View, floats, integers, numbers, of_zeros_and_ones, reals, view
+from .arrays import DTYPES, View, densely, floats, integers, numbers, of_zeros_and_ones, reals, view
 from .blocks import BlockMask
 from .checked import integer, real
 from .checked import window as bounds_of
@@ -245,7 +245,7 @@ class Descriptor(NoCopies):
             raise DTypeError(f"mask is {found.dtype}, and must be bool, float32, bfloat16, float16, or integers of 0 "
                              "and 1")
         if any(stride < 0 for stride in found.strides):
-            found = view(np.ascontiguousarray(mask), "mask")
+            found = view(densely(mask, "mask"), "mask")
         if len(found.shape) > 4:
             raise ShapeError(f"mask has {len(found.shape)} dimensions, and must have at most 4")
         found = found.expanded(4)

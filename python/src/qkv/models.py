@@ -198,7 +198,8 @@ class Model(NoCopies):
 
     def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of ids."""
-        values, text, error = integers(ids, np.int32, "ids", (len(ids),)), ctypes.c_void_p(), ErrorText()
+        given, text, error = numbers(ids, "ids"), ctypes.c_void_p(), ErrorText()
+        values = integers(given, np.int32, "ids", (given.size,))
         flags = _c.QKV_DECODE_SKIP_SPECIAL if skip_special else 0
         error.check(lib.qkv_tokenizer_decode(self._tokenizer(_c.QKV_TARGET), values.ctypes.data, len(values), flags,
                                              ctypes.byref(text), error.pointer))

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib
-from .arrays import View, _dense, empty_like, is_torch, view
+from .arrays import View, _dense, densely, empty_like, view
 from .checked import integer, real
 from .context import Context, Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText
@@ -62,7 +62,7 @@ def _stored(array: Any, name: str) -> View:
     found = view(array, name)
     if any(size > 1 and stride != dense
            for size, stride, dense in zip(found.shape, found.strides, _dense(found.shape))):
-        found = view(array.contiguous() if is_torch(array) else np.ascontiguousarray(array), name)
+        found = view(densely(array, name), name)
     if found.dtype not in _TYPES:
         raise DTypeError(f"{name} is {found.dtype}, and must be one of {', '.join(_TYPES)}")
     return found

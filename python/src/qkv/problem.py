@@ -200,7 +200,8 @@ class Problem(Descriptor, Generic[Array]):
                 kept.append(ids)
                 row("class_mass", made.n_classes)
             elif name == "offsets":
-                edges = integers(value, np.int64, "offsets", (len(value),))
+                given = numbers(value, "offsets")
+                edges = integers(given, np.int64, "offsets", (given.size,))
                 if len(edges) < 2:
                     raise ShapeError(f"offsets has {len(edges)} edges, and must have at least 2")
                 made.offsets, made.n_offsets = _pointer(edges), len(edges) - 1
