@@ -267,6 +267,15 @@ class Writers(unittest.TestCase):
         self.assertIn(greedy.end, ("eos", "max_new"))
         drawn = {model.generate("The girl", max_new=8, sample=True, seed=seed).text for seed in range(5)}
         self.assertGreater(len(drawn), 1)
+        # As in the tool, what is said of draws asks for one.
+        for options in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": 1}):
+            with self.subTest(options=options):
+                implied = model.generate("The girl", max_new=8, **options)
+                self.assertEqual(implied, model.generate("The girl", max_new=8, sample=True, **options))
+                self.assertEqual(model.generate("The girl", max_new=8, sample=False, **options).ids, greedy.ids)
+        self.assertNotEqual(model.generate("The girl", max_new=8, seed=1).ids, greedy.ids)
+        self.assertEqual(model.generate("The girl", max_new=8, seed=0),
+                         model.generate("The girl", max_new=8, sample=True))
         heads = model.look("The girl opened the door.")
         self.assertTrue(heads.causal)
         self.assertEqual(np.triu(heads.weights(0, 0), 1).max(), 0)

@@ -292,10 +292,16 @@ class Model(NoCopies):
             error.check(status)
         return vectors
 
-    def generate(self, text: str = "", *, max_new: int = 40, sample: bool | None = None, seed: int = 0,
+    def generate(self, text: str = "", *, max_new: int = 40, sample: bool | None = None, seed: int | None = None,
                  temperature: float | None = None, top_k: int | None = None, top_p: float | None = None,
                  beams: int | None = None) -> Generated:
-        """What follows a text (decoders), or its translation (pairs). Options that are None are the model's own."""
+        """What follows a text (decoders), or its translation (pairs). Options that are None are the model's own.
+
+        sample: True draws tokens by their probabilities. A seed, temperature, top_k or top_p implies it, as in the
+        tool; with sample=False they have no effect. seed: default 0; the same seed, the same text.
+        """
+        if sample is None and any(each is not None for each in (seed, temperature, top_k, top_p)):
+            sample = True
         options, error = init(_c.qkv_generate_options), ErrorText()
         options.n_beams = options.n_return = 1
         options.length_penalty = options.temperature = options.top_p = options.repetition_penalty = 1.0
@@ -314,7 +320,8 @@ class Model(NoCopies):
         for name, value in given.items():
             if value is not None:
                 setattr(options, name, value)
-        options.max_new, options.seed = integer(max_new, "max_new"), integer(seed, "seed", ctypes.c_uint64)
+        options.max_new = integer(max_new, "max_new")
+        options.seed = 0 if seed is None else integer(seed, "seed", ctypes.c_uint64)
         tokens = self.tokenize(text) if one_text(text, "text") or self.kind == "pair" else None
         made = ctypes.c_void_p()
         error.check(lib.qkv_generate(self._ctx().handle, self._handle, tokens._handle if tokens else None,
