@@ -51,6 +51,13 @@ class Array(unittest.TestCase):
                 self.assertEqual(np.shape(got), np.shape(want))
         np.testing.assert_array_equal(self.array[[3, 1], 0, [0, -1]], self.whole[[3, 1]][:, 0, [0, -1]])
 
+    def test_a_loop_over_layers(self):
+        self.assertEqual(len(list(self.array)), 4)
+        for got, want in zip(self.array, self.whole, strict=True):
+            np.testing.assert_array_equal(got, want)
+        some = qkv.Weights([0, 5], 1, ["a"], ["b"], lambda layer, *_: np.full((1, 1), layer, np.float32))
+        self.assertEqual([float(layer[0, 0, 0]) for layer in some], [0, 5])
+
     def test_names_of_tokens(self):
         door, it = self.heads.tokens.index("door"), self.heads.tokens.index("it")
         np.testing.assert_array_equal(self.array[:, :, "it", "door"], self.whole[:, :, it, door])

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -47,6 +47,10 @@ class Weights:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        """[head, query, key] of each layer."""
+        return (self[layer] for layer in self.layers)
 
     def __repr__(self) -> str:
         return f"<qkv.Weights [layer, head, query, key] of shape {self.shape}>"
