@@ -171,6 +171,12 @@ class Numbers(unittest.TestCase):
 
 
 class Texts(unittest.TestCase):
+    def test_what_would_have_no_effect(self):
+        with self.assertRaisesRegex(qkv.ArgumentError, "^n_classes is given without classes"):
+            attend(stats={"entropy": True, "n_classes": 3})
+        with self.assertRaisesRegex(qkv.ArgumentError, "^size is given without an image"):
+            qkv.load().look("a text", size=64)
+
     def test_nul_bytes(self):
         names = ["a", "b\0c", "d", "e", "f"]
         model = qkv.load()

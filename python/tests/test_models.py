@@ -171,6 +171,9 @@ class Images(unittest.TestCase):
     def test_refusals(self):
         with self.assertRaisesRegex(qkv.ArgumentError, "reads images, not texts"):
             self.model.look("a text")
+        for texts in (["a text"], []):
+            with self.assertRaisesRegex(qkv.ArgumentError, "reads images, not texts"):
+                self.model.embed(texts)
         with self.assertRaisesRegex(qkv.ArgumentError, "reads texts, not images"):
             qkv.load().look(image=BOATS)
         with self.assertRaisesRegex(qkv.ArgumentError, "a text, or an image"):

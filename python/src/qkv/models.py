@@ -276,14 +276,14 @@ class Model(NoCopies):
         """Vectors of texts, [texts, dim], pooled as the model's files say. Longer texts are cut to sentence_len."""
         if isinstance(texts, str):
             raise ArgumentError("texts is a str, and must be a sequence of texts")
-        texts = some_texts(texts, "texts")
+        texts, tokenizer = some_texts(texts, "texts"), self._tokenizer()
         asked = None if prompt is None else text_of(prompt, "prompt")
         vectors, error = np.zeros((len(texts), int(self._info.sentence_dim)), dtype=np.float32), ErrorText()
         for vector, text in zip(vectors, texts):
             made, n_prompt, encoded = ctypes.c_void_p(), ctypes.c_int64(), text.encode()
             error.check(lib.qkv_model_encode_sentence(self._handle, asked, encoded, len(encoded), ctypes.byref(made),
                                                       ctypes.byref(n_prompt), error.pointer))
-            lib.qkv_tokenizer_cut(self._tokenizer(), made, self._info.sentence_len)
+            lib.qkv_tokenizer_cut(tokenizer, made, self._info.sentence_len)
             inputs = (ctypes.c_void_p * 1)(made)
             options = init(_c.qkv_embed_options, n_prompt=n_prompt.value)
             status = lib.qkv_model_embed(self._ctx().handle, self._handle, 1, ctypes.byref(inputs),
@@ -341,6 +341,8 @@ class Model(NoCopies):
         `image`, as `see` takes it."""
         if (text is None) == (image is None) or (image is not None and pair is not None):
             raise ArgumentError("look takes a text, or an image")
+        if size is not None and image is None:
+            raise ArgumentError("size is given without an image: it is the side of one, in pixels")
         if image is not None:
             return self._look_at(image, size)
         text = one_text(text, "text")

@@ -172,6 +172,8 @@ class Problem(Descriptor, Generic[Array]):
         n_classes = wanted.pop("n_classes", None)
         if n_classes is not None:
             n_classes = integer(n_classes, "n_classes", least=1, most=_c.QKV_STATS_MAX_CLASSES)
+            if "classes" not in wanted:
+                raise ArgumentError("n_classes is given without classes, which say what each key is")
         made = init(_c.qkv_attention_stats)
         lib.qkv_attention_stats_fill(ctypes.byref(made), ctypes.byref(desc))
         rows = self._rows()
