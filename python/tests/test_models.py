@@ -139,6 +139,14 @@ class Images(unittest.TestCase):
                 heads.over_image(f"{folder}/x.png", query=37)
             with self.assertRaisesRegex(qkv.ArgumentError, "opacity = 2"):
                 heads.over_image(f"{folder}/x.png", opacity=2.0)
+            for words, options in (
+                    ("opacity = 0: must be above 0", {"opacity": 0}), ("opacity = nan: must be", {"opacity": math.nan}),
+                    ("opacity = '1' is not a real number", {"opacity": "1"}),
+                    ("query = '1' is not a whole number", {"query": "1"}),
+                    ("shown is complex64", {"shown": np.ones(37, np.complex64)}),
+                    ("shown is <U1", {"shown": np.array(["1"] * 36)})):
+                with self.subTest(words=words), self.assertRaisesRegex(qkv.QkvError, words):
+                    heads.over_image(f"{folder}/x.png", **options)
             with self.assertRaisesRegex(qkv.UnsupportedError, "needs an image"):
                 qkv.load().look("a text").over_image(f"{folder}/x.png")
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _c
 from ._library import init, lib, library_file
+from .arrays import reals
 from .checked import Head, integer, real, texts
 from .checked import path as path_of
 from .checked import places as places_of
@@ -116,10 +117,10 @@ def _maps_over(heads: Heads, image: Any, shown: Any, query: int | None) -> tuple
         if shown.shape not in ((heads.n_keys,), (heads.n_keys - first,)):
             raise ArgumentError(f"shown has shape {list(shown.shape)}, and must have a number for each of "
                                 f"{heads.n_keys} tokens, or of {heads.n_keys - first} patches")
-        return np.asarray(shown[-(heads.n_keys - first):], np.float32)[None, None], ""
-    rows = slice(first, None) if query is None and first == 0 else slice(query or 0, (query or 0) + 1)
+        return reals(shown, "shown")[None, None, -(heads.n_keys - first):], ""
     if query is not None and not 0 <= integer(query, "query") < heads.n_queries:
         raise ArgumentError(f"query is {query}, and there are {heads.n_queries}")
+    rows = slice(first, None) if query is None and first == 0 else slice(query or 0, (query or 0) + 1)
     chosen = list(np.ndindex(heads.n_layers, heads.n_heads)) if shown is None else places_of([shown], "shown")
     bounds = (rows.start, heads.n_queries if rows.stop is None else rows.stop)
     maps = [heads.weights(*divmod(heads._index(*place), heads.n_heads), queries=bounds).mean(axis=0)[first:]
@@ -136,7 +137,9 @@ def write_over_image(heads: Heads, path: str | os.PathLike[str], shown: Any, que
     image = _c.qkv_image_tokens.from_address(heads._image) if heads._image is not None else None
     if image is None or not image.rgb:
         raise UnsupportedError("over_image() needs an image: model.look(image=IMAGE) makes such heads")
-    fields = drawn.fields()
+    fields, opacity = drawn.fields(), real(opacity, "opacity")
+    if not 0 < opacity <= 1:  # 0 is the library's default
+        raise ArgumentError(f"opacity = {opacity:g}: must be above 0 and at most 1")
     del fields["figures"]
     maps, what = _maps_over(heads, image, shown, query)
     title = (what or heads._title) if drawn.title is None else drawn.title
