@@ -1,5 +1,6 @@
 """Numbers and texts that C would wrap or cut, empty choices and an explicit 0: refused by name, or honoured."""
 import copy
+import pathlib
 import re
 import tempfile
 import unittest
@@ -201,6 +202,15 @@ class Texts(unittest.TestCase):
     def test_a_path_of_bytes(self):
         with self.assertRaisesRegex(qkv.FileError, "'/nowhere': no such file or folder"):
             qkv.load(b"/nowhere")
+        heads = qkv.heads(X[0], X[0])
+        with tempfile.TemporaryDirectory() as folder:
+            for n, save in enumerate((heads.save, heads.page().save)):
+                with self.subTest(n=n):
+                    name = f"{folder}/{n}.html"
+                    save(name.encode())
+                    self.assertIn("<title>Arrays</title>", pathlib.Path(name).read_text())
+                    with self.assertRaisesRegex(qkv.ArgumentError, "path is .*would end at its NUL byte"):
+                        save(f"{folder}/a\0.html")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ class Page:
         """Writes the page to a file, whose name ends with .html."""
         if ending_of(path) not in PAGES:
             raise ArgumentError(f"path is {os.fspath(path)!r}, and a page is HTML: its name ends with .html")
-        pathlib.Path(path).write_bytes(self.html.encode())  # in a text, Windows would end lines otherwise
+        with open(path_of(path, "path"), "wb") as file:  # in a text, Windows would end lines otherwise
+            file.write(self.html.encode())
 
     def _repr_html_(self) -> str:
         above = framed(self.overview, min(height_of(self.overview), _PIXELS // 2), "") if self.overview else ""
