@@ -112,7 +112,13 @@ class Seen:
             raise ArgumentError(f"which is {which!r}, and must be one of {', '.join(map(repr, known))}")
         return which
 
+    def _check_head(self, which: str, layer: int, head: int) -> None:
+        n = self._layer(which, layer).n_heads
+        if not 0 <= integer(head, "head") < n:
+            raise ArgumentError(f"there is no head {layer}.{head}: its layer has heads 0 to {n - 1}")
+
     def _layer(self, which: str, layer: int) -> Layer:
+        layer = integer(layer, "layer")
         found = self._run().layers.get((which, layer))
         if found is None:
             known = [n for name, n in self._run().layers if name == which]
@@ -193,7 +199,7 @@ class Seen:
 
     def rows(self, *, batch: int | None = None) -> list[dict[str, Any]]:
         """A row for each head: which attention, layer, head, label and all numbers that it has."""
-        batch, made = self._batch if batch is None else batch, []
+        batch, made = self._row(batch), []
         for which in self.which:
             for n in self._numbers_of(which):
                 made += [{"which": which, **row, "layer": n} for row in self._open(which, n, batch).rows()]
@@ -214,13 +220,13 @@ class Seen:
 
     def label(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None) -> str:
         """What the head does, if a rule of docs/statistics.md says so: "previous", "first", …; else ""."""
-        return self._of(layer, which, batch).label(0, head)
+        return self._of(layer, head, which, batch).label(0, head)
 
     def looks_at(self, layer: int, head: int, query: int, *, which: str | None = None,
                  batch: int | None = None) -> tuple[int, float]:
         """The key with the largest weight of a query, and this weight."""
         self._arrays("looks_at()")
-        return self._of(layer, which, batch).looks_at(0, head, query)
+        return self._of(layer, head, which, batch).looks_at(0, head, query)
 
     def sharpest(self, *, which: str | None = None, batch: int | None = None) -> Sharpest:
         """The largest weight of all heads, from a query to another token."""
@@ -236,7 +242,7 @@ class Seen:
         Attention rollout (Abnar and Zuidema 2020), as `Heads.rollout`, over the layers that were seen.
         """
         self._arrays("rollout()")
-        which, batch = self._one(which), self._batch if batch is None else batch
+        which, batch = self._one(which), self._row(batch)
         layers = [self._layer(which, n) for n in self._numbers_of(which)]
         if not layers[0].one_text or layers[0].first:
             raise UnsupportedError(f"rollout() of {which!r}: queries and keys are not the same tokens")
@@ -263,7 +269,7 @@ class Seen:
         rows: the older name of queries.
         """
         self._arrays("weights()")
-        return self._of(layer, which, batch).weights(0, head, queries=queries, keys=keys, rows=rows)
+        return self._of(layer, head, which, batch).weights(0, head, queries=queries, keys=keys, rows=rows)
 
     def array(self, *, which: str | None = None, batch: int | None = None) -> Weights:
         """The weights of all heads, indexed [layer, head, query, key] by numbers and names of tokens."""
@@ -285,20 +291,26 @@ class Seen:
     def _parts(self, which: str | None, batch: int | None) -> list[Heads]:
         """The heads of each layer of an attention, measured."""
         name = self._one(which)
-        found = [self._open(name, n, self._batch if batch is None else batch) for n in self._numbers_of(name)]
+        found = [self._open(name, n, self._row(batch)) for n in self._numbers_of(name)]
         for each in found:
             each._measure()
         return found
 
-    def _of(self, layer: int, which: str | None, batch: int | None) -> Heads:
-        return self._open(self._one(which), layer, self._batch if batch is None else batch)
+    def _row(self, batch: int | None) -> int:
+        return self._batch if batch is None else integer(batch, "batch")
+
+    def _of(self, layer: int, head: int, which: str | None, batch: int | None) -> Heads:
+        """The heads of one layer, which has this one."""
+        which = self._one(which)
+        self._check_head(which, layer, head)
+        return self._open(which, layer, self._row(batch))
 
     def stats(self, layer: int, *, which: str | None = None, batch: int | None = None) -> dict[str, Array]:
         """Statistics of each query, by name, [heads, queries, …], and what keys received, [heads, keys]."""
         if self._keep != "stats":
             raise UnsupportedError('stats() reads what keep="stats" stores: with keep="qk" see table() and weights()')
         found = self._layer(self._one(which), layer)
-        batch = self._batch if batch is None else batch
+        batch = self._row(batch)
         rows, keys = self._marks(found, batch)
         made = found.stats(batch, rows)
         if found.received is not None:
@@ -308,14 +320,14 @@ class Seen:
     def tokens(self, *, which: str | None = None, batch: int | None = None) -> list[str]:
         """The names of the keys of an attention."""
         which = self._one(which)
-        return self._open(which, self._numbers_of(which)[0], self._batch if batch is None else batch).tokens
+        return self._open(which, self._numbers_of(which)[0], self._row(batch)).tokens
 
     def map(self, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
             **options: Any) -> Map:
         """Queries and keys of a head as points of a plane. options: perplexity, n_iters, n_runs, seed, metric and
         other fields of qkv_map_options, with the header's defaults."""
         self._arrays("map()")
-        return self._of(layer, which, batch).map(0, head, **options)
+        return self._of(layer, head, which, batch).map(0, head, **options)
 
     def picture(self, path: str, layer: int, head: int, *, which: str | None = None, batch: int | None = None,
                 palette: str = "qkv", values: bool | None = None, size: int = 0, min: float = 0.0, max: float = 0.0,
@@ -326,7 +338,7 @@ class Seen:
         size: the longer side of the cells in pixels. min, max: where colours begin and end; max=0: a round number.
         """
         self._arrays("picture()")
-        part = self._of(layer, which, batch)
+        part = self._of(layer, head, which, batch)
         write_heatmap(part, part._index(0, head), path, f"{self._one(which)} attention, layer {layer}, head {head}",
                       Drawn(palette, values, size, min, max, title))
 
@@ -334,7 +346,7 @@ class Seen:
              **options: Any) -> Axes:
         """The weights of a head on axes of matplotlib: `ax`, or new ones, which it returns. options: of imshow."""
         self._arrays("plot()")
-        part = self._of(layer, which, batch)
+        part = self._of(layer, head, which, batch)
         made: Axes = plot_weights(part.weights(0, head), part.queries, part.tokens, f"layer {layer}, head {head}", ax,
                                   options)
         return made
@@ -366,8 +378,8 @@ class Seen:
         if heads is None:
             return None
         found = places(heads, "heads")
-        for layer, _ in found:
-            self._layer(which, layer)
+        for layer, head in found:
+            self._check_head(which, layer, head)
         numbers = self._numbers_of(which)
         return [(numbers.index(layer), head) for layer, head in found]
 
