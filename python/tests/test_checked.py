@@ -178,6 +178,31 @@ class Texts(unittest.TestCase):
         with self.assertRaisesRegex(qkv.ArgumentError, "^size is given without an image"):
             qkv.load().look("a text", size=64)
 
+    def test_what_is_no_choice(self):
+        """A list has no hash, and an array is neither true nor false."""
+        problem = qkv.Problem(X, X, X)
+        o, lse, _ = problem.forward()
+        flags = np.array([True, False])
+        for words, call in (
+                ("causal is ", lambda: attend(causal=flags)), ("causal is ", lambda: attend(causal=flags, lse=True)),
+                ("causal is ", lambda: qkv.heads(X[0], X[0], causal=flags)),
+                ("arithmetic is ", lambda: attend(arithmetic=["f32"])), ("out_dtype is ", lambda: attend(out_dtype=[])),
+                ("arithmetic is ", lambda: qkv.onnx.attention(X, X, X, arithmetic=["f32"])),
+                ("dtype is ", lambda: qkv.KVCache(kv_heads=1, dim=8, pages=1, dtype=["float32"])),
+                ("what is ", lambda: problem.plan(["forward"])), ("weights is ", lambda: qkv.load(weights=["f32"])),
+                ("heads is ", lambda: problem.rollout_step(lse, np.ones((1, 5)), heads=["mean"])),
+                ("stats has no ", lambda: attend(stats=[["entropy"]]))):
+            with self.subTest(words=words), self.assertRaisesRegex(qkv.QkvError, f"^{words}"):
+                call()
+
+    def test_what_is_no_context(self):
+        for call in (attend, lambda **rules: attend(lse=True, **rules), lambda **rules: qkv.heads(X[0], X[0], **rules),
+                     lambda **rules: qkv.onnx.attention(X, X, X, **rules), qkv.load,
+                     lambda **rules: qkv.KVCache(kv_heads=1, dim=8, pages=1, **rules)):
+            for value in (2, 0, "scalar"):
+                with self.assertRaisesRegex(qkv.ArgumentError, "^context is a (int|str), and must be a qkv.Context"):
+                    call(context=value)
+
     def test_nul_bytes(self):
         names = ["a", "b\0c", "d", "e", "f"]
         model = qkv.load()

@@ -12,7 +12,7 @@ from . import _c
 from ._library import init, lib
 from .arrays import DTYPES, View, densely, empty_like, floats
 from .checked import integer
-from .context import Context, context
+from .context import Context, context, given
 from .descriptor import _address, _pointer
 from .errors import ArgumentError, NoCopies, ShapeError
 from .keywords import OF_CACHE, CacheRules, refuse_unknown, with_rules
@@ -42,14 +42,14 @@ class KVCache(NoCopies):
                  page_len: int = 64, dtype: str = "float32", max_len: int = 0, ring_len: int = 0,
                  context: Context | None = None) -> None:
         self._handle: int | None = None
-        if dtype not in _STORED:
+        if not isinstance(dtype, str) or dtype not in _STORED:
             raise ArgumentError(f"dtype is {dtype!r}, and must be one of {', '.join(_STORED)}")
         dim_v = dim if dim_v is None else dim_v
         sizes = {"sequences": sequences, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v, "pages": pages,
                  "page_len": page_len, "max_len": max_len, "ring_len": ring_len}
         for name, size in sizes.items():
             sizes[name] = integer(size, name, least=1 if name == "page_len" else None)
-        self._context, self._dims = context, (sizes["kv_heads"], sizes["dim"], sizes["dim_v"])
+        self._context, self._dims = given(context), (sizes["kv_heads"], sizes["dim"], sizes["dim_v"])
         self._n_sequences = sizes["sequences"]
         options = init(_c.qkv_kv_cache_options, dtype=_STORED[dtype], n_sequences=sizes["sequences"],
                        n_kv_heads=sizes["kv_heads"], head_dim=sizes["dim"], head_dim_v=sizes["dim_v"],

@@ -11,7 +11,7 @@ from typing import Any
 from . import _c
 from ._library import init, lib, string
 from .checked import integer, text
-from .errors import ErrorText, NoCopies, error_of
+from .errors import ArgumentError, ErrorText, NoCopies, error_of
 
 
 class Context(NoCopies):
@@ -59,6 +59,13 @@ class Context(NoCopies):
 
     def __repr__(self) -> str:
         return f"qkv.Context(n_threads={self.n_threads}, isa={self.isa!r})"
+
+
+def given(context: Any) -> Context | None:
+    """The context of a caller; None: that of the thread."""
+    if context is not None and not isinstance(context, Context):
+        raise ArgumentError(f"context is a {type(context).__name__}, and must be a qkv.Context")
+    return context
 
 
 class _OfThread(threading.local):

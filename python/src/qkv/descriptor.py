@@ -13,6 +13,7 @@ from .blocks import BlockMask
 from .checked import integer, real
 from .checked import window as bounds_of
 from .context import Context, Interruptible
+from .context import given as of_caller
 from .errors import ArgumentError, DTypeError, NoCopies, ShapeError, UnsupportedError
 from .keywords import OF_PROBLEM, Arithmetic, Causal, Layout, Rules, Window, refuse_unknown, with_rules
 
@@ -76,7 +77,7 @@ class Descriptor(NoCopies):
     ) -> None:
         if layout not in ("bhld", "blhd"):
             raise ArgumentError(f'layout is {layout!r}, and must be "bhld" or "blhd"')
-        self._context, self._layout, self._packed = context, layout, cu_seqlens is not None
+        self._context, self._layout, self._packed = of_caller(context), layout, cu_seqlens is not None
         self._kept: list[Any] = []
         self._given = q
         self._desc = _c.qkv_attention_desc()
@@ -89,7 +90,7 @@ class Descriptor(NoCopies):
             self._set_blocks(block_mask)
         self._set_scores(scale, softcap, alibi, sinks, dropout, seed)
         self._set_distances(distance_bias)
-        if arithmetic not in _ARITHMETIC:
+        if not isinstance(arithmetic, str) or arithmetic not in _ARITHMETIC:
             raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
         self._desc.arithmetic = _ARITHMETIC[arithmetic]
 
@@ -190,7 +191,7 @@ class Descriptor(NoCopies):
     def _set_positions(self, causal: Causal, window: Window | None, q_offset: Any, chunk: int | None,
                        prefix: bool) -> None:
         desc = self._desc
-        if causal not in (False, True, "top-left", "bottom-right"):
+        if getattr(causal, "ndim", 0) or causal not in (False, True, "top-left", "bottom-right"):
             raise ArgumentError(f'causal is {causal!r}, and must be a bool, "top-left" or "bottom-right"')
         if prefix and not causal:
             raise ArgumentError("prefix_len is given without causal, and every query would see every key")

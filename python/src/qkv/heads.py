@@ -17,7 +17,7 @@ from .arrays import View, floats, has_moved, numbers
 from .checked import Head, integer, interval, queries_of, real, some_texts, texts
 from .checked import window as bounds_of
 from .compare import Compared
-from .context import Context, Interruptible, context_of_heads
+from .context import Context, Interruptible, context_of_heads, given
 from .errors import ArgumentError, DTypeError, ErrorText, NoCopies, ShapeError, UnsupportedError
 from .keywords import OTHERS, keywords
 from .maps import Map, map_of
@@ -387,14 +387,14 @@ def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], k
                 window: tuple[int | None, int | None] | None, two_texts: bool, title: str, caption: str,
                 context: Context | None = None) -> Heads:
     """Heads of a qkv_heads_arrays: sizes are (n_heads, n_kv_heads, n_queries, n_keys, head_dim)."""
-    ctx = context or context_of_heads()
+    ctx = given(context) or context_of_heads()
     n_heads, n_kv_heads, n_queries, n_keys, head_dim = sizes
     tokens = () if tokens is None else some_texts(tokens, "tokens")
     queries = None if queries is None else some_texts(queries, "queries")
     names = _strings(tokens, n_keys, "tokens") if len(tokens) else None
     others = None if queries is None else _strings(queries, n_queries, "queries")
     left, right = bounds_of(window)
-    if causal not in (False, True):
+    if getattr(causal, "ndim", 0) or causal not in (False, True):
         raise ArgumentError(f"causal is {causal!r}, and must be a bool: q_offset says where the queries stand")
     arrays = init(
         _c.qkv_heads_arrays, n_heads=n_heads, n_kv_heads=n_kv_heads, n_queries=n_queries, n_keys=n_keys,

@@ -17,7 +17,7 @@ from .checked import a_text as one_text
 from .checked import integer, real, some_texts
 from .checked import path as path_of
 from .checked import text as text_of
-from .context import Context, Interruptible, context, context_of_heads
+from .context import Context, Interruptible, context, context_of_heads, given
 from .errors import ArgumentError, ErrorText, NoCopies
 from .heads import Flow, Heads
 from .page import Worth
@@ -152,14 +152,15 @@ class Model(NoCopies):
     def __init__(self, folder: str | pathlib.Path | None = None, *,
                  weights: Literal["file", "f32", "bf16", "int8"] = "file", context: Context | None = None) -> None:
         self._handle: int | None = None
-        if weights not in _WEIGHTS:
+        self._context = given(context)
+        if not isinstance(weights, str) or weights not in _WEIGHTS:
             raise ArgumentError(f'weights is {weights!r}, and must be "file", "f32", "bf16" or "int8"')
         options, made = init(_c.qkv_model_open_options, weights=_WEIGHTS[weights]), ctypes.c_void_p()
         if folder is not None and _is_embedded(path_of(folder, "folder")):
             folder = None
         error, path = ErrorText(), path_of(_EMBEDDED if folder is None else folder, "folder")
         error.check(lib.qkv_model_open(path, ctypes.byref(options), ctypes.byref(made), error.pointer))
-        self._handle, self._context = made.value, context
+        self._handle = made.value
         self._info = _c.qkv_model_info.from_address(lib.qkv_model_get_info(made))
         self.architecture = string(self._info.architecture)
         self.name = "embedded" if folder is None else os.fsdecode(path)

@@ -19,6 +19,7 @@ from ._library import init, lib
 from .arrays import View, _dense, densely, empty_like, view
 from .checked import integer, real
 from .context import Context, Interruptible, context
+from .context import given as of_caller
 from .errors import ArgumentError, DTypeError, ErrorText
 
 _TYPES = {
@@ -140,7 +141,7 @@ def attention(
                           (right_window_size, _c.QKV_ONNX_SET_RIGHT_WINDOW_SIZE)):
         node.flags |= flag if setting is not None else 0
     node.scale, node.softcap = 0.0 if scale is None else real(scale, "scale"), real(softcap, "softcap")
-    if arithmetic not in _ARITHMETIC:
+    if not isinstance(arithmetic, str) or arithmetic not in _ARITHMETIC:
         raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
     node.arithmetic = _ARITHMETIC[arithmetic]
     return _compute(node, Q, present, qk_matmul_output, context)
@@ -156,7 +157,7 @@ def _compute(node: Any, like: Any, present: bool, qk_matmul_output: bool, given:
         if wanted:
             made[name], address = _output(like, getattr(shapes, name))
         addresses.append(address)
-    ctx, call = given or context(), Interruptible()
+    ctx, call = of_caller(given) or context(), Interruptible()
     call.check(ctx, lib.qkv_onnx_attention(ctx.handle, ctypes.byref(node), *addresses, call.pointer))
     return Outputs(**made)
 

@@ -117,7 +117,7 @@ class Problem(Descriptor, Generic[Array]):
 
     def _output(self, desc: _c.qkv_attention_desc, out: Any, out_dtype: str | None) -> tuple[Any, View]:
         dtype = self._q.dtype if out_dtype is None else out_dtype
-        if dtype not in DTYPES:
+        if not isinstance(dtype, str) or dtype not in DTYPES:
             raise DTypeError(f"out_dtype is {dtype!r}, and must be float32 or that of q")
         if out is None:
             out = empty_like(self._given, self._shape_o(), dtype)
@@ -168,7 +168,8 @@ class Problem(Descriptor, Generic[Array]):
         if stats is None:
             return results, None
         wanted: dict[str, Any] = (dict(stats) if isinstance(stats, Mapping)
-                                  else dict.fromkeys(a_list(stats, "stats", "entropy"), True))
+                                  else {name if isinstance(name, str) else repr(name): True
+                                        for name in a_list(stats, "stats", "entropy")})
         n_classes = wanted.pop("n_classes", None)
         if n_classes is not None:
             n_classes = integer(n_classes, "n_classes", least=1, most=_c.QKV_STATS_MAX_CLASSES)
@@ -409,7 +410,7 @@ class Problem(Descriptor, Generic[Array]):
         """How a call is computed, and why: kernel, instruction set, class, blocks, threads, workspace."""
         passes = {"forward": _c.QKV_PASS_FORWARD, "backward": _c.QKV_PASS_BACKWARD, "decode": _c.QKV_PASS_DECODE}
         made, ctx = init(_c.qkv_attention_plan), self._context or context()
-        if what not in passes:
+        if not isinstance(what, str) or what not in passes:
             raise ArgumentError(f"what is {what!r}, and must be one of {', '.join(passes)}")
         made.pass_ = passes[what]
         ctx.check(lib.qkv_attention_explain(ctx.handle, ctypes.byref(self._of_call()), ctypes.byref(made)))
@@ -422,7 +423,7 @@ _FUSED = {"mean": _c.QKV_ROLLOUT_MEAN, "max": _c.QKV_ROLLOUT_MAX, "min": _c.QKV_
 
 def fused(heads: str) -> int:
     """What stands for all heads of a layer in a rollout."""
-    if heads not in _FUSED:
+    if not isinstance(heads, str) or heads not in _FUSED:
         raise ArgumentError(f"heads is {heads!r}, and must be one of {', '.join(map(repr, _FUSED))}")
     return _FUSED[heads]
 
