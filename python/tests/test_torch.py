@@ -332,6 +332,9 @@ class Varlen(unittest.TestCase):
             ours.varlen_attention(q, k, v, cu_k, cu_k)
         with self.assertRaisesRegex(qkv.UnsupportedError, "alibi requires a gradient"):
             ours.varlen_attention(q, k, v, cu_q, cu_k, alibi=torch.zeros(4).requires_grad_())
+        for name, given in (("cu_seqlens_q", (cu_q.tolist(), cu_k)), ("cu_seqlens_k", (cu_q, cu_k.tolist()))):
+            with self.assertRaisesRegex(qkv.DTypeError, f"^{name} is of type list, and must be a tensor"):
+                ours.varlen_attention(q, k, v, *given)
 
 
 class Modules(unittest.TestCase):

@@ -257,6 +257,9 @@ def varlen_attention(
     """
     _are_tensors(query, key, value)
     _given(None, sinks, alibi, kv_len, seed)
+    for cu, name in ((cu_seqlens_q, "cu_seqlens_q"), (cu_seqlens_k, "cu_seqlens_k")):
+        if not isinstance(cu, Tensor) and (cu is not None or name == "cu_seqlens_q"):
+            raise DTypeError(f"{name} is of type {type(cu).__name__}, and must be a tensor")
     if query.dim() != 3 or key.dim() != 3 or value.dim() != 3:
         raise ShapeError(f"query, key and value have {query.dim()}, {key.dim()} and {value.dim()} dimensions, and must "
                          "have 3: rows, heads, channels")
