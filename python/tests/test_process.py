@@ -1,5 +1,6 @@
 """Threads, processes and signals."""
 import copy
+import gc
 import multiprocessing
 import os
 import pickle
@@ -14,6 +15,8 @@ from pace import cpu_of
 
 import qkv
 import qkv.models
+import qkv.onnx
+from qkv.context import Interruptible
 
 
 def arrays(seed, length=200):
@@ -51,6 +54,24 @@ class Handles(unittest.TestCase):
                 made = kind.__new__(kind)
                 del made
         self.assertEqual([str(call.args[0].object) for call in hook.call_args_list], [])
+
+
+class Memory(unittest.TestCase):
+    def test_calls_that_can_be_interrupted_leave_nothing(self):
+        x = np.ones((1, 2, 40, 8), np.float32)
+
+        def count():
+            gc.collect()
+            return sum(isinstance(each, Interruptible) for each in gc.get_objects())
+
+        before = count()
+        for name, call in (("attention", lambda: qkv.onnx.attention(x, x, x)),
+                           ("heads", lambda: qkv.heads(x[0], x[0]).sharpest()),
+                           ("map", lambda: qkv.heads(x[0], x[0]).map(0, 0, n_iters=2))):
+            with self.subTest(name=name):
+                for _ in range(5):
+                    call()
+                self.assertEqual(count(), before)
 
 
 class Threads(unittest.TestCase):
