@@ -235,6 +235,21 @@ class Layouts(unittest.TestCase):
         for ours, theirs in zip(got[:3], part[:3], strict=True):
             self.same(ours[:, 10:], theirs)
 
+    def test_weights_of_a_packed_sequence(self):
+        """All of them are those of its own length, which need not be that of the longest one."""
+        x = np.random.default_rng(6).standard_normal((4, 12, 16)).astype(np.float32)
+        cu, cu_k = [0, 3, 3, 10], [0, 4, 6, 11]
+        packed = qkv.Problem(x, x, x, cu_seqlens=(cu, cu_k))
+        lse = packed.forward().lse
+        for b in range(3):
+            q, k = x[:, cu[b]:cu[b + 1]], x[:, cu_k[b]:cu_k[b + 1]]
+            alone = qkv.Problem(q, k, k)
+            got = packed.weights(lse, batch=b, head=2)
+            np.testing.assert_array_equal(got, alone.weights(alone.forward().lse, head=2))
+            self.assertEqual(got.shape, (q.shape[1], k.shape[1]))
+        with self.assertRaisesRegex(qkv.ArgumentError, r"queries is \(0, 5\), and must rise within 0 to 3"):
+            packed.weights(lse, batch=0, queries=(0, 5))
+
     def test_keys_that_batches_share(self):
         one = qkv.attention(self.q, self.k[:1], self.v[:1])
         self.same(one[1], qkv.attention(self.q[1], self.k[0], self.v[0]))

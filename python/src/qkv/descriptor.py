@@ -183,10 +183,10 @@ class Descriptor(NoCopies):
         given: np.ndarray[Any, Any] | None = getattr(self, f"_{name}", None)
         if given is not None:
             return given
-        n = self._desc.n_batch
-        if cu:
-            return np.diff(np.ctypeslib.as_array((ctypes.c_int64 * (n + 1)).from_address(cu)))
-        return np.full(n, otherwise, dtype=np.int64)
+        return self._packed_lengths(cu) if cu else np.full(self._desc.n_batch, otherwise, dtype=np.int64)
+
+    def _packed_lengths(self, cu: int) -> np.ndarray[Any, Any]:
+        return np.diff(np.ctypeslib.as_array((ctypes.c_int64 * (self._desc.n_batch + 1)).from_address(cu)))
 
     def _set_positions(self, causal: Causal, window: Window | None, q_offset: Any, chunk: int | None,
                        prefix: bool) -> None:

@@ -372,6 +372,7 @@ class Problem(Descriptor, Generic[Array]):
                 keys: tuple[int, int] | None = None, rows: tuple[int, int] | None = None) -> NDArray[np.float32]:
         """Weights of one head: queries queries[0] to queries[1] - 1 and keys keys[0] to keys[1] - 1; None: all.
 
+        With cu_seqlens batch is the number of a sequence, whose queries and keys are counted from its own first ones.
         rows: the older name of queries.
         They are normalised by each row's own sum over all its keys (and its sink): a row sums to 1 whatever
         the scores are. lse only says which rows have no keys, or are NaN.
@@ -380,7 +381,10 @@ class Problem(Descriptor, Generic[Array]):
         of_rows = self._lse(lse)
         batch = integer(batch, "batch", least=0, most=desc.n_batch - 1)
         head = integer(head, "head", least=0, most=desc.n_heads - 1)
-        (i0, i1), (j0, j1) = queries_of(queries, rows, desc.len_q), interval(keys, "keys", desc.len_k)
+        n_queries, n_keys = desc.len_q, desc.len_k
+        if self._packed:  # of the sequence, where those are of the longest one
+            n_queries, n_keys = (int(self._packed_lengths(cu)[batch]) for cu in (desc.cu_seqlens_q, desc.cu_seqlens_k))
+        (i0, i1), (j0, j1) = queries_of(queries, rows, n_queries), interval(keys, "keys", n_keys)
         p = np.zeros((i1 - i0, j1 - j0), dtype=np.float32)
         self._run(lib.qkv_attention_weights, desc, _address(self._q), _address(self._k), _pointer(of_rows), batch, head,
                   i0, i1, j0, j1, _pointer(p), max(j1 - j0, 1))
