@@ -64,6 +64,13 @@ const struct cli_option *args_option(const struct cli_command *command, int inde
     return NULL;
 }
 
+bool args_takes(const struct cli_command *command, const char *name) {
+    const struct cli_option *option;
+    for (int i = 0; (option = args_option(command, i)); i++)
+        if (strcmp(option->name, name) == 0) return true;
+    return false;
+}
+
 void args_apply(const struct cli_command *command, const void *options, void *into) {
     const struct cli_option *option;
     for (int i = 0; (option = args_option(command, i)); i++) {
@@ -209,11 +216,9 @@ static int parse_option(const struct cli_command *command, char **argv, int left
 /* What may have been meant by a word too many: a second text, or a text without its quotes. */
 static const char *word_hint(const struct cli_command *command, int n_words, char **words) {
     if (command->max_words == 0) return "";
-    const struct cli_option *option;
-    bool quoted = command->max_words == 1 && n_words == 2 && strchr(words[0], ' ');
-    for (int i = 0; quoted && (option = args_option(command, i)); i++)
-        if (strcmp(option->name, "--pair") == 0) return " (a second text is --pair TEXT)";
-    return " (put a text in quotes)";
+    const bool quoted = command->max_words == 1 && n_words == 2 && strchr(words[0], ' ');
+    return quoted && args_takes(command, "--pair") ? " (a second text is --pair TEXT)"
+                                                   : " (put a text in quotes)";
 }
 
 static int check_complete(const struct cli_command *command, uint64_t seen, int n_words,

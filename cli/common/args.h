@@ -130,6 +130,8 @@ struct cli_command;
  * end.
  */
 const struct cli_option *args_option(const struct cli_command *command, int index);
+/* Does it take the option of that name? */
+bool args_takes(const struct cli_command *command, const char *name);
 /* How many of its options are its own. */
 int args_n_own(const struct cli_command *command);
 

@@ -148,19 +148,13 @@ void hints_say(const struct session *session) {
     }
 }
 
-static bool takes_file(const struct cli_command *command) {
-    const struct cli_option *option;
-    for (int i = 0; (option = args_option(command, i)); i++)
-        if (strcmp(option->name, "--file") == 0) return true;
-    return false;
-}
-
 void hints_say_file(const struct session *session, const char *text) {
     char byte;
     if (session->common->quiet || os_peek(text, &byte, 1) == 0) return;
     char *name = term_escape(text, strlen(text));
     cli_note(false, "qkv: the text is '%s', not what the file of that name holds (%s)",
              name ? name : "",
-             takes_file(session->command) ? "--file F reads a file" : "- reads standard input");
+             args_takes(session->command, "--file") ? "--file F reads a file"
+                                                    : "- reads standard input");
     free(name);
 }

@@ -256,3 +256,12 @@ void what_if_free(struct what_if *what_if) {
     free(what_if->dropped);
     free(what_if->cuts);
 }
+
+void what_if_caption(const struct what_if *what_if, struct caption *caption) {
+    if (what_if->any)
+        caption_add(caption, "MODIFIED: not what the model computed (%s). ", what_if->words);
+}
+
+void what_if_json(const struct what_if *what_if, json_t *object) {
+    if (what_if->any) json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, what_if->words);
+}

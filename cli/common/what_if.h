@@ -3,6 +3,8 @@
 #define QKV_CLI_COMMON_WHAT_IF_H
 
 #include "common/cli.h"
+#include "common/json.h"
+#include "common/text.h"
 #include <qkv/model.h>
 
 enum { WHAT_IF_WORDS = 300 };
@@ -71,5 +73,10 @@ void what_if_cut_list(const struct what_if_edges *edges, const struct what_if_cu
                       int64_t *list);
 void what_if_cut_free(struct what_if_cut *cut);
 void what_if_free(struct what_if *what_if);
+
+/* Of a changed run: appends "MODIFIED: not what the model computed (…). " */
+void what_if_caption(const struct what_if *what_if, struct caption *caption);
+/* Of a changed run: adds "modified" and "what_if". */
+void what_if_json(const struct what_if *what_if, json_t *object);
 
 #endif

@@ -63,8 +63,7 @@ qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *err
         json_array_append_new(rows, row_json(heads, &heads->rows[i]));
     json_set(object, "n_queries:i heads:o rules:o", heads->n_queries, rows, rules_json(heads));
     if (heads->probes) json_set(object, "probes:o", probes_json(heads));
-    if (heads->what_if->any)
-        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, heads->what_if->words);
+    what_if_json(heads->what_if, object);
     *json = json_set(object, "like:s", heads->options->like);
     return object ? QKV_OK : text_no_memory(error);
 }

@@ -103,7 +103,7 @@ static void add_sources(const struct against *a, struct caption *caption) {
 }
 
 static void add_models(const struct against *a, struct caption *caption) {
-    text_modified(&a->of[0], caption);
+    what_if_caption(&a->of[0].text.what_if, caption);
     add_sources(a, caption);
     caption_add(caption, ", %s%" PRId64 " tokens. ",
                 attention_words(a->of[0].text.session, look_which(a->of[0].options)),
@@ -137,8 +137,7 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
     json_set(object, "attention:s a:t b:t tokens:o",
              attention_key(first->session, first->view.which), source_of(a, 0), source_of(a, 1),
              tokens_json(first->session->tokenizer, first->input));
-    if (first->what_if.any)
-        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, first->what_if.words);
+    what_if_json(&first->what_if, object);
     if (first->pair.next) pair_json(first->session, &first->pair, object);
     json_set(object, "heads:o note:s", distances_json(&a->d, key_json, a), distances_what);
 }
@@ -253,7 +252,7 @@ static qkv_status add_runs(const struct against *a, struct page *page, qkv_error
 
 static qkv_status make_page(const struct seen *seen, struct page *page, qkv_error *error) {
     const struct against *const a = against_of(seen);
-    text_modified(&a->of[0], &page->caption);
+    what_if_caption(&a->of[0].text.what_if, &page->caption);
     caption_add(&page->caption, "Two models on one text. ");
     add_sources(a, &page->caption);
     caption_add(&page->caption, ". ");

@@ -219,7 +219,7 @@ static qkv_status draw_alignment(const struct seen *seen, const char *path, qkv_
             cells[i * across->n_shown + j] =
                 (float)a->table[down->shown[i] * across->n + across->shown[j]];
     caption_add(&title, "Alignment, layer %" PRId64, a->layer);
-    text_modified(t, &caption);
+    what_if_caption(&t->text.what_if, &caption);
     caption_add(&caption,
                 "Model %s (%s). Rows are words of the target, columns words of the source. ",
                 t->text.session->info->source, t->text.session->info->architecture);

@@ -52,8 +52,6 @@ const char *image_query(const struct image_seen *t, char name[48]);
 /* The patch with the largest value of a map; *sum: of all values. */
 int64_t image_peak(const struct image_seen *t, const float *map, double *sum);
 
-/* With --what-if appends "MODIFIED: not what the model computed (…). " */
-void image_modified(const struct image_seen *t, struct caption *caption);
 /* Fills in the captions and names of t->seen. */
 void image_describe(struct image_seen *t);
 /* The functions of t->seen. */

@@ -69,7 +69,7 @@ static void print_both(const struct seen *seen, struct term *term) {
     caption_add(&line, "%" PRId64 " heads on %s", a->d.n_all, kind_of(a));
     term_wrap_styled(term, STYLE_BOLD, line.text);
     line.text[0] = 0;
-    image_modified(&a->of[0], &line);
+    what_if_caption(&a->of[0].text.what_if, &line);
     add_both(a, &line);
     term_wrap(term, line.text);
     for (int m = 0; m < 2; m++) print_one(a, m, term);
@@ -92,11 +92,10 @@ static json_t *side_json(const struct image_against *a, int m) {
 
 static void add_json(const struct seen *seen, bool behind, json_t *object) {
     const struct image_against *const a = against_of(seen);
-    const struct what_if *const what_if = &a->of[0].text.what_if;
     if (behind) return;
     json_set(object, "a:o b:o tokens:o", side_json(a, 0), side_json(a, 1),
              tokens_json(NULL, a->of[0].input));
-    if (what_if->any) json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, what_if->words);
+    what_if_json(&a->of[0].text.what_if, object);
     json_set(object, "heads:o note:s", distances_json(&a->d, key_json, a), distances_what);
 }
 
@@ -105,7 +104,7 @@ static void add_json(const struct seen *seen, bool behind, json_t *object) {
 static qkv_status draw_all(const struct image_against *a, const char *path, qkv_error *error) {
     struct caption title = { "" }, caption = { "" };
     caption_add(&title, "Which heads differ between %s", kind_of(a));
-    image_modified(&a->of[0], &caption);
+    what_if_caption(&a->of[0].text.what_if, &caption);
     add_both(a, &caption);
     caption_add(&caption, ". A cell is the JS of one head. %s", distances_what);
     return distances_picture(&a->d, a->of[0].options, title.text, caption.text, path, error);
@@ -126,7 +125,7 @@ static qkv_status draw_one(const struct image_against *a, const char *path, qkv_
     const uint8_t *const images[2] = { t->tokens->rgb, a->of[1].tokens->rgb };
     const char *const labels[2] = { names[0].text, names[1].text };
     caption_add(&title, "%s: what %s looks at", t->seen.name, image_query(t, name));
-    image_modified(t, &caption);
+    what_if_caption(&t->text.what_if, &caption);
     add_both(a, &caption);
     caption_add(&caption, ". The heads have a divergence of %.4f. %s", a->d.list[t->seen.head].mean,
                 distances_what);
@@ -181,7 +180,7 @@ static qkv_status make_page(const struct seen *seen, struct page *page, qkv_erro
                           " channels, and those of a page as many: a picture has both",
                           x->head_dim, y->head_dim);
     add_both(a, &sources);
-    image_modified(&a->of[0], &page->caption);
+    what_if_caption(&a->of[0].text.what_if, &page->caption);
     caption_add(&page->caption, "%s. %s. ", a->models ? "Two models on one image" : "Two images",
                 sources.text);
     caption_add_path(&page->title, a->of[0].path);

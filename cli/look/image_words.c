@@ -40,14 +40,9 @@ static const char *part_of(const struct image_seen *t, int64_t patch) {
 
 /* ---- Captions -------------------------------------------------------------------------------- */
 
-void image_modified(const struct image_seen *t, struct caption *caption) {
-    if (t->text.what_if.any)
-        caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
-}
-
 static void describe_image(struct image_seen *t, struct caption *caption) {
     const qkv_image_tokens *const tokens = t->tokens;
-    image_modified(t, caption);
+    what_if_caption(&t->text.what_if, caption);
     caption_add(caption, "Image ");
     caption_add_path(caption, t->path);
     caption_add(caption,
@@ -196,8 +191,7 @@ void image_add_json(const struct seen *seen, bool behind, json_t *object) {
                       t->image->height, t->image->width, tokens->height, tokens->width,
                       tokens->rows, tokens->columns),
              json_texts(t->input->n, t->text.labels), t->query < 0 ? "all" : image_query(t, name));
-    if (t->text.what_if.any)
-        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, t->text.what_if.words);
+    what_if_json(&t->text.what_if, object);
     if (t->labels) json_set(object, "classes:o", labels_json(t->session, t->labels));
     if (t->before) json_set(object, "classes_before:o", labels_json(t->session, t->before));
     json_set(object, "shown:o",

@@ -70,11 +70,6 @@ void text_flow_json(const struct text_seen *t, json_t *object);
  * have. means: a caption about windows, or "".
  */
 void text_describe(struct text_seen *t, const char *means);
-/* With --what-if appends "MODIFIED: not what the model computed (…). " */
-static inline void text_modified(const struct text_seen *t, struct caption *caption) {
-    if (t->text.what_if.any)
-        caption_add(caption, "MODIFIED: not what the model computed (%s). ", t->text.what_if.words);
-}
 /* e^(-mean of log_p), over *n tokens; *n is 0 if there are none. */
 double text_perplexity(const struct text_seen *t, int64_t *n);
 /* seen.print and seen.add_json of a text. */

@@ -120,7 +120,7 @@ static void describe_source(struct text_seen *t) {
     struct seen *const seen = &t->seen;
     seen->legend = (struct caption){ "" };
     if (t->options->rollout) seen->about[1] = seen->about[0];
-    text_modified(t, &seen->legend);
+    what_if_caption(&t->text.what_if, &seen->legend);
 }
 
 qkv_status text_flow(struct text_seen *t, qkv_error *error) {

@@ -79,7 +79,7 @@ static void add_caption(const struct text_seen *t, struct page *page) {
     int64_t n;
     const double perplexity = text_perplexity(t, &n);
     char line[200] = "";
-    text_modified(t, &page->caption);
+    what_if_caption(&t->text.what_if, &page->caption);
     text_append(caption, PAGE_CAPTION, "Model %s (%s), %s%" PRId64 " layer%s of %" PRId64 " heads.",
                 info->source, info->architecture, attention_words(t->text.session, view->which),
                 view->n_layers, view->n_layers == 1 ? "" : "s", view->n_heads);

@@ -22,7 +22,7 @@ static void describe_source(struct text_seen *t, const char *means, bool one) {
     const qkv_model_info *info = t->text.session->info;
     const struct attention_view *const view = &t->text.view;
     struct caption *const about = &t->seen.about[one];
-    text_modified(t, about);
+    what_if_caption(&t->text.what_if, about);
     caption_add(about, "%sModel %s (%s), %s", means, info->source, info->architecture,
                 attention_words(t->text.session, view->which));
     if (one)
@@ -173,8 +173,8 @@ void text_add_words(const struct text_seen *t, json_t *object) {
              predictions_json(session, &t->predictions));
     if (t->log_p) add_expected(t, object);
     if (t->alignment) json_set(object, "alignment:o", alignment_json(t));
+    what_if_json(&text->what_if, object);
     if (text->what_if.any) {
-        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, text->what_if.words);
         json_set(object, t->before.is_next ? "next_before:o" : "predictions_before:o",
                  predictions_json(session, &t->before));
     }

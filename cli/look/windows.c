@@ -338,7 +338,7 @@ static qkv_status add_run(const struct windows *windows, int64_t w, struct page 
 
 static void add_caption(const struct windows *windows, int64_t n, struct page *page) {
     char *const caption = page->caption.text;
-    text_modified(&windows->mean, &page->caption);
+    what_if_caption(&windows->mean.text.what_if, &page->caption);
     text_append(caption, PAGE_CAPTION,
                 "Model %.200s. Windows of %" PRId64 " tokens with the special ones, every %" PRId64
                 ", of a text of %" PRId64 " tokens",

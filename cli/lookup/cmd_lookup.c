@@ -1,6 +1,7 @@
 /* `qkv lookup`: a dictionary that finds by meaning, and what it is beside a plain one. */
 #include "lookup/lookup.h"
 
+#include "common/conflicts.h"
 #include "common/lines.h"
 #include "common/shared.h"
 
@@ -61,11 +62,8 @@ static int check(const struct cli_command *command, const struct lookup_options 
     if (o->hard && (o->temperature.set || o->top.set))
         return cli_usage(command, "--hard together with %s",
                          o->temperature.set ? "--temperature" : "--top");
-    const char *const of_model = o->sentence              ? "--sentence"
-                                 : o->common.model        ? "--model"
-                                 : o->common.weights.set  ? "--weights"
-                                 : o->common.check_finite ? "--check-finite"
-                                                          : NULL;
+    const char *const of_model =
+        option_first(command, o, 0, "--sentence|--model|--weights|--check-finite");
     if (o->vectors && of_model) return cli_usage(command, "--vectors together with %s", of_model);
     if (o->out && o->hard) return cli_usage(command, "-o together with --hard");
     const int code = path_check_out(command, &o->common, o->out, ".png .svg .pdf");

@@ -1,4 +1,5 @@
 /* `qkv eval`: how good is a model, or what it has written? */
+#include "common/conflicts.h"
 #include "common/ranks.h"
 #include "common/shared.h"
 #include "train/train.h"
@@ -39,16 +40,6 @@ static int eval_model(const struct cli_command *command, const struct eval_optio
     return code;
 }
 
-/* What --check, which has no model and nothing random, would ignore; NULL: nothing was given. */
-static const char *of_model(const struct eval_options *options) {
-    return options->common.model          ? "--model"
-           : options->common.weights.set  ? "--weights"
-           : options->common.check_finite ? "--check-finite"
-           : options->seed.set            ? "--seed"
-           : options->stride.set          ? "--stride"
-                                          : NULL;
-}
-
 static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     struct eval_options found = *(const struct eval_options *)data, *const options = &found;
@@ -59,8 +50,10 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     if (options->journal && !options->text) return cli_usage(command, "--journal without --text");
     if (options->check && !options->grammar)
         return cli_usage(command, "--check needs --grammar: which language is it?");
-    if (options->check && of_model(options))
-        return cli_usage(command, "--check reads a text: no %s takes part", of_model(options));
+    const char *const ignored =
+        option_first(command, options, 0, "--model|--weights|--check-finite|--seed|--stride");
+    if (options->check && ignored)
+        return cli_usage(command, "--check reads a text: no %s takes part", ignored);
     if (options->seed.set && !options->grammar)
         return cli_usage(command, "--seed goes with --grammar");
     if (options->check)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "common/conflicts.h"
 #include "common/ranks.h"
 #include "common/shared.h"
 #include "core/os.h"
@@ -209,18 +210,11 @@ int check_source(const struct cli_command *command, const char *text, const char
 /* Pictures, or a text or a grammar. */
 static int check_pictures(const struct cli_command *command, const struct train_options *options) {
     const char *const name = options->shapes ? "--shapes" : "--images";
-    const char *const other = options->text        ? "--text"
-                              : options->grammar   ? "--grammar"
-                              : options->from      ? "--from"
-                              : options->eval      ? "--eval"
-                              : options->arch.set  ? "--arch"
-                              : options->vocab.set ? "--vocab"
-                              : options->len.set   ? "--len"
-                                                   : NULL;
+    const char *const other =
+        option_first(command, options, 0, "--text|--grammar|--from|--eval|--arch|--vocab|--len");
+    const char *const size = option_first(command, options, 0, "--image-size|--patch-size");
     const bool pictures = options->shapes || options->images;
-    if (!pictures && (options->image_size.set || options->patch_size.set))
-        return cli_usage(command, "%s goes with --shapes or --images",
-                         options->image_size.set ? "--image-size" : "--patch-size");
+    if (!pictures && size) return cli_usage(command, "%s goes with --shapes or --images", size);
     if (!pictures) return check_source(command, options->text, options->grammar);
     if (options->shapes && options->images)
         return cli_usage(command, "--shapes and --images together: give one of them");

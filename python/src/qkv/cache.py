@@ -11,7 +11,7 @@ import numpy as np
 from . import _c
 from ._library import init, lib
 from .arrays import DTYPES, View, densely, empty_like, floats
-from .checked import integer
+from .checked import choice, integer
 from .context import Context, context, given
 from .descriptor import _address, _pointer
 from .errors import ArgumentError, NoCopies, ShapeError
@@ -42,8 +42,7 @@ class KVCache(NoCopies):
                  page_len: int = 64, dtype: str = "float32", max_len: int = 0, ring_len: int = 0,
                  context: Context | None = None) -> None:
         self._handle: int | None = None
-        if not isinstance(dtype, str) or dtype not in _STORED:
-            raise ArgumentError(f"dtype is {dtype!r}, and must be one of {', '.join(_STORED)}")
+        stored = choice(dtype, "dtype", _STORED)
         dim_v = dim if dim_v is None else dim_v
         sizes = {"sequences": sequences, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v, "pages": pages,
                  "page_len": page_len, "max_len": max_len, "ring_len": ring_len}
@@ -51,7 +50,7 @@ class KVCache(NoCopies):
             sizes[name] = integer(size, name, least=1 if name == "page_len" else None)
         self._context, self._dims = given(context), (sizes["kv_heads"], sizes["dim"], sizes["dim_v"])
         self._n_sequences = sizes["sequences"]
-        options = init(_c.qkv_kv_cache_options, dtype=_STORED[dtype], n_sequences=sizes["sequences"],
+        options = init(_c.qkv_kv_cache_options, dtype=stored, n_sequences=sizes["sequences"],
                        n_kv_heads=sizes["kv_heads"], head_dim=sizes["dim"], head_dim_v=sizes["dim_v"],
                        page_len=sizes["page_len"], n_pages=sizes["pages"], max_len=sizes["max_len"],
                        ring_len=sizes["ring_len"])

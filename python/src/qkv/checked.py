@@ -5,7 +5,7 @@ import ctypes
 import operator
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .arrays import numbers, one
@@ -36,6 +36,13 @@ def real(value: Any, name: str) -> float:
     if found.ndim or found.dtype.kind not in "biuf" and found.dtype.name != "bfloat16":
         raise ArgumentError(f"{name} = {_described(value)} is not a real number")
     return float(found)
+
+
+def choice(value: Any, name: str, of: Mapping[str, int]) -> int:
+    """What the library calls one of several names."""
+    if not isinstance(value, str) or value not in of:
+        raise ArgumentError(f"{name} is {value!r}, and must be one of {', '.join(of)}")
+    return of[value]
 
 
 def pair(value: Any, name: str, example: str = "(0, 8)") -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from . import _c
 from ._library import lib
 from .arrays import DTYPES, View, densely, floats, integers, numbers, of_zeros_and_ones, reals, view
 from .blocks import BlockMask
-from .checked import integer, real
+from .checked import choice, integer, real
 from .checked import window as bounds_of
 from .context import Context, Interruptible
 from .context import given as of_caller
@@ -90,9 +90,7 @@ class Descriptor(NoCopies):
             self._set_blocks(block_mask)
         self._set_scores(scale, softcap, alibi, sinks, dropout, seed)
         self._set_distances(distance_bias)
-        if not isinstance(arithmetic, str) or arithmetic not in _ARITHMETIC:
-            raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
-        self._desc.arithmetic = _ARITHMETIC[arithmetic]
+        self._desc.arithmetic = choice(arithmetic, "arithmetic", _ARITHMETIC)
 
     @with_rules(_describe)
     def __init__(self, q: Any, k: Any, v: Any = None, **rules: Unpack[Rules]) -> None:

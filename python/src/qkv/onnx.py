@@ -17,10 +17,10 @@ import numpy as np
 from . import _c
 from ._library import init, lib
 from .arrays import View, _dense, densely, empty_like, view
-from .checked import integer, real
+from .checked import choice, integer, real
 from .context import Context, Interruptible, context
 from .context import given as of_caller
-from .errors import ArgumentError, DTypeError, ErrorText
+from .errors import DTypeError, ErrorText
 
 _TYPES = {
     "float32": _c.QKV_ONNX_FLOAT, "uint8": _c.QKV_ONNX_UINT8, "int8": _c.QKV_ONNX_INT8, "uint16": _c.QKV_ONNX_UINT16,
@@ -141,9 +141,7 @@ def attention(
                           (right_window_size, _c.QKV_ONNX_SET_RIGHT_WINDOW_SIZE)):
         node.flags |= flag if setting is not None else 0
     node.scale, node.softcap = 0.0 if scale is None else real(scale, "scale"), real(softcap, "softcap")
-    if not isinstance(arithmetic, str) or arithmetic not in _ARITHMETIC:
-        raise ArgumentError(f"arithmetic is {arithmetic!r}, and must be one of {', '.join(_ARITHMETIC)}")
-    node.arithmetic = _ARITHMETIC[arithmetic]
+    node.arithmetic = choice(arithmetic, "arithmetic", _ARITHMETIC)
     return _compute(node, Q, present, qk_matmul_output, context)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _c
 from ._library import init, lib, string
 from .arrays import DTYPES, View, empty_like, floats, has_moved, integers, is_torch, numbers, reals, written, zero
-from .checked import a_list, integer, interval, pair, queries_of, real
+from .checked import a_list, choice, integer, interval, pair, queries_of, real
 from .context import context
 from .descriptor import Descriptor, _address, _pair, _pointer, run
 from .errors import ArgumentError, DTypeError, ErrorText, ShapeError, UnsupportedError
@@ -414,9 +414,7 @@ class Problem(Descriptor, Generic[Array]):
         """How a call is computed, and why: kernel, instruction set, class, blocks, threads, workspace."""
         passes = {"forward": _c.QKV_PASS_FORWARD, "backward": _c.QKV_PASS_BACKWARD, "decode": _c.QKV_PASS_DECODE}
         made, ctx = init(_c.qkv_attention_plan), self._context or context()
-        if not isinstance(what, str) or what not in passes:
-            raise ArgumentError(f"what is {what!r}, and must be one of {', '.join(passes)}")
-        made.pass_ = passes[what]
+        made.pass_ = choice(what, "what", passes)
         ctx.check(lib.qkv_attention_explain(ctx.handle, ctypes.byref(self._of_call()), ctypes.byref(made)))
         values = {name: getattr(made, name) for name, *_ in made._fields_ if name not in ("struct_size", "pass_")}
         return {name: string(value) if isinstance(value, bytes) else value for name, value in values.items()}
